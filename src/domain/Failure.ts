@@ -1,0 +1,67 @@
+import { Data } from "effect"
+import type { CapPeriod, Scope } from "./ApiKey.ts"
+
+/** The request itself is wrong; `param` names the offending field. */
+export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
+  readonly message: string
+  readonly param: string | null
+}> {}
+
+export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly limitBytes: number }> {}
+export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
+export class UnknownEndpoint extends Data.TaggedError("UnknownEndpoint")<{}> {}
+export class MissingApiKey extends Data.TaggedError("MissingApiKey")<{}> {}
+export class InvalidApiKey extends Data.TaggedError("InvalidApiKey")<{}> {}
+export class RateLimited extends Data.TaggedError("RateLimited")<{}> {}
+export class InsufficientScope extends Data.TaggedError("InsufficientScope")<{ readonly scope: Scope }> {}
+export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
+  readonly model: string
+  readonly surface: "chat" | "image" | "video"
+}> {}
+export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
+export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
+
+/** What became of a request at the providers, once no route is left to try. */
+export class UpstreamRejected extends Data.TaggedError("UpstreamRejected")<{ readonly param: string | null }> {}
+export class ContentRejected extends Data.TaggedError("ContentRejected")<{}> {}
+export class UpstreamFailed extends Data.TaggedError("UpstreamFailed")<{}> {}
+export class UpstreamAuthFailed extends Data.TaggedError("UpstreamAuthFailed")<{}> {}
+export class AllProvidersFailed extends Data.TaggedError("AllProvidersFailed")<{
+  readonly provider: string
+  /** The last HTTP status, or `network` for a status never received. */
+  readonly status: number | "network"
+}> {}
+export class NoHealthyProvider extends Data.TaggedError("NoHealthyProvider")<{}> {}
+export class TimedOut extends Data.TaggedError("TimedOut")<{}> {}
+
+export type RoutingFailure =
+  | UpstreamRejected
+  | ContentRejected
+  | UpstreamFailed
+  | UpstreamAuthFailed
+  | AllProvidersFailed
+  | NoHealthyProvider
+  | TimedOut
+
+/** The money could not be moved although the work was done. */
+export class SettleFailed extends Data.TaggedError("SettleFailed")<{}> {}
+
+/** The gateway is stopping, or has lost its database, and ended the request itself. */
+export class Aborted extends Data.TaggedError("Aborted")<{}> {}
+
+/** Everything that a client can be told. Anything else is an internal error. */
+export type Failure =
+  | InvalidRequest
+  | BodyTooLarge
+  | AddressBlocked
+  | UnknownEndpoint
+  | MissingApiKey
+  | InvalidApiKey
+  | RateLimited
+  | InsufficientScope
+  | ModelNotFound
+  | InsufficientCredits
+  | SpendLimitReached
+  | RoutingFailure
+  | SettleFailed
+  | Aborted

@@ -1,0 +1,14 @@
+import { Schema } from "effect"
+import { NanoUsdFromRow } from "./Money.ts"
+
+export const OrgId = Schema.String.pipe(Schema.brand("OrgId"))
+export type OrgId = typeof OrgId.Type
+
+/** What an organization owns: `available` is the settled balance minus open holds. */
+export const Balance = Schema.Struct({
+  balance: NanoUsdFromRow,
+  held: NanoUsdFromRow
+})
+export type Balance = typeof Balance.Type
+
+export const available = (of: Balance): bigint => of.balance - of.held

@@ -1,0 +1,46 @@
+import { Data, type Effect, type Option, type Scope } from "effect"
+import type { ChatAnswer, ChatEvent, ChatRequest } from "../domain/Chat.ts"
+import type { Route } from "../domain/Model.ts"
+
+/**
+ * What a provider's failure means for the request and for the route:
+ * - `retry`: this attempt failed, another route may do better (5xx, 404, broken body, an error inside a 200)
+ * - `limit`: the provider throttles (429, overload); `retryAfterSeconds` where it said so
+ * - `account`: the operator's account is at fault (401, 402, 403, quota): another route, this one closed for longer
+ * - `network`: no status was received (connect, DNS, TLS, reset)
+ * - `timeout`: a deadline of this attempt passed
+ * - `request`: the request is at fault, no route would take it
+ * - `moderation`: the content was refused, final for the request
+ */
+export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout" | "request" | "moderation"
+
+export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
+  readonly class: FailureClass
+  /** The HTTP status received, or undefined where none was. */
+  readonly status: number | undefined
+  readonly retryAfterSeconds?: number | undefined
+  /** The request field at fault, for class `request`. */
+  readonly param?: string | undefined
+  /** For the operator's log only: it may hold the provider's ids and names. */
+  readonly detail: string
+}> {}
+
+/** Next events of a stream, at least one; `Option.none()` fails the pull when the stream is whole and over. */
+export type ChatPull = Effect.Effect<ReadonlyArray<ChatEvent>, Option.Option<ProviderFailure>>
+
+export interface ChatAdapter {
+  /** One JSON answer. Interrupting it cancels the upstream call. */
+  readonly complete: (route: Route, request: ChatRequest) => Effect.Effect<ChatAnswer, ProviderFailure>
+  /**
+   * Opens a stream. Failures before the first event are the effect's or the first pull's own; an upstream
+   * that ends without its own mark of a whole stream fails the pull with a ProviderFailure. The upstream call
+   * is cancelled when the scope closes.
+   */
+  readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
+}
+
+/** The port every upstream implements: one adapter a wire format, halves by surface. */
+export interface Provider {
+  readonly adapter: string
+  readonly chat?: ChatAdapter | undefined
+}
