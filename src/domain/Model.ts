@@ -2,7 +2,8 @@ import type { Redacted } from "effect"
 import type { NanoUsd } from "./Money.ts"
 
 export type Surface = "chat" | "image" | "video"
-export type Capability = "tools" | "vision" | "response_format" | "web_search"
+/** What a request may ask of a model. `reasoning` stands for any `reasoning_effort`. */
+export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
 export type ReasoningEffort = "low" | "medium" | "high" | "xhigh"
 export type Resolution = "1K" | "2K" | "4K"
 
@@ -12,11 +13,30 @@ export interface TokenPrices {
   readonly completion: NanoUsd
 }
 
-export interface ChatPricing extends TokenPrices {
+/** Prices of one tier; a cached or cache-write price left out is the tier's prompt price. */
+export interface TierPrices extends TokenPrices {
   readonly cachedPrompt: NanoUsd | undefined
   readonly cacheWrite: NanoUsd | undefined
-  /** Applies to the whole request once its prompt has more than `above` tokens. */
-  readonly longContext: (TokenPrices & { readonly above: number }) | undefined
+}
+
+export interface ChatPricing extends TierPrices {
+  /**
+   * Applies to the whole request once its prompt has more than `above` tokens.
+   * Its cached and cache-write prices, where left out, are those of the base tier.
+   */
+  readonly longContext:
+    | (TokenPrices & {
+        readonly above: number
+        readonly cachedPrompt?: NanoUsd | undefined
+        readonly cacheWrite?: NanoUsd | undefined
+      })
+    | undefined
+}
+
+/** A clip is priced by its seconds or as a whole. */
+export interface VideoPricing {
+  readonly per: "second" | "video"
+  readonly price: NanoUsd
 }
 
 /** An upstream account: a wire format, an address and a credential. */
@@ -31,8 +51,8 @@ export interface ProviderAccount {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** One way to serve a model. */
-export interface Route {
+/** What every way to serve a model has. */
+export interface RouteBase {
   /** `<model>@<provider>` plus `#2`, `#3` for further routes of the same pair; unique in a catalog. */
   readonly id: string
   readonly provider: ProviderAccount
@@ -42,23 +62,51 @@ export interface Route {
   readonly preference: number
   /** Share of the traffic within one preference. */
   readonly weight: number
+  /** Adapter options of this route over those of its provider, passed through untouched. */
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+/** One way to serve a chat model. */
+export interface Route extends RouteBase {
   /** Undefined: whatever the model can. */
   readonly capabilities: ReadonlySet<Capability> | undefined
   /** What the provider charges, where the operator has said. */
   readonly cost: ChatPricing | undefined
-  /** Adapter options of this route, passed through untouched. */
-  readonly options: Readonly<Record<string, unknown>>
 }
 
-interface ModelBase {
+export interface ImageRoute extends RouteBase {
+  /** The provider's model for a request with references; undefined where the route cannot edit. */
+  readonly editModel: string | undefined
+  readonly resolutions: ReadonlySet<Resolution>
+  /** What the provider charges per image, where the operator has said. */
+  readonly cost: ReadonlyMap<Resolution, NanoUsd>
+}
+
+/** How a provider wants a clip's length: `8`, `"8"`, `"8s"`, or not at all. */
+export type SecondsAs = "number" | "text" | "suffixed" | "omitted"
+
+/** Whether a render may, must or must not start from a reference image. */
+export type ReferenceImage = "none" | "optional" | "required"
+
+export interface VideoRoute extends RouteBase {
+  readonly referenceImage: ReferenceImage
+  /** The provider's model for a request with a reference; undefined where the route takes none. */
+  readonly imageModel: string | undefined
+  /** The lengths this route can render, ascending. */
+  readonly seconds: ReadonlyArray<number>
+  readonly secondsAs: SecondsAs
+  readonly cost: VideoPricing | undefined
+}
+
+interface ModelBase<R extends RouteBase> {
   readonly id: string
   /** Unix seconds. */
   readonly created: number
-  /** Every route whose credential is present, in catalog order. */
-  readonly routes: ReadonlyArray<Route>
+  /** Every route that can be called, in catalog order. */
+  readonly routes: ReadonlyArray<R>
 }
 
-export interface ChatModel extends ModelBase {
+export interface ChatModel extends ModelBase<Route> {
   readonly surface: "chat"
   readonly family: string
   readonly contextLength: number
@@ -77,9 +125,32 @@ export interface ChatModel extends ModelBase {
   readonly webSearchTokens: number
 }
 
-/** Images and videos are listed and refused by name; their own fields come with their surfaces. */
-export interface MediaModel extends ModelBase {
-  readonly surface: "image" | "video"
+/** What one resolution costs a customer, per image. */
+export interface ImageVariant {
+  readonly resolution: Resolution
+  readonly price: NanoUsd
+  readonly official: NanoUsd | undefined
 }
 
-export type Model = ChatModel | MediaModel
+export interface ImageModel extends ModelBase<ImageRoute> {
+  readonly surface: "image"
+  /** One per resolution; the first is what a request gets that names none. */
+  readonly variants: readonly [ImageVariant, ...ReadonlyArray<ImageVariant>]
+  /** Whether reference images are taken. */
+  readonly edit: boolean
+}
+
+export interface VideoModel extends ModelBase<VideoRoute> {
+  readonly surface: "video"
+  readonly pricing: VideoPricing
+  /** The vendor's list price, in the unit of `pricing`. */
+  readonly official: NanoUsd | undefined
+  readonly seconds: {
+    /** Ascending. */
+    readonly allowed: readonly [number, ...ReadonlyArray<number>]
+    readonly default: number
+  }
+  readonly referenceImage: ReferenceImage
+}
+
+export type Model = ChatModel | ImageModel | VideoModel

@@ -1,0 +1,143 @@
+import type { ChatRequest, Message, Tool, Usage } from "./Chat.ts"
+import type { ChatModel, ChatPricing } from "./Model.ts"
+import { max, NanoUsd } from "./Money.ts"
+
+/** Prices are per this many tokens. */
+const priced = 1_000_000n
+
+/** Tokens that providers spend around the text: role marks, separators, the scaffolding of tools and schemas. */
+const perRequest = 32
+const perMessage = 16
+const perTool = 32
+const toolPreamble = 640
+const schemaPreamble = 64
+
+/** UTF-8 bytes of `text`, or some number over `limit` once it is passed. A lone surrogate counts as U+FFFD. */
+export const utf8Bytes = (text: string, limit: number = Number.POSITIVE_INFINITY): number => {
+  let bytes = 0
+  for (let i = 0; i < text.length && bytes <= limit; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit < 0x80) bytes += 1
+    else if (unit < 0x800) bytes += 2
+    else if (unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) {
+      bytes += 4
+      i++
+    } else bytes += 3
+  }
+  return bytes
+}
+
+const textsOf = (message: Message): ReadonlyArray<string> => {
+  const texts: Array<string> = []
+  if (typeof message.content === "string") texts.push(message.content)
+  else for (const part of message.content ?? []) if (part.type === "text") texts.push(part.text)
+  if (message.role === "tool") texts.push(message.tool_call_id)
+  else if (message.name !== undefined) texts.push(message.name)
+  if (message.role === "assistant") {
+    if (message.reasoning_content !== undefined) texts.push(message.reasoning_content)
+    for (const call of message.tool_calls ?? []) texts.push(call.id, call.function.name, call.function.arguments)
+  }
+  return texts
+}
+
+const imagesIn = (message: Message): number => {
+  if (message.role !== "user" || typeof message.content === "string") return 0
+  return message.content.reduce((images, part) => (part.type === "image_url" ? images + 1 : images), 0)
+}
+
+const toolTokens = (tools: ReadonlyArray<Tool>): number =>
+  tools.length === 0 ? 0 : toolPreamble + perTool * tools.length
+
+/**
+ * The most prompt tokens that a request can come to: a token is never less than a byte, so every byte of text
+ * that becomes prompt counts as one, and never more than the model's context.
+ */
+export const promptBound = (model: ChatModel, request: ChatRequest): number => {
+  const limit = model.contextLength
+  const texts = request.messages.flatMap(textsOf)
+  if (request.tools.length > 0) texts.push(JSON.stringify(request.tools))
+  if (typeof request.toolChoice === "object") texts.push(request.toolChoice.function.name)
+  let bound = perRequest + perMessage * request.messages.length + toolTokens(request.tools)
+  if (request.responseFormat !== undefined) {
+    bound += schemaPreamble
+    texts.push(JSON.stringify(request.responseFormat))
+  }
+  if (request.webSearch) bound += model.webSearchTokens
+  for (const message of request.messages) bound += model.imageTokens * imagesIn(message)
+  for (const text of texts) {
+    if (bound >= limit) break
+    bound += utf8Bytes(text, limit - bound)
+  }
+  return Math.min(bound, limit)
+}
+
+/** Every price of one tier filled in, in nano-USD per million tokens. */
+export interface Rates {
+  readonly prompt: NanoUsd
+  readonly cachedPrompt: NanoUsd
+  readonly cacheWrite: NanoUsd
+  readonly completion: NanoUsd
+}
+
+/**
+ * The rates of a request with `promptTokens`. Past the long-context mark the whole request takes that tier's
+ * prompt and completion prices; its cached and cache-write prices are its own where it has them, else the base
+ * ones. A cached or cache-write price that the pricing does not have at all is the tier's prompt price.
+ */
+export const ratesAt = (pricing: ChatPricing, promptTokens: number): Rates => {
+  const long = pricing.longContext
+  const tier = long !== undefined && promptTokens > long.above ? long : pricing
+  return {
+    prompt: tier.prompt,
+    cachedPrompt: tier.cachedPrompt ?? pricing.cachedPrompt ?? tier.prompt,
+    cacheWrite: tier.cacheWrite ?? pricing.cacheWrite ?? tier.prompt,
+    completion: tier.completion
+  }
+}
+
+const dearest = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
+
+const roundedUp = (total: bigint): NanoUsd => NanoUsd((total + priced - 1n) / priced)
+
+/** The most that a request can be charged, in nano-USD: what is reserved before it runs. */
+export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => {
+  const prompt = promptBound(model, request)
+  const completion = Math.max(0, Math.min(request.maxTokens, model.maxOutput))
+  const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, prompt)]
+  return roundedUp(
+    BigInt(prompt) * max(...tiers.map(dearest)) + BigInt(completion) * max(...tiers.map((rates) => rates.completion))
+  )
+}
+
+export const noUsage: Usage = { prompt: 0, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }
+
+const count = (tokens: number): number => {
+  if (!(tokens > 0)) return 0
+  return Math.min(Math.ceil(tokens), Number.MAX_SAFE_INTEGER)
+}
+
+/** A provider's usage made whole: counts are non-negative integers and no part is larger than what it is part of. */
+export const sanitizeUsage = (usage: Usage): Usage => {
+  const prompt = count(usage.prompt)
+  const completion = count(usage.completion)
+  const cached = Math.min(count(usage.cached), prompt)
+  return {
+    prompt,
+    completion,
+    cached,
+    cacheWrite: Math.min(count(usage.cacheWrite), prompt - cached),
+    reasoning: Math.min(count(usage.reasoning), completion)
+  }
+}
+
+/** What the usage costs at these prices, in nano-USD, rounded up once at the total. */
+export const chatCharge = (pricing: ChatPricing, usage: Usage): NanoUsd => {
+  const { prompt, completion, cached, cacheWrite } = sanitizeUsage(usage)
+  const rates = ratesAt(pricing, prompt)
+  return roundedUp(
+    BigInt(prompt - cached - cacheWrite) * rates.prompt +
+      BigInt(cached) * rates.cachedPrompt +
+      BigInt(cacheWrite) * rates.cacheWrite +
+      BigInt(completion) * rates.completion
+  )
+}
