@@ -40,7 +40,8 @@ const textsOf = (message: Message): ReadonlyArray<string> => {
   return texts
 }
 
-const imagesIn = (message: Message): number => {
+/** Image parts of one message. */
+export const imagesIn = (message: Message): number => {
   if (message.role !== "user" || typeof message.content === "string") return 0
   return message.content.reduce((images, part) => (part.type === "image_url" ? images + 1 : images), 0)
 }
@@ -48,23 +49,26 @@ const imagesIn = (message: Message): number => {
 const toolTokens = (tools: ReadonlyArray<Tool>): number =>
   tools.length === 0 ? 0 : toolPreamble + perTool * tools.length
 
+/** Every text of a request that becomes prompt; tools and schemas as their JSON. */
+export const promptTexts = (request: ChatRequest): ReadonlyArray<string> => {
+  const texts = request.messages.flatMap(textsOf)
+  if (request.tools.length > 0) texts.push(JSON.stringify(request.tools))
+  if (typeof request.toolChoice === "object") texts.push(request.toolChoice.function.name)
+  if (request.responseFormat !== undefined) texts.push(JSON.stringify(request.responseFormat))
+  return texts
+}
+
 /**
  * The most prompt tokens that a request can come to: a token is never less than a byte, so every byte of text
  * that becomes prompt counts as one, and never more than the model's context.
  */
 export const promptBound = (model: ChatModel, request: ChatRequest): number => {
   const limit = model.contextLength
-  const texts = request.messages.flatMap(textsOf)
-  if (request.tools.length > 0) texts.push(JSON.stringify(request.tools))
-  if (typeof request.toolChoice === "object") texts.push(request.toolChoice.function.name)
   let bound = perRequest + perMessage * request.messages.length + toolTokens(request.tools)
-  if (request.responseFormat !== undefined) {
-    bound += schemaPreamble
-    texts.push(JSON.stringify(request.responseFormat))
-  }
+  if (request.responseFormat !== undefined) bound += schemaPreamble
   if (request.webSearch) bound += model.webSearchTokens
   for (const message of request.messages) bound += model.imageTokens * imagesIn(message)
-  for (const text of texts) {
+  for (const text of promptTexts(request)) {
     if (bound >= limit) break
     bound += utf8Bytes(text, limit - bound)
   }

@@ -1,0 +1,94 @@
+import { Context, Effect, Layer } from "effect"
+import type { ChatRequest } from "../domain/Chat.ts"
+import { imagesIn, promptTexts } from "../domain/Pricing.ts"
+
+/** Role marks and separators around one message. */
+const perMessage = 4
+/** The tokenizer is quadratic on unbroken runs of letters, so it only ever sees this many characters at once. */
+const longestSlice = 512
+/** Characters counted (some 10 ms of hard text) before other work gets a turn. */
+const breath = 32_768
+/** Pieces the tokenizer remembers; its own default could grow to hundreds of megabytes of customers' text. */
+const rememberedPieces = 8_192
+
+const space = 0x20
+const isBlank = (unit: number): boolean => unit === space || (unit >= 0x09 && unit <= 0x0d)
+
+/** Where the slice from `start` ends: before the last single space if it has one, where no token would cross. */
+const sliceEnd = (text: string, start: number): number => {
+  const end = start + longestSlice
+  if (end >= text.length) return text.length
+  for (let at = end; at > start + longestSlice / 2; at--) {
+    if (
+      text.charCodeAt(at) === space &&
+      !isBlank(text.charCodeAt(at - 1)) &&
+      at + 1 < text.length &&
+      !isBlank(text.charCodeAt(at + 1))
+    ) {
+      return at
+    }
+  }
+  const splitsPair = (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(end) & 0xfc00) === 0xdc00
+  return splitsPair ? end - 1 : end
+}
+
+/** Lets pending I/O run; `Effect.yieldNow` alone only lets other fibers run. */
+const eventLoopTurn = Effect.async<void>((resume) => {
+  const turn = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(turn))
+})
+
+const tokenizer = Effect.promise(() => import("gpt-tokenizer/encoding/o200k_base")).pipe(
+  Effect.map(({ countTokens, setMergeCacheSize }) => {
+    setMergeCacheSize(rememberedPieces)
+    const plain = { disallowedSpecial: new Set<string>() }
+    return (slice: string): number => countTokens(slice, plain)
+  })
+)
+
+/** Counts tokens where a provider does not. The vocabulary (o200k, some 60 MB) is loaded by the first count. */
+export class Tokens extends Context.Tag("gateway/Tokens")<
+  Tokens,
+  {
+    /** Tokens of one text; at most one per UTF-8 byte. */
+    readonly count: (text: string) => Effect.Effect<number>
+    /** Tokens of all that becomes prompt, with `imageTokens` for each image part. */
+    readonly prompt: (request: ChatRequest, imageTokens: number) => Effect.Effect<number>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Tokens,
+    Effect.gen(function* () {
+      // Uninterruptible, or an interrupted first caller would leave its interruption in the cache for everyone.
+      const loaded = Effect.uninterruptible(yield* Effect.cached(tokenizer))
+
+      const countAll = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
+        const countSlice = yield* loaded
+        let total = 0
+        let counted = 0
+        for (const text of texts) {
+          for (let start = 0; start < text.length; ) {
+            const end = sliceEnd(text, start)
+            total += countSlice(text.slice(start, end))
+            counted += end - start
+            start = end
+            if (counted >= breath) {
+              counted = 0
+              yield* eventLoopTurn
+            }
+          }
+        }
+        return total
+      })
+
+      return Tokens.of({
+        count: (text) => (text === "" ? Effect.succeed(0) : countAll([text])),
+        prompt: Effect.fn("Tokens.prompt")(function* (request, imageTokens) {
+          const images = request.messages.reduce((sum, message) => sum + imagesIn(message), 0)
+          const text = yield* countAll(promptTexts(request))
+          return text + perMessage * request.messages.length + imageTokens * images
+        })
+      })
+    })
+  )
+}
