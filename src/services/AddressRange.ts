@@ -1,0 +1,32 @@
+import { Brand } from "effect"
+import ipaddr from "ipaddr.js"
+
+/** A CIDR in canonical form, host bits cleared: `192.168.1.0/24`, `2001:db8::/32`, `203.0.113.9/32`. */
+export type AddressRange = string & Brand.Brand<"AddressRange">
+const AddressRange = Brand.nominal<AddressRange>()
+
+const length = /^\d{1,3}$/
+const mappedBits = 96
+
+const v4 = (address: string, bits: number) =>
+  bits > 32 ? undefined : AddressRange(`${ipaddr.IPv4.networkAddressFromCIDR(`${address}/${bits}`).toString()}/${bits}`)
+
+const v6 = (address: string, bits: number) => {
+  if (bits > 128) return undefined
+  const parsed = ipaddr.IPv6.parse(address)
+  return parsed.isIPv4MappedAddress() && bits >= mappedBits
+    ? v4(parsed.toIPv4Address().toString(), bits - mappedBits)
+    : AddressRange(`${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${bits}`).toRFC5952String()}/${bits}`)
+}
+
+/**
+ * Reads an address or a CIDR of either family. An address is a range of one; an IPv4 address mapped into IPv6 is
+ * the IPv4 address. Undefined for anything else, the short and octal forms of IPv4 included.
+ */
+export const parseRange = (text: string): AddressRange | undefined => {
+  const [address = "", bits, ...rest] = text.trim().split("/")
+  if (rest.length > 0 || (bits !== undefined && !length.test(bits))) return undefined
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return v4(address, Number(bits ?? 32))
+  const isV6 = ipaddr.IPv6.isValid(address) && !address.includes("%")
+  return isV6 ? v6(address, Number(bits ?? 128)) : undefined
+}

@@ -1,0 +1,239 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, LogLevel, Redacted } from "effect"
+import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
+import { describeSettings } from "../src/settings/Variables.ts"
+
+const refused = (environment: Environment): Effect.Effect<SettingsInvalid, unknown> =>
+  Effect.flip(readSettings(environment))
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(path.join(tmpdir(), "settings-"))),
+  (made) => Effect.sync(() => rmSync(made, { recursive: true }))
+)
+
+describe("Settings", () => {
+  it.effect("have their defaults when nothing is set", () =>
+    Effect.gen(function* () {
+      const settings = yield* readSettings({})
+      assert.deepStrictEqual(settings, {
+        host: "127.0.0.1",
+        port: 8787,
+        publicUrl: "http://127.0.0.1:8787",
+        databaseUrl: undefined,
+        dataDir: path.resolve(".data"),
+        catalogFile: undefined,
+        sandbox: undefined,
+        defaultRpm: 600,
+        trustProxy: 0,
+        media: { store: "disk", directory: path.resolve(".data/media"), publicUrl: "http://127.0.0.1:8787/media" },
+        timeouts: {
+          request: Duration.seconds(290),
+          connect: Duration.seconds(5),
+          firstByte: Duration.seconds(60),
+          idle: Duration.seconds(180),
+          stream: Duration.seconds(3600),
+          video: Duration.seconds(1800),
+          shutdown: Duration.seconds(30)
+        },
+        logRetention: Duration.days(90),
+        maxBodyBytes: { chat: 33_554_432, media: 50_331_648 },
+        corsOrigins: [],
+        fetchAllow: [],
+        resultFetchAllow: [],
+        logLevel: LogLevel.Info,
+        logFormat: "pretty",
+        otlpEndpoint: undefined,
+        metricsPublic: false
+      })
+    })
+  )
+
+  it.effect("take every value that is given", () =>
+    Effect.gen(function* () {
+      const settings = yield* readSettings({
+        HOST: "::",
+        PORT: "9000",
+        PUBLIC_URL: "https://gateway.example/base//",
+        DATABASE_URL: "postgres://u:p@db/gateway",
+        CATALOG_FILE: "/etc/catalog.yaml",
+        SANDBOX: "TRUE",
+        DEFAULT_RPM: "5",
+        TRUST_PROXY: "2",
+        MEDIA_PUBLIC_URL: "https://cdn.example/",
+        CONNECT_TIMEOUT: "0.25",
+        MAX_BODY_BYTES: "1000",
+        CORS_ORIGINS: "https://a.example, http://b.example:8080",
+        FETCH_ALLOW: "10.1.2.3/8,::1",
+        LOG_LEVEL: "Warn",
+        LOG_FORMAT: "json",
+        METRICS_PUBLIC: "yes"
+      })
+      assert.strictEqual(settings.port, 9000)
+      assert.strictEqual(settings.publicUrl, "https://gateway.example/base")
+      assert.strictEqual(settings.databaseUrl && Redacted.value(settings.databaseUrl), "postgres://u:p@db/gateway")
+      assert.strictEqual(settings.catalogFile, "/etc/catalog.yaml")
+      assert.strictEqual(settings.sandbox, true)
+      assert.strictEqual(settings.defaultRpm, 5)
+      assert.strictEqual(settings.trustProxy, 2)
+      assert.strictEqual(settings.media.publicUrl, "https://cdn.example")
+      assert.deepStrictEqual(settings.timeouts.connect, Duration.millis(250))
+      assert.deepStrictEqual(settings.maxBodyBytes, { chat: 1000, media: 1000 })
+      assert.deepStrictEqual(settings.corsOrigins, ["https://a.example", "http://b.example:8080"])
+      assert.deepStrictEqual(settings.fetchAllow.map(String), ["10.0.0.0/8", "::1/128"])
+      assert.strictEqual(settings.logLevel, LogLevel.Warning)
+      assert.strictEqual(settings.logFormat, "json")
+      assert.strictEqual(settings.metricsPublic, true)
+    })
+  )
+
+  it.effect("build the default public address on the port", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* readSettings({ PORT: "1234" })).publicUrl, "http://127.0.0.1:1234")
+    })
+  )
+
+  const wrong: ReadonlyArray<readonly [variable: string, value: string]> = [
+    ["PORT", "65536"],
+    ["PORT", "80x"],
+    ["PORT", "-1"],
+    ["PORT", "8e3"],
+    ["PUBLIC_URL", "gateway.example"],
+    ["PUBLIC_URL", "ftp://gateway.example"],
+    ["PUBLIC_URL", "http://gateway.example/?a=b"],
+    ["DATABASE_URL", "mysql://u:p@db/x"],
+    ["SANDBOX", "maybe"],
+    ["DEFAULT_RPM", "0"],
+    ["TRUST_PROXY", "-1"],
+    ["TRUST_PROXY", "1.5"],
+    ["MEDIA_STORE", "tape"],
+    ["REQUEST_TIMEOUT", "0"],
+    ["REQUEST_TIMEOUT", "-3"],
+    ["REQUEST_TIMEOUT", "1e3"],
+    ["IDLE_TIMEOUT", "Infinity"],
+    ["VIDEO_TIMEOUT", "2147484"],
+    ["LOG_RETENTION_DAYS", "0"],
+    ["MAX_BODY_BYTES", "0"],
+    ["MAX_BODY_BYTES", "1MB"],
+    ["CORS_ORIGINS", "https://a.example/path"],
+    ["CORS_ORIGINS", "a.example"],
+    ["FETCH_ALLOW", "10.0.0.0/33"],
+    ["RESULT_FETCH_ALLOW", "10.0.0.0/8,example.com"],
+    ["LOG_LEVEL", "loud"],
+    ["LOG_FORMAT", "xml"],
+    ["METRICS_PUBLIC", "2"]
+  ]
+  for (const [variable, value] of wrong) {
+    it.effect(`refuse ${variable}=${value} in one line that names it`, () =>
+      Effect.gen(function* () {
+        const error = yield* refused({ [variable]: value })
+        assert.strictEqual(error.variable, variable)
+        assert.match(error.message, new RegExp(`^${variable} must be .+\\.$`))
+        assert.notInclude(error.message, "\n")
+      })
+    )
+  }
+
+  it.effect("never repeat a wrong value, which may be a secret", () =>
+    Effect.gen(function* () {
+      for (const variable of ["DATABASE_URL", "PORT", "SANDBOX", "FETCH_ALLOW"]) {
+        assert.notInclude((yield* refused({ [variable]: "hunter2" })).message, "hunter2")
+      }
+      const settings = yield* readSettings({ DATABASE_URL: "postgres://u:hunter2@db/x" })
+      assert.notInclude(JSON.stringify(settings), "hunter2")
+    })
+  )
+
+  it.effect("ask for what S3 needs, one variable at a time", () =>
+    Effect.gen(function* () {
+      const given: Record<string, string> = { MEDIA_STORE: "s3" }
+      for (const variable of ["S3_BUCKET", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]) {
+        const error = yield* refused(given)
+        assert.strictEqual(error.variable, variable)
+        assert.strictEqual(error.message, `${variable} is required with MEDIA_STORE=s3.`)
+        given[variable] = "abc"
+      }
+      const { media } = yield* readSettings({ ...given, S3_ENDPOINT: "http://127.0.0.1:9000/" })
+      assert.strictEqual(media.publicUrl, "http://127.0.0.1:9000/abc")
+      assert.strictEqual((yield* readSettings(given)).media.publicUrl, "https://abc.s3.us-east-1.amazonaws.com")
+    })
+  )
+
+  it.scoped("read a .env file under the environment, and drop what is empty", () =>
+    Effect.gen(function* () {
+      const home = yield* directory
+      writeFileSync(
+        path.join(home, ".env"),
+        "PORT=1111\nHOST=\"0.0.0.0\"\n# a comment\nACME_KEY='quoted #1'\nDATA_DIR=/filed\n"
+      )
+      const environment = yield* readEnvironment(home, { PORT: "2222", DATA_DIR: "", SANDBOX: "  " })
+      assert.deepStrictEqual(environment, { PORT: "2222", HOST: "0.0.0.0", ACME_KEY: "quoted #1" })
+    })
+  )
+
+  it.scoped("do without a .env file, but not with one that cannot be read", () =>
+    Effect.gen(function* () {
+      const home = yield* directory
+      assert.deepStrictEqual(yield* readEnvironment(home, { PORT: "1" }), { PORT: "1" })
+      mkdirSync(path.join(home, ".env"))
+      const error = yield* Effect.flip(readEnvironment(home, {}))
+      assert.strictEqual(error.variable, ".env")
+    })
+  )
+
+  it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", () =>
+    Effect.gen(function* () {
+      const warned = (environment: Environment) => Effect.map(readSettings(environment), warnings)
+      for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {
+        assert.lengthOf(yield* warned({ HOST }), 1, HOST)
+        assert.lengthOf(yield* warned({ HOST, PUBLIC_URL: "http://[::1]:8787" }), 1, HOST)
+        assert.lengthOf(yield* warned({ HOST, PUBLIC_URL: "https://gateway.example" }), 0, HOST)
+      }
+      for (const HOST of ["127.0.0.1", "127.9.9.9", "::1", "localhost"]) {
+        assert.lengthOf(yield* warned({ HOST }), 0, HOST)
+      }
+    })
+  )
+
+  it("are all described", () => {
+    const described = describeSettings()
+    for (const name of [
+      "HOST",
+      "PORT",
+      "PUBLIC_URL",
+      "DATABASE_URL",
+      "DATA_DIR",
+      "CATALOG_FILE",
+      "SANDBOX",
+      "DEFAULT_RPM",
+      "TRUST_PROXY",
+      "MEDIA_STORE",
+      "MEDIA_PUBLIC_URL",
+      "S3_BUCKET",
+      "S3_ENDPOINT",
+      "S3_REGION",
+      "REQUEST_TIMEOUT",
+      "CONNECT_TIMEOUT",
+      "FIRST_BYTE_TIMEOUT",
+      "IDLE_TIMEOUT",
+      "STREAM_TIMEOUT",
+      "VIDEO_TIMEOUT",
+      "SHUTDOWN_TIMEOUT",
+      "LOG_RETENTION_DAYS",
+      "MAX_BODY_BYTES",
+      "CORS_ORIGINS",
+      "FETCH_ALLOW",
+      "RESULT_FETCH_ALLOW",
+      "LOG_LEVEL",
+      "LOG_FORMAT",
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      "METRICS_PUBLIC"
+    ]) {
+      assert.match(described, new RegExp(`^${name} +`, "m"))
+    }
+    assert.match(described, /^PORT +8787 +/m)
+    assert.match(described, /^VIDEO_TIMEOUT +1800 +/m)
+  })
+})
