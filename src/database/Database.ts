@@ -1,0 +1,76 @@
+import type { SqlClient } from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import { PgClient } from "@effect/sql-pg"
+import { Context, Data, Effect, Layer, Option, Redacted, type Scope, String } from "effect"
+import * as Pg from "pg"
+import * as Connections from "./Connections.ts"
+import { Embedded } from "./Embedded.ts"
+import type { EmbeddedUnavailable } from "./embedded/EmbeddedUnavailable.ts"
+
+/** The server cannot be reached or refuses us. One line for the operator, without the password. */
+export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
+
+export type Options = Partial<Connections.Limits>
+
+const parse = (url: Redacted.Redacted): Effect.Effect<Connections.Server, DatabaseUnavailable> =>
+  Effect.try({
+    try: () => {
+      const server = { connectionString: Redacted.value(url) }
+      if (!/^postgres(ql)?:\/\//.test(server.connectionString)) throw new Error("it does not begin with postgres://")
+      Reflect.construct(Pg.Client, [server])
+      return server
+    },
+    catch: (error) => new DatabaseUnavailable({ message: `DATABASE_URL cannot be used: ${Connections.reason(error)}.` })
+  })
+
+/** Rows come with camelCase names; names given to `sql` helpers go out in snake_case. JSON values stay as they are. */
+const layerFrom = (server: Connections.Server, options: Options) =>
+  Layer.merge(
+    PgClient.layerFromPool({
+      acquire: Connections.pool(server, { maxConnections: 10, queryTimeout: "15 seconds", ...options }),
+      transformResultNames: String.snakeToCamel,
+      transformQueryNames: String.camelToSnake,
+      transformJson: false
+    }),
+    Layer.succeed(Database, { connect: Connections.single(server) })
+  ).pipe(
+    Layer.mapError(({ message }) => new DatabaseUnavailable({ message: `The database cannot be reached: ${message}.` }))
+  )
+
+/** Connections of one's own, beside the pool that is behind `SqlClient`. */
+export class Database extends Context.Tag("gateway/Database")<
+  Database,
+  {
+    /** A connection for as long as the scope lasts, on which a query may take any time. */
+    readonly connect: Effect.Effect<Pg.Client, SqlError, Scope.Scope>
+  }
+>() {
+  /** A server of the operator's own, from a `postgres://` URL. */
+  static readonly layerUrl = (
+    url: Redacted.Redacted,
+    options: Options = {}
+  ): Layer.Layer<Database | SqlClient | PgClient.PgClient, DatabaseUnavailable> =>
+    Layer.unwrapEffect(Effect.map(parse(url), (config) => layerFrom(config, options)))
+
+  /** The embedded server of a data directory. */
+  static readonly layerEmbedded = (
+    dataDir: string,
+    options: Options = {}
+  ): Layer.Layer<Database | SqlClient | PgClient.PgClient, DatabaseUnavailable | EmbeddedUnavailable> =>
+    Embedded.pipe(
+      Effect.map((address) => layerFrom({ ...address, ssl: false }, options)),
+      Layer.unwrapEffect,
+      Layer.provide(Embedded.layer({ dataDir }))
+    )
+
+  /** The URL's server if there is a URL, else the embedded one. */
+  static readonly layer = (from: {
+    readonly url: Option.Option<Redacted.Redacted>
+    readonly dataDir: string
+    readonly options?: Options
+  }) =>
+    Option.match(from.url, {
+      onNone: () => Database.layerEmbedded(from.dataDir, from.options),
+      onSome: (url) => Database.layerUrl(url, from.options)
+    })
+}

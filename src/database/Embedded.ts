@@ -1,0 +1,131 @@
+import { randomUUID } from "node:crypto"
+import { rmSync } from "node:fs"
+import path from "node:path"
+import { Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
+import * as Pg from "pg"
+import * as Binaries from "./embedded/Binaries.ts"
+import * as Cluster from "./embedded/Cluster.ts"
+import { EmbeddedUnavailable } from "./embedded/EmbeddedUnavailable.ts"
+import * as Postmaster from "./embedded/Postmaster.ts"
+import * as Runner from "./embedded/Runner.ts"
+import * as Socket from "./embedded/Socket.ts"
+import * as Supervisor from "./embedded/Supervisor.ts"
+
+/** What a client needs to connect; authentication is the socket directory's permissions. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly database: string
+}
+
+export interface Options {
+  readonly dataDir: string
+  /** Server settings that replace the built-in ones. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/**
+ * The PostgreSQL that lives under the data directory. There is one server a directory, shared by every process that
+ * holds this layer; the first starts it, and it shuts down soon after the last is gone, however that one ended.
+ * While the layer is held a server that died is brought back.
+ */
+export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>() {
+  static readonly layer = (options: Options): Layer.Layer<Embedded, EmbeddedUnavailable> =>
+    Layer.scoped(Embedded, attach(options))
+}
+
+const settingsFor = (socketDirectory: string) => ({
+  listen_addresses: "",
+  unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
+  unix_socket_permissions: "0700",
+  port: "5432",
+  max_connections: "100",
+  shared_buffers: "64MB",
+  max_wal_size: "256MB",
+  min_wal_size: "64MB",
+  wal_level: "minimal",
+  max_wal_senders: "0",
+  huge_pages: "off",
+  jit: "off",
+  fsync: "on",
+  timezone: "UTC",
+  log_timezone: "UTC"
+})
+
+const patience = Duration.seconds(30)
+
+const isTooManyConnections = (error: unknown) => error instanceof Error && "code" in error && error.code === "53300"
+
+const connects = (address: Address) =>
+  Effect.tryPromise({
+    try: async () => {
+      const client = new Pg.Client({ ...address, ssl: false, connectionTimeoutMillis: 5_000 })
+      client.on("error", () => {})
+      try {
+        await client.connect()
+      } catch (error) {
+        if (!isTooManyConnections(error)) throw error
+      } finally {
+        await client.end()
+      }
+    },
+    catch: (error) => (error instanceof Error ? error.message : String(error))
+  })
+
+const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
+  const token = randomUUID()
+  const home = path.join(path.resolve(options.dataDir), "postgres")
+  const binaries = yield* Binaries.locate()
+  const { major, runner } = yield* Runner.choose(home, binaries)
+  const data = yield* Cluster.ensure({ home, binaries, runner, major, name: token })
+  const host = yield* Socket.prepare(home, runner)
+  const address: Address = { host, port: 5432, user: Cluster.user, database: Cluster.database }
+
+  yield* Supervisor.prepare(home, runner)
+  yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(path.join(home, "attachments", token), { force: true })))
+  const descriptor = yield* Supervisor.open(home)
+
+  const settings = { ...settingsFor(host), ...options.settings }
+  const start = Effect.gen(function* () {
+    if (yield* Socket.isListening(host)) {
+      yield* Postmaster.interrupt(data)
+    } else {
+      yield* Postmaster.forgetStranger(data, binaries, runner)
+      yield* Supervisor.start({ home, binaries, runner, settings })
+    }
+    yield* Effect.sleep("50 millis")
+  })
+
+  const usable = Effect.gen(function* () {
+    if (!Supervisor.isPresent(descriptor, token)) {
+      yield* start
+      return yield* Effect.fail("the server is starting")
+    }
+    if (!Supervisor.hasAcknowledged(home, token)) return yield* Effect.fail("another server is shutting down")
+    return yield* connects(address)
+  })
+
+  const serving = usable.pipe(
+    Effect.retry({ schedule: Schedule.spaced("20 millis"), while: Predicate.isString }),
+    Effect.catchIf(Predicate.isString, (reason) => EmbeddedUnavailable.because(reason)),
+    Effect.timeoutFail({
+      duration: patience,
+      onTimeout: () =>
+        EmbeddedUnavailable.because(
+          `it was not ready within ${Duration.format(patience)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
+        )
+    })
+  )
+  yield* serving
+  yield* Effect.suspend(() =>
+    Supervisor.isPresent(descriptor)
+      ? Effect.void
+      : Effect.zipRight(Effect.logWarning("The embedded database has ended, starting it again"), serving)
+  ).pipe(
+    Effect.catchAll(({ message }) => Effect.logError(message)),
+    Effect.repeat(Schedule.spaced("500 millis")),
+    Effect.forkScoped
+  )
+  return address
+})

@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import path from "node:path"
+import { fileURLToPath } from "node:url"
+import { Data, Effect } from "effect"
+
+/** The schema cannot be brought up to date, or must not be. One line for the operator. */
+export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
+
+export interface Migration {
+  readonly id: number
+  /** `0001_organizations` */
+  readonly name: string
+  readonly sql: string
+  readonly checksum: string
+}
+
+/** What the database remembers of a migration. */
+export type Applied = Omit<Migration, "sql">
+
+const refused = (message: string) => new MigrationRefused({ message })
+
+const packageRoot = (directory: string): string => {
+  const parent = path.dirname(directory)
+  return existsSync(path.join(directory, "package.json")) || parent === directory ? directory : packageRoot(parent)
+}
+
+/** `migrations/` of this package, from the sources and from the bundle alike. */
+export const ownDirectory = () => path.join(packageRoot(path.dirname(fileURLToPath(import.meta.url))), "migrations")
+
+const parse = (directory: string, file: string): Effect.Effect<Migration, MigrationRefused> => {
+  const number = /^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]
+  if (number === undefined) return refused(`${file} in ${directory} is not named like 0001_name.sql.`)
+  const sql = readFileSync(path.join(directory, file), "utf8").replaceAll("\r\n", "\n")
+  const checksum = createHash("sha256").update(sql).digest("hex")
+  return Effect.succeed({ id: Number(number), name: path.basename(file, ".sql"), sql, checksum })
+}
+
+/** The migrations of a directory in order, their numbers unique. */
+export const read = Effect.fn("MigrationFiles.read")(function* (directory: string) {
+  const files = yield* Effect.try({
+    try: () => readdirSync(directory).filter((file) => file.endsWith(".sql")),
+    catch: (error) => refused(`The migrations cannot be read (${String(error)}).`)
+  })
+  const migrations = yield* Effect.forEach(files.toSorted(), (file) => parse(directory, file))
+  for (const [index, { id, name }] of migrations.entries()) {
+    const previous = migrations[index - 1]
+    if (previous?.id === id) return yield* refused(`${previous.name}.sql and ${name}.sql have the same number.`)
+  }
+  return migrations
+})
+
+const contradiction = (known: ReadonlyArray<Migration>, record: Applied) => {
+  const file = known.find(({ id }) => id === record.id)
+  if (file === undefined) {
+    return known.some(({ id }) => id > record.id)
+      ? `The database has migration ${record.name}, which this program lacks.`
+      : `The database is newer than this program (it has migration ${record.name}): run the newer program.`
+  }
+  if (file.name !== record.name) return `Migration ${record.name} was applied, but this program calls it ${file.name}.`
+  if (file.checksum !== record.checksum) {
+    return `${file.name}.sql was changed after it was applied: restore it and put the change into a new migration.`
+  }
+  return undefined
+}
+
+/** The migrations to apply, in order, unless the database and the files contradict each other. */
+export const outstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) =>
+  Effect.gen(function* () {
+    for (const record of applied) {
+      const message = contradiction(known, record)
+      if (message !== undefined) return yield* refused(message)
+    }
+    const done = new Set(applied.map(({ id }) => id))
+    const missing = known.filter(({ id }) => !done.has(id))
+    const late = missing.find(({ id }) => applied.some((record) => record.id > id))
+    if (late !== undefined) {
+      return yield* refused(`${late.name}.sql comes too late: a higher number is already applied. Renumber it.`)
+    }
+    return missing
+  })

@@ -1,0 +1,76 @@
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs"
+import path from "node:path"
+import { Effect } from "effect"
+import type { Binaries } from "./Binaries.ts"
+import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { perform, type Runner } from "./Runner.ts"
+
+export const user = "postgres"
+export const database = "gateway"
+
+const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}
+
+const sweepAbandoned = (home: string) => {
+  for (const name of readdirSync(home)) {
+    const pid = /^initdb-(\d+)-/.exec(name)?.[1]
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(path.join(home, name), { recursive: true, force: true })
+  }
+}
+
+const flags = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions", `--username=${user}`]
+
+const build = (draft: string, { initdb, postgres }: Binaries, runner: Runner) => {
+  const home = path.dirname(draft)
+  return Effect.zipRight(
+    perform(runner, home, [initdb, "-D", draft, ...flags]),
+    perform(runner, home, [postgres, "--single", "-D", draft, "postgres"], `CREATE DATABASE ${database}\n`)
+  )
+}
+
+/**
+ * Makes sure that `home/data` is a database directory of this program's major version. It is built beside its place
+ * and moved there whole, so of several first starters one wins and a killed one leaves nothing half made.
+ */
+export const ensure = Effect.fn("Cluster.ensure")(function* (options: {
+  readonly home: string
+  readonly binaries: Binaries
+  readonly runner: Runner
+  readonly major: string
+  readonly name: string
+}) {
+  const { binaries, home, major, name, runner } = options
+  const data = path.join(home, "data")
+  if (!existsSync(data)) {
+    sweepAbandoned(home)
+    const draft = path.join(home, `initdb-${process.pid}-${name}`)
+    yield* build(draft, binaries, runner).pipe(
+      Effect.zipRight(
+        Effect.try(() => renameSync(draft, data)).pipe(
+          Effect.catchIf(
+            () => existsSync(data),
+            () => Effect.void
+          ),
+          Effect.mapError((error) => EmbeddedUnavailable.because(String(error)))
+        )
+      ),
+      Effect.ensuring(Effect.sync(() => rmSync(draft, { recursive: true, force: true })))
+    )
+  }
+  const found = yield* Effect.try({
+    try: () => readFileSync(path.join(data, "PG_VERSION"), "utf8").trim(),
+    catch: () => EmbeddedUnavailable.because(`${data} is not a PostgreSQL data directory`)
+  })
+  if (found !== major) {
+    return yield* EmbeddedUnavailable.because(
+      `${data} holds data of PostgreSQL ${found}, but this program brings PostgreSQL ${major}`
+    )
+  }
+  return data
+})

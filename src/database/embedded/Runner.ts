@@ -1,0 +1,122 @@
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
+import { chownSync, existsSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from "node:fs"
+import path from "node:path"
+import { Effect } from "effect"
+import type { Binaries } from "./Binaries.ts"
+import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+
+/** As whom the server's processes run. PostgreSQL refuses to run as root. */
+export interface Runner {
+  readonly uid?: number
+  readonly gid?: number
+  readonly wrapper: ReadonlyArray<string>
+}
+
+const asCaller: Runner = { wrapper: [] }
+const nobody = process.platform === "darwin" ? -2 : 65534
+const asNobody: Runner = { uid: nobody, gid: nobody, wrapper: [] }
+/** Root outside, nobody inside: reads what lies under /root, where another account cannot go. */
+const asRootInDisguise: Runner = {
+  wrapper: ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
+}
+
+/** Starts a process as the runner, in a directory it may enter and with nothing of our environment but PATH. */
+export const start = (
+  runner: Runner,
+  command: readonly [string, ...ReadonlyArray<string>],
+  options: Pick<SpawnOptions, "cwd" | "stdio" | "detached">
+): ChildProcess => {
+  const { uid, gid, wrapper } = runner
+  const [program, ...args] = wrapper.length === 0 ? command : [...wrapper, ...command]
+  return spawn(program ?? command[0], args, {
+    ...options,
+    ...(uid === undefined ? {} : { uid }),
+    ...(gid === undefined ? {} : { gid }),
+    env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }
+  })
+}
+
+export interface Outcome {
+  readonly code: number
+  readonly stdout: string
+  /** What to tell when the code is not 0. */
+  readonly complaint: string
+}
+
+/** Runs a command to its end; interruption kills it. A command that cannot even start has code -1. */
+export const run = (
+  runner: Runner,
+  cwd: string,
+  command: readonly [string, ...ReadonlyArray<string>],
+  input = ""
+): Effect.Effect<Outcome> =>
+  Effect.async((resume) => {
+    let stdout = ""
+    let stderr = ""
+    const failed = (error: Error) => resume(Effect.succeed({ code: -1, stdout, complaint: error.message }))
+    let child: ChildProcess
+    try {
+      child = start(runner, command, { cwd, stdio: "pipe" })
+    } catch (error) {
+      return failed(error instanceof Error ? error : new Error(String(error)))
+    }
+    child.stdout?.on("data", (chunk) => (stdout += String(chunk)))
+    child.stderr?.on("data", (chunk) => (stderr += String(chunk)))
+    child.on("error", failed)
+    child.on("close", (code) => resume(Effect.succeed({ code: code ?? -1, stdout, complaint: firstLine(stderr) })))
+    child.stdin?.on("error", () => {})
+    child.stdin?.end(input)
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+/** Runs a command that has to succeed. */
+export const perform = (...command: Parameters<typeof run>): Effect.Effect<string, EmbeddedUnavailable> =>
+  Effect.flatMap(run(...command), ({ code, complaint, stdout }) =>
+    code === 0 ? Effect.succeed(stdout) : EmbeddedUnavailable.because(complaint)
+  )
+
+const firstLine = (text: string) => text.split("\n").find((line) => line.trim() !== "") ?? "no reason given"
+
+const candidates = (home: string): ReadonlyArray<Runner> => {
+  if (process.getuid?.() !== 0) return [asCaller]
+  if (!existsSync(path.join(home, "data"))) return [asNobody, asRootInDisguise]
+  const { gid, uid } = statSync(home)
+  return uid === 0 ? [asRootInDisguise] : [{ uid, gid, wrapper: [] }]
+}
+
+const give = (directory: string, { gid = 0, uid = 0 }: Runner) => {
+  if (process.getuid?.() === 0) chownSync(directory, uid, gid)
+}
+
+const probe = `cd "$1" && if test -w .; then exec "$2" --version; else echo "$1 is not writable" >&2; exit 1; fi`
+
+/** The first candidate that may write beside `home` and run the program, with the program's major version. */
+const capable = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
+  const complaints: Array<string> = []
+  for (const runner of candidates(home)) {
+    const scratch = mkdtempSync(`${home}-probe-`)
+    give(scratch, runner)
+    const outcome = yield* run(runner, "/", ["/bin/sh", "-c", probe, "sh", scratch, binaries.postgres]).pipe(
+      Effect.ensuring(Effect.sync(() => rmdirSync(scratch)))
+    )
+    const major = /\(PostgreSQL\) (\d+)/.exec(outcome.stdout)?.[1]
+    if (outcome.code === 0 && major !== undefined) return { runner, major }
+    complaints.push(outcome.complaint)
+  }
+  return yield* EmbeddedUnavailable.because(`no permitted user can run it here (${complaints.join("; ")})`)
+})
+
+/**
+ * Settles who runs the server for the directory `home`, which is made if missing, and asks the program's major
+ * version on the way. Data that exist already stay with their owner.
+ */
+export const choose = Effect.fn("Runner.choose")(
+  function* (home: string, binaries: Binaries) {
+    mkdirSync(path.dirname(home), { recursive: true })
+    mkdirSync(home, { recursive: true, mode: 0o700 })
+    const chosen = yield* capable(home, binaries)
+    give(home, chosen.runner)
+    return chosen
+  },
+  Effect.catchAllDefect((defect) => EmbeddedUnavailable.because(`its directory cannot be used (${String(defect)})`))
+)

@@ -1,0 +1,128 @@
+import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs"
+import path from "node:path"
+import { Effect } from "effect"
+import type { Binaries } from "./Binaries.ts"
+import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { perform, type Runner, start as startProcess } from "./Runner.ts"
+
+/*
+ * One supervisor, a shell in a session of its own, stands between the server and whoever uses it. Every user holds
+ * the FIFO `attached` open for writing, and the supervisor alone holds it open for reading, so that the kernel tells
+ * each side of the other's end, kill -9 included: the supervisor reads end-of-file when the last user is gone, and
+ * a user's write fails with EPIPE when there is no supervisor.
+ *
+ * A user writes its token and waits for the file `attachments/<token>`. Once that is there the supervisor cannot
+ * have seen end-of-file already, which a successful connection alone would not prove. Only the supervisor whose
+ * server owns the data directory reads, so one that lost a race to start swallows nobody's token.
+ */
+const script = `
+home=$1
+shift
+umask 077
+exec 3<&0 </dev/null >>"$home/log" 2>&1
+trap '' HUP INT TERM
+"$@" 3<&- &
+server=$!
+(
+  until read -r owner <"$home/data/postmaster.pid" && [ "$owner" = "$server" ]; do
+    kill -0 "$server" || exit
+    sleep 0.02 3<&-
+  done 2>/dev/null
+  rm -rf "$home/attachments"
+  mkdir "$home/attachments"
+  while read -r token; do
+    kill -0 "$server" || exit
+    [ -z "$token" ] || : >"$home/attachments/$token"
+  done <&3
+  kill -INT "$server"
+  waited=0
+  while [ "$waited" -lt 60 ] && kill -0 "$server"; do
+    sleep 1 3<&-
+    waited=$((waited + 1))
+  done 2>/dev/null
+  kill -0 "$server" && kill -QUIT "$server"
+) &
+reader=$!
+exec 3<&-
+wait "$server"
+kill -KILL "$reader"
+`
+
+const maxLogBytes = 1024 * 1024
+
+const fifo = (home: string) => path.join(home, "attached")
+
+const makeFifo = `[ -p "$1" ] || mkfifo -m 600 "$1" || [ -p "$1" ]`
+
+/** Makes what a supervisor needs beside the data, as the account that will use it. */
+export const prepare = (home: string, runner: Runner) =>
+  perform(runner, home, ["/bin/sh", "-c", makeFifo, "sh", fifo(home)])
+
+/** The user's end of the FIFO. Its descriptor is closed on exec, so no child keeps the server alive. */
+export const open = (home: string) =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const both = openSync(fifo(home), constants.O_RDWR | constants.O_NONBLOCK)
+        try {
+          return openSync(fifo(home), constants.O_WRONLY | constants.O_NONBLOCK)
+        } finally {
+          closeSync(both)
+        }
+      },
+      catch: (error) => EmbeddedUnavailable.because(`${fifo(home)} cannot be opened (${String(error)})`)
+    }),
+    (descriptor) => Effect.sync(() => closeSync(descriptor))
+  )
+
+/** Whether a supervisor holds the other end. With a token, asks it to acknowledge that token too. */
+export const isPresent = (descriptor: number, token = "") => {
+  try {
+    writeSync(descriptor, `${token}\n`)
+    return true
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EAGAIN"
+  }
+}
+
+export const hasAcknowledged = (home: string, token: string) => existsSync(path.join(home, "attachments", token))
+
+const rotateLog = (log: string) => {
+  if (existsSync(log) && statSync(log).size > maxLogBytes) renameSync(log, `${log}.1`)
+}
+
+/** The server's last word on why it could not go on. */
+export const lastComplaint = (home: string) => {
+  const log = path.join(home, "log")
+  if (!existsSync(log)) return undefined
+  return readFileSync(log, "utf8")
+    .split("\n")
+    .findLast((line) => /FATAL|PANIC|ERROR|error while/.test(line))
+}
+
+const setting = ([name, value]: readonly [string, string]) => ["-c", `${name}=${value}`]
+
+/** Starts a server with its supervisor. The caller must hold the FIFO open. */
+export const start = (options: {
+  readonly home: string
+  readonly binaries: Binaries
+  readonly runner: Runner
+  readonly settings: Readonly<Record<string, string>>
+}) =>
+  Effect.try(() => {
+    const { binaries, home, runner, settings } = options
+    rotateLog(path.join(home, "log"))
+    const postgres = [binaries.postgres, "-D", path.join(home, "data"), ...Object.entries(settings).flatMap(setting)]
+    const readEnd = openSync(fifo(home), constants.O_RDONLY)
+    try {
+      startProcess(runner, ["/bin/sh", "-c", script, "sh", home, ...postgres], {
+        cwd: home,
+        detached: true,
+        stdio: [readEnd, "ignore", "ignore"]
+      })
+        .on("error", () => {})
+        .unref()
+    } finally {
+      closeSync(readEnd)
+    }
+  }).pipe(Effect.mapError((error) => EmbeddedUnavailable.because(String(error.error))))

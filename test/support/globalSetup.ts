@@ -1,0 +1,95 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import path from "node:path"
+import { Context, Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
+import * as Pg from "pg"
+import type { TestProject } from "vitest/node"
+import { Database } from "../../src/database/Database.ts"
+import { Embedded } from "../../src/database/Embedded.ts"
+import { Migrations } from "../../src/database/Migrations.ts"
+import { isAlive } from "./processes.ts"
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** URL of a server where databases may be made; its database is not to be used. */
+    databaseServer: string
+    /** A database with every migration applied, to be copied. */
+    databaseTemplate: string
+  }
+}
+
+const prefix = "gateway-test-"
+
+/** What earlier runs left behind when they were killed. Their servers are gone with them. */
+const sweep = Effect.sync(() => {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = new RegExp(`^${prefix}(\\d+)-`).exec(name)?.[1]
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(path.join(tmpdir(), name), { recursive: true, force: true })
+  }
+})
+
+const temporaryDirectory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`))),
+  (directory) =>
+    Effect.sync(() => existsSync(path.join(directory, "postgres/data/postmaster.pid"))).pipe(
+      Effect.repeat({ while: (isRunning) => isRunning, schedule: Schedule.spaced("20 millis") }),
+      Effect.timeoutOption("10 seconds"),
+      Effect.zipRight(Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
+    )
+)
+
+/** Tests need no durability, only the same SQL and the same concurrency. */
+const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "400" }
+
+const embeddedServer = Effect.gen(function* () {
+  yield* sweep
+  const dataDir = yield* temporaryDirectory
+  const context = yield* Layer.build(Embedded.layer({ dataDir, settings }))
+  const { host, user } = Context.get(context, Embedded)
+  return `postgres://${user}@localhost/postgres?host=${encodeURIComponent(host)}`
+})
+
+const withDatabase = (server: string, database: string) => {
+  const url = new URL(server)
+  url.pathname = `/${database}`
+  return url.href
+}
+
+const administer = (server: string, statement: string) =>
+  Effect.promise(async () => {
+    const client = new Pg.Client(server)
+    await client.connect()
+    await client.query(statement)
+    await client.end()
+  })
+
+const template = (server: string) =>
+  Effect.gen(function* () {
+    const name = `gateway_template_${process.pid}`
+    yield* Effect.acquireRelease(administer(server, `CREATE DATABASE ${name}`), () =>
+      administer(server, `DROP DATABASE ${name} WITH (FORCE)`)
+    )
+    const layer = Layer.provide(Migrations.layer, Database.layerUrl(Redacted.make(withDatabase(server, name))))
+    yield* Effect.provide(
+      Effect.flatMap(Migrations, ({ migrate }) => migrate),
+      layer
+    )
+    return name
+  })
+
+/** Set `TEST_DATABASE_URL` to run against a server of your own, of another version say; it must let us create databases. */
+export default async function setup(project: TestProject) {
+  const scope = Effect.runSync(Scope.make())
+  const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
+  const server = process.env["TEST_DATABASE_URL"]
+  const start = Effect.gen(function* () {
+    const url = server ?? (yield* embeddedServer)
+    project.provide("databaseServer", url)
+    project.provide("databaseTemplate", yield* template(url))
+  })
+  await Effect.runPromise(Scope.extend(start, scope)).catch(async (error: unknown) => {
+    await close()
+    throw error
+  })
+  return close
+}
