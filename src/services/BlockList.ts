@@ -1,0 +1,60 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer, Schema } from "effect"
+import type { AddressRange } from "./AddressRange.ts"
+
+export class BlockedRange extends Schema.Class<BlockedRange>("BlockedRange")({
+  range: Schema.String,
+  createdAt: Schema.DateFromSelf
+}) {}
+
+export class RangeNotBlocked extends Data.TaggedError("RangeNotBlocked")<{ readonly range: AddressRange }> {
+  override get message() {
+    return `${this.range} is not on the block list.`
+  }
+}
+
+/** The addresses that are refused before anything else. Instances follow within a second. */
+export class BlockList extends Context.Tag("gateway/BlockList")<
+  BlockList,
+  {
+    /** Adding a range that is there already answers the one that is there. */
+    readonly add: (range: AddressRange) => Effect.Effect<BlockedRange>
+    /** Takes exactly this range off; a wider one that holds it stays. */
+    readonly remove: (range: AddressRange) => Effect.Effect<BlockedRange, RangeNotBlocked>
+    /** By address, IPv4 first. */
+    readonly list: Effect.Effect<ReadonlyArray<BlockedRange>>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    BlockList,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const decode = Schema.decodeUnknown(Schema.Array(BlockedRange))
+      const columns = sql.literal("range::text, created_at")
+
+      return BlockList.of({
+        add: Effect.fn("BlockList.add")(function* (range: AddressRange) {
+          const [added] = yield* Effect.orDie(
+            Effect.flatMap(
+              sql`
+                INSERT INTO blocklist (range) VALUES (${range}::cidr)
+                ON CONFLICT (range) DO UPDATE SET created_at = blocklist.created_at RETURNING ${columns}`,
+              Schema.decodeUnknown(Schema.Tuple(BlockedRange))
+            )
+          )
+          return added
+        }, Effect.uninterruptible),
+        remove: Effect.fn("BlockList.remove")(function* (range: AddressRange) {
+          const [removed] = yield* Effect.orDie(
+            Effect.flatMap(sql`DELETE FROM blocklist WHERE range = ${range}::cidr RETURNING ${columns}`, decode)
+          )
+          return removed ?? (yield* new RangeNotBlocked({ range }))
+        }, Effect.uninterruptible),
+        list: Effect.orDie(Effect.flatMap(sql`SELECT ${columns} FROM blocklist ORDER BY blocklist.range`, decode)).pipe(
+          Effect.withSpan("BlockList.list"),
+          Effect.uninterruptible
+        )
+      })
+    })
+  )
+}
