@@ -68,3 +68,11 @@ CREATE TABLE key_spend (
   spent  bigint NOT NULL CHECK (spent >= 0),
   PRIMARY KEY (key_id, day)
 ) WITH (fillfactor = 50);
+
+-- The UTC day on which the running spending period began.
+CREATE FUNCTION cap_period_start(period text) RETURNS date LANGUAGE sql STABLE AS $$
+  SELECT CASE period
+    WHEN 'total' THEN '-infinity'::date
+    ELSE date_trunc(period, now() AT TIME ZONE 'UTC')::date
+  END
+$$;

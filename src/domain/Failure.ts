@@ -65,3 +65,28 @@ export type Failure =
   | RoutingFailure
   | SettleFailed
   | Aborted
+
+const classes = [
+  InvalidRequest,
+  BodyTooLarge,
+  AddressBlocked,
+  UnknownEndpoint,
+  MissingApiKey,
+  InvalidApiKey,
+  RateLimited,
+  InsufficientScope,
+  ModelNotFound,
+  InsufficientCredits,
+  SpendLimitReached,
+  UpstreamRejected,
+  ContentRejected,
+  UpstreamFailed,
+  UpstreamAuthFailed,
+  AllProvidersFailed,
+  NoHealthyProvider,
+  TimedOut,
+  SettleFailed,
+  Aborted
+] as const
+
+export const isFailure = (error: unknown): error is Failure => classes.some((type) => error instanceof type)

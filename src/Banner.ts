@@ -1,0 +1,58 @@
+import { Option, Redacted } from "effect"
+import type { Model } from "./domain/Model.ts"
+import { demoOrganization } from "./FirstStart.ts"
+import type { Settings } from "./Settings.ts"
+
+export interface Started {
+  readonly settings: Settings
+  /** Where the server listens, as a URL. */
+  readonly url: string
+  readonly models: ReadonlyArray<Model>
+  readonly sandbox: boolean
+  /** The demo key, on the first start only. */
+  readonly key: Option.Option<Redacted.Redacted>
+}
+
+const curl = (url: string, key: string, path: string, body: unknown, flags = "") =>
+  `  curl ${flags}${url}/v1${path} -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
+
+const firstRequests = ({ models, url }: Started, key: string): ReadonlyArray<string> => {
+  const chat = models.find(({ surface }) => surface === "chat")
+  if (chat === undefined) return []
+  const ask = (content: string) => ({ model: chat.id, messages: [{ role: "user", content }] })
+  return [
+    "A chat:",
+    curl(url, key, "/chat/completions", ask("Say hello in one sentence.")),
+    "",
+    "A stream:",
+    curl(url, key, "/chat/completions", { ...ask("Count from one to five."), stream: true }, "-N "),
+    "",
+    "The models and the balance:",
+    `  curl ${url}/v1/models -H 'Authorization: Bearer ${key}'`,
+    `  curl ${url}/v1/credits -H 'Authorization: Bearer ${key}'`
+  ]
+}
+
+/** What the operator reads after a start. */
+export const banner = (started: Started): string => {
+  const { key, models, sandbox, settings, url } = started
+  return [
+    "",
+    `The Generation Gateway is listening on ${url}/v1 and serves ${models.length} models.`,
+    ...(sandbox
+      ? ["The SANDBOX answers in place of providers without a credential: its answers are made up, and charged."]
+      : []),
+    ...(settings.databaseUrl === undefined ? [`Database: embedded, in ${settings.dataDir}.`] : []),
+    "",
+    ...Option.match(key, {
+      onNone: () => ["Keys are made with: gateway keys create --org ORG (npx gateway in a checkout)."],
+      onSome: (secret) => [
+        `Organization "${demoOrganization}" has 100 USD. Its key, shown only this once:`,
+        `  ${Redacted.value(secret)}`,
+        "",
+        ...firstRequests(started, Redacted.value(secret))
+      ]
+    }),
+    ""
+  ].join("\n")
+}

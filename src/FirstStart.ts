@@ -1,0 +1,27 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Option } from "effect"
+import { NanoUsd } from "./domain/Money.ts"
+import { ApiKeys } from "./services/ApiKeys.ts"
+import { Organizations } from "./services/Organizations.ts"
+
+export const demoOrganization = "demo"
+const demoCredits = NanoUsd(100_000_000_000n)
+
+/**
+ * Gives an empty database an organization with credits and a key, so that the first request is one paste away.
+ * The key's secret, which nothing shows again; none when somebody has been here before.
+ */
+export const firstStart = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const organizations = yield* Organizations
+  const keys = yield* ApiKeys
+  const known = yield* organizations.list
+  if (known.length > 0) return Option.none()
+  const make = Effect.gen(function* () {
+    const { id } = yield* organizations.create({ name: demoOrganization, credits: demoCredits })
+    const { secret } = yield* keys.create({ org: id, name: demoOrganization })
+    return Option.some(secret)
+  })
+  // Another first start on the same directory may have been quicker.
+  return yield* sql.withTransaction(make).pipe(Effect.catchTag("NameTaken", () => Effect.succeedNone))
+})

@@ -1,0 +1,145 @@
+import { Data, Duration, Effect, Layer, Option, Schedule } from "effect"
+import { Database } from "./database/Database.ts"
+import { Migrations } from "./database/Migrations.ts"
+import { Readiness } from "./http/Readiness.ts"
+import * as Server from "./http/Server.ts"
+import * as Registry from "./providers/Registry.ts"
+import { Upstream } from "./providers/Upstream.ts"
+import type { Environment, Settings } from "./Settings.ts"
+import { Auth } from "./services/Auth.ts"
+import { Catalog } from "./services/Catalog.ts"
+import { ChatCompletions } from "./services/ChatCompletions.ts"
+import type { SourceFile } from "./services/catalog/Source.ts"
+import { InFlight } from "./services/InFlight.ts"
+import { Instance } from "./services/Instance.ts"
+import { Ledger } from "./services/Ledger.ts"
+import { ProviderRouter } from "./services/ProviderRouter.ts"
+import { adaptersOf, Providers } from "./services/Providers.ts"
+import { RateLimiter } from "./services/RateLimiter.ts"
+import { RequestLog } from "./services/RequestLog.ts"
+import { RouteHealth } from "./services/RouteHealth.ts"
+import { Tokens } from "./services/Tokens.ts"
+
+/** There is no model to serve; the message says what to set. */
+export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
+
+export interface GatewayOptions {
+  readonly settings: Settings
+  /** Where the providers' credentials are. */
+  readonly environment: Environment
+  readonly catalog: SourceFile
+}
+
+/** Adapters over their HTTP client. */
+export const providers = ({ timeouts }: Settings) =>
+  Registry.layer.pipe(
+    Layer.provide(Tokens.layer),
+    Layer.provide(
+      Upstream.layer({
+        connectTimeoutSeconds: Duration.toSeconds(timeouts.connect),
+        idleTimeoutSeconds: Duration.toSeconds(timeouts.idle)
+      })
+    )
+  )
+
+/** The sandbox never serves on its own beside a database that somebody set up on purpose. */
+export const catalog = ({ catalog: source, environment, settings }: GatewayOptions) =>
+  Layer.unwrapEffect(
+    Effect.map(Providers, (adapters) =>
+      Catalog.layer({
+        source,
+        environment,
+        sandbox: settings.sandbox ?? (settings.databaseUrl === undefined ? "when-no-credential" : false),
+        adapters: adaptersOf(adapters)
+      })
+    )
+  )
+
+const servable = Layer.effectDiscard(
+  Effect.flatMap(Catalog, ({ models, providers: accounts }) => {
+    if (models.length > 0) return Effect.void
+    const variables = accounts.flatMap(({ variable }) => variable ?? [])
+    return new NothingToServe({
+      message: `No model can be served: set a provider's credential (${variables.join(", ")}), or SANDBOX=true to try the gateway offline.`
+    })
+  })
+)
+
+const readiness = Layer.effect(
+  Readiness,
+  Effect.gen(function* () {
+    const inFlight = yield* InFlight
+    const instance = yield* Instance
+    const migrations = yield* Migrations
+    const pending = migrations.pending.pipe(
+      Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
+      Effect.timeout("2 seconds"),
+      Effect.orElseSucceed(() => "the database is out of reach")
+    )
+    return {
+      unready: Effect.gen(function* () {
+        if (yield* inFlight.draining) return "draining"
+        if (!(yield* instance.admitting)) return "the database is out of reach"
+        return yield* pending
+      })
+    }
+  })
+)
+
+const housekeeping = ({ logRetention }: Settings) =>
+  Layer.scopedDiscard(
+    Effect.flatMap(RequestLog, (log) =>
+      log.prune(logRetention).pipe(
+        Effect.catchAllCause((cause) => Effect.logWarning("Old rows of the request log could not be removed", cause)),
+        Effect.repeat(Schedule.spaced("1 hour")),
+        Effect.forkScoped
+      )
+    )
+  )
+
+/** Every service of the gateway, over a migrated database. */
+export const services = (options: GatewayOptions) => {
+  const { timeouts } = options.settings
+  const routing = ProviderRouter.layer({
+    requestTimeoutSeconds: Duration.toSeconds(timeouts.request),
+    firstByteTimeoutSeconds: Duration.toSeconds(timeouts.firstByte),
+    streamTimeoutSeconds: Duration.toSeconds(timeouts.stream)
+  })
+  return Layer.mergeAll(
+    ChatCompletions.layer,
+    readiness,
+    servable,
+    RouteHealth.layer,
+    housekeeping(options.settings)
+  ).pipe(
+    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, RequestLog.layer, Tokens.layer, routing)),
+    Layer.provideMerge(Ledger.layer),
+    Layer.provideMerge(Instance.layer),
+    Layer.provideMerge(InFlight.layer),
+    Layer.provideMerge(catalog(options)),
+    Layer.provideMerge(providers(options.settings))
+  )
+}
+
+const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
+  Layer.provideMerge(Migrations.layer)
+)
+
+export const database = ({ dataDir, databaseUrl }: Settings) =>
+  Database.layer({ url: Option.fromNullable(databaseUrl), dataDir })
+
+/** The whole gateway over the database it is given: what the process launches, and what tests build in their own. */
+export const layer = (options: GatewayOptions) => {
+  const { settings } = options
+  return Server.layer({
+    host: settings.host,
+    port: settings.port,
+    publicUrl: settings.publicUrl,
+    trustedProxies: settings.trustProxy,
+    defaultRpm: settings.defaultRpm,
+    metricsPublic: settings.metricsPublic,
+    chatBodyBytes: settings.maxBodyBytes.chat,
+    mediaBodyBytes: settings.maxBodyBytes.media,
+    shutdownTimeout: settings.timeouts.shutdown
+  }).pipe(Layer.provideMerge(services(options)), Layer.provideMerge(migrated))
+}

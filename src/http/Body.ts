@@ -1,0 +1,50 @@
+import type { IncomingMessage } from "node:http"
+import { Data, Effect } from "effect"
+import { BodyTooLarge, InvalidRequest } from "../domain/Failure.ts"
+
+/** The connection ended before the body did; there is nobody left to answer. */
+export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
+
+/** Reads a body of at most `limitBytes`; of a longer one no more than that is kept. */
+const readBytes = (request: IncomingMessage, limitBytes: number): Effect.Effect<Buffer, BodyTooLarge | BodyCutOff> =>
+  Effect.async((resume) => {
+    const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes }))
+    if (Number(request.headers["content-length"] ?? 0) > limitBytes) return resume(tooLarge)
+    const chunks: Array<Buffer> = []
+    let size = 0
+    const done = (result: Effect.Effect<Buffer, BodyTooLarge | BodyCutOff>) => {
+      request.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut)
+      // What is still coming is read and thrown away by Node once the answer is out.
+      request.on("error", () => {})
+      resume(result)
+    }
+    const onData = (chunk: Buffer) => {
+      size += chunk.length
+      if (size > limitBytes) return done(tooLarge)
+      chunks.push(chunk)
+    }
+    const onEnd = () =>
+      done(Effect.succeed(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)))
+    const onCut = () => done(Effect.fail(new BodyCutOff()))
+    if (request.destroyed && !request.readableEnded) return onCut()
+    request.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut)
+  })
+
+const isForm = (contentType: string | undefined): boolean =>
+  contentType !== undefined && /^\s*(multipart\/form-data|application\/x-www-form-urlencoded)\b/i.test(contentType)
+
+/** A JSON body, whatever content type it was sent under, except forms. */
+export const readJson = Effect.fnUntraced(function* (request: IncomingMessage, limitBytes: number) {
+  if (isForm(request.headers["content-type"])) {
+    return yield* new InvalidRequest({ message: "The body must be JSON, not a form.", param: null })
+  }
+  const encoding = request.headers["content-encoding"] ?? "identity"
+  if (encoding !== "identity") {
+    return yield* new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
+  }
+  const bytes = yield* readBytes(request, limitBytes)
+  return yield* Effect.try({
+    try: (): unknown => JSON.parse(bytes.toString("utf8")),
+    catch: () => new InvalidRequest({ message: "The body is not valid JSON.", param: null })
+  })
+})

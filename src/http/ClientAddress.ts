@@ -1,0 +1,30 @@
+import ipaddr from "ipaddr.js"
+
+const withoutPort = (entry: string): string => {
+  const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(entry)
+  if (bracketed?.[1] !== undefined) return bracketed[1]
+  const [host = "", port, ...rest] = entry.split(":")
+  return port !== undefined && rest.length === 0 ? host : entry
+}
+
+/** One spelling per address: `::ffff:a.b.c.d` is the IPv4 address. Undefined for anything that is no address. */
+const normalise = (entry: string): string | undefined => {
+  const text = withoutPort(entry.trim())
+  return ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined
+}
+
+/**
+ * The address of the client, when the last `trustedProxies` entries of X-Forwarded-For were written by proxies of
+ * ours. Entries further left are the client's own words and are not believed; a broken header means the socket's
+ * own address.
+ */
+export const clientAddress = (
+  socketAddress: string | undefined,
+  forwardedFor: string | ReadonlyArray<string> | undefined,
+  trustedProxies: number
+): string => {
+  const direct = normalise(socketAddress ?? "") ?? "unknown"
+  if (trustedProxies === 0 || forwardedFor === undefined) return direct
+  const entries = (typeof forwardedFor === "string" ? forwardedFor : forwardedFor.join(",")).split(",")
+  return normalise(entries[Math.max(0, entries.length - trustedProxies)] ?? "") ?? direct
+}

@@ -1,0 +1,159 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { HttpServerRequest, type HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Cause, Clock, Context, Deferred, Effect, Layer, Option } from "effect"
+import type { Scope as KeyScope } from "../domain/ApiKey.ts"
+import { Aborted, type Failure, InsufficientScope, RateLimited } from "../domain/Failure.ts"
+import type { Surface } from "../domain/Model.ts"
+import { Ids } from "../services/Ids.ts"
+import { InFlight } from "../services/InFlight.ts"
+import { Instance } from "../services/Instance.ts"
+import * as Metrics from "../services/Metrics.ts"
+import { RateLimiter } from "../services/RateLimiter.ts"
+import { RequestLog } from "../services/RequestLog.ts"
+import { RequestRecord } from "../services/RequestRecord.ts"
+import { BodyCutOff } from "./Body.ts"
+import { CurrentCaller } from "./contract/Authenticated.ts"
+import { RequestContext } from "./RequestContext.ts"
+import * as Respond from "./Respond.ts"
+import * as Wire from "./Wire.ts"
+
+export interface Admitted {
+  readonly record: RequestRecord
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** Completed when the client has gone. */
+  readonly departed: Deferred.Deferred<void>
+  /** What every answer from here on carries. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface Endpoint {
+  readonly surface: Surface
+  readonly scope: KeyScope
+  /** Whether a request takes one unit of the key's window, or only shows what is left. */
+  readonly rate: "take" | "peek"
+}
+
+interface Answered {
+  readonly response: HttpServerResponse.HttpServerResponse
+  readonly code: string | null
+}
+
+/**
+ * The path that every generating request takes after authentication: rate, scope, the work itself, and one row in
+ * the log. The work goes on when the client leaves.
+ */
+export class Generating extends Context.Tag("gateway/http/Generating")<
+  Generating,
+  {
+    readonly run: <R>(
+      endpoint: Endpoint,
+      work: (admitted: Admitted) => Effect.Effect<HttpServerResponse.HttpServerResponse, Failure | BodyCutOff, R>
+    ) => Effect.Effect<
+      HttpServerResponse.HttpServerResponse,
+      never,
+      R | HttpServerRequest.HttpServerRequest | RequestContext | CurrentCaller
+    >
+  }
+>() {
+  static readonly layer = (options: { readonly defaultRpm: number }) =>
+    Layer.effect(
+      Generating,
+      Effect.gen(function* () {
+        const inFlight = yield* InFlight
+        const instance = yield* Instance
+        const limiter = yield* RateLimiter
+        const log = yield* RequestLog
+        const ids = yield* Ids
+
+        const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
+          if (yield* inFlight.draining) return yield* new Aborted()
+          if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
+          const allowance = yield* limiter[endpoint.rate](caller.key, caller.rpm ?? options.defaultRpm)
+          headers["x-ratelimit-limit"] = String(allowance.limit)
+          headers["x-ratelimit-remaining"] = String(allowance.remaining)
+          if (endpoint.rate === "take" && !allowance.admitted) return yield* new RateLimited()
+          if (caller.scopes !== undefined && !caller.scopes.includes(endpoint.scope)) {
+            return yield* new InsufficientScope({ scope: endpoint.scope })
+          }
+        })
+
+        const write = Effect.fnUntraced(function* (record: RequestRecord, status: number, code: string | null) {
+          const entry = record.entry({ status, code, endedAt: yield* Clock.currentTimeMillis })
+          yield* log.write(entry)
+          const { code: logged, status: final, surface } = entry
+          yield* Metrics.count(Metrics.requests, { surface, status: String(final), code: logged ?? "" })
+          for (const { outcome, provider } of entry.attempts) {
+            yield* Metrics.count(Metrics.attempts, { provider, outcome })
+          }
+        })
+
+        return Generating.of({
+          run: (endpoint, work) =>
+            Effect.gen(function* () {
+              const caller = yield* CurrentCaller
+              const { requestId, startedAt } = yield* RequestContext
+              const httpRequest = yield* HttpServerRequest.HttpServerRequest
+              const request = NodeHttpServerRequest.toIncomingMessage(httpRequest)
+              const response = NodeHttpServerRequest.toServerResponse(httpRequest)
+              const record = new RequestRecord({
+                id: ids.uuid(),
+                requestId,
+                surface: endpoint.surface,
+                caller,
+                startedAt
+              })
+              const departed = yield* Deferred.make<void>()
+              const headers: Headers = { "x-request-id": requestId }
+              const admitted: Admitted = { record, request, response, departed, headers }
+
+              const answered = admit(endpoint, record, headers).pipe(
+                Effect.zipRight(Effect.suspend(() => work(admitted))),
+                Effect.map((answer): Answered => ({ response: answer, code: null })),
+                Effect.catchAllCause((cause) => explain(cause, record, headers)),
+                Effect.tap(({ code, response: { status } }) => write(record, status, code)),
+                Effect.onInterrupt(() => {
+                  const aborted = Wire.toWire(new Aborted())
+                  return write(record, response.headersSent ? 200 : aborted.status, aborted.body.error.code)
+                }),
+                Effect.map((answer) => answer.response)
+              )
+              const left = Effect.suspend(() => {
+                record.departed = true
+                return Effect.asVoid(Deferred.succeed(departed, undefined))
+              })
+              return yield* inFlight
+                .run(answered, left)
+                .pipe(Effect.catchTag("Aborted", (failure) => Effect.succeed(Respond.failure(failure, headers))))
+            })
+        })
+      })
+    )
+}
+
+type Headers = Record<string, string>
+
+const explain = (
+  cause: Cause.Cause<Failure | BodyCutOff>,
+  record: RequestRecord,
+  headers: Headers
+): Effect.Effect<Answered> => {
+  if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
+  const failure = Cause.failureOption(cause)
+  if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
+    const { internalError } = Wire
+    return Effect.logError("A request failed unexpectedly", cause).pipe(
+      Effect.annotateLogs("request_id", record.requestId),
+      Effect.as({ response: Respond.wireError(internalError, headers), code: internalError.body.error.code })
+    )
+  }
+  if (failure.value._tag === "BodyCutOff") {
+    record.departed = true
+    return Effect.succeed({ response: Respond.json(400, {}, headers), code: null })
+  }
+  return Effect.succeed({
+    response: Respond.failure(failure.value, headers),
+    code: Wire.toWire(failure.value).body.error.code
+  })
+}

@@ -1,0 +1,10 @@
+import { Context, type Effect } from "effect"
+
+/** What `/readyz` asks: nothing here may be slow. */
+export class Readiness extends Context.Tag("gateway/http/Readiness")<
+  Readiness,
+  {
+    /** A reason not to send traffic here, or undefined. */
+    readonly unready: Effect.Effect<string | undefined>
+  }
+>() {}

@@ -1,0 +1,67 @@
+import type { Server } from "node:http"
+import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { NodeHttpServer } from "@effect/platform-node"
+import { type Duration, Effect, Layer } from "effect"
+import { InFlight } from "../services/InFlight.ts"
+import { Api } from "./Api.ts"
+import { Generating } from "./Generating.ts"
+import { ChatHandlers } from "./handlers/Chat.ts"
+import { CreditsHandlers } from "./handlers/Credits.ts"
+import { ModelsHandlers } from "./handlers/Models.ts"
+import { SystemRoutes } from "./handlers/System.ts"
+import { Limits } from "./Limits.ts"
+import { listener } from "./Listener.ts"
+import { AuthenticatedLayer } from "./middleware/Authenticated.ts"
+import { edge } from "./middleware/Edge.ts"
+
+export interface ServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly publicUrl: string
+  readonly trustedProxies: number
+  readonly defaultRpm: number
+  readonly metricsPublic: boolean
+  readonly chatBodyBytes: number
+  readonly mediaBodyBytes: number
+  readonly shutdownTimeout: Duration.Duration
+}
+
+/**
+ * Runs first at a stop, while the server still answers: waits for running requests, then ends what is left. Closing
+ * the server after that would still wait for connections that never finish their request; those get two seconds.
+ */
+const Drain = (node: Server, patience: Duration.Duration) =>
+  Layer.scopedDiscard(
+    Effect.flatMap(InFlight, (inFlight) =>
+      Effect.addFinalizer(() =>
+        Effect.zipRight(
+          inFlight.drain(patience),
+          Effect.sync(() => setTimeout(() => node.closeAllConnections(), 2000).unref())
+        )
+      )
+    )
+  )
+
+/** The wire: routes, middleware and the Node server. Needs every service, and is the first to close. */
+export const layer = (options: ServerOptions) =>
+  Layer.unwrapEffect(
+    Effect.map(listener, (node) => {
+      const api = HttpApiBuilder.api(Api).pipe(
+        Layer.provide([ChatHandlers, ModelsHandlers, CreditsHandlers]),
+        Layer.provide([AuthenticatedLayer, Generating.layer(options)]),
+        Layer.provide(Layer.succeed(Limits, options))
+      )
+      const serving = HttpApiBuilder.serve().pipe(
+        Layer.provide(HttpApiBuilder.middleware(edge(options))),
+        Layer.provide(SystemRoutes(options)),
+        Layer.provide(api)
+      )
+      const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
+      return Drain(node, options.shutdownTimeout).pipe(Layer.provideMerge(serving), Layer.provideMerge(server))
+    })
+  )
+
+/** Where the server listens, e.g. `127.0.0.1:8787`. */
+export const address = Effect.map(HttpServer.HttpServer, ({ address: bound }) =>
+  bound._tag === "TcpAddress" ? `${bound.hostname}:${bound.port}` : bound.path
+)

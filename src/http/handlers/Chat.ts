@@ -1,0 +1,60 @@
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { Clock, Effect } from "effect"
+import { applyRules } from "../../domain/ChatRules.ts"
+import { ModelNotFound } from "../../domain/Failure.ts"
+import { Catalog } from "../../services/Catalog.ts"
+import { ChatCompletions } from "../../services/ChatCompletions.ts"
+import { Ids } from "../../services/Ids.ts"
+import { Api } from "../Api.ts"
+import { readJson } from "../Body.ts"
+import { completionJson, SseEncoder } from "../ChatAnswer.ts"
+import { decodeChatBody } from "../ChatBody.ts"
+import { type Admitted, Generating } from "../Generating.ts"
+import { Limits } from "../Limits.ts"
+import { json } from "../Respond.ts"
+import { makeSink } from "../Sse.ts"
+
+const endpoint = { surface: "chat", scope: "chat", rate: "take" } as const
+
+export const ChatHandlers = HttpApiBuilder.group(
+  Api,
+  "chat",
+  Effect.fnUntraced(function* (handlers) {
+    const catalog = yield* Catalog
+    const chat = yield* ChatCompletions
+    const generating = yield* Generating
+    const ids = yield* Ids
+    const limits = yield* Limits
+
+    const read = Effect.fnUntraced(function* ({ record, request }: Admitted) {
+      const asked = yield* decodeChatBody(yield* readJson(request, limits.chatBodyBytes))
+      record.model = asked.model
+      record.stream = asked.stream
+      const model = catalog.find(asked.model)
+      if (model?.surface !== "chat") return yield* new ModelNotFound({ model: asked.model, surface: "chat" })
+      return { model, request: yield* applyRules(model, asked), record }
+    })
+
+    const answer = Effect.fnUntraced(function* (admitted: Admitted) {
+      const { departed, headers, record, response } = admitted
+      const job = yield* read(admitted)
+      const name = {
+        id: ids.prefixed("chatcmpl"),
+        created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
+        model: job.model.id
+      }
+      const marked = () =>
+        record.route?.provider.adapter === "sandbox" ? { ...headers, "x-gateway-sandbox": "true" } : headers
+      if (job.request.stream) {
+        const encoder = new SseEncoder({ ...name, includeUsage: job.request.includeUsage })
+        yield* chat.stream(job, makeSink({ response, headers: marked, encoder, departed }))
+        return HttpServerResponse.empty({ status: 200 })
+      }
+      const { answer, usage } = yield* chat.complete(job)
+      record.firstByteAt = yield* Clock.currentTimeMillis
+      return json(200, completionJson({ ...name, answer, usage }), marked())
+    })
+
+    return handlers.handleRaw("complete", () => generating.run(endpoint, answer))
+  })
+)

@@ -1,0 +1,28 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { toUsd } from "../../domain/Money.ts"
+import { available } from "../../domain/Organization.ts"
+import { Ledger } from "../../services/Ledger.ts"
+import { Api } from "../Api.ts"
+import { CurrentCaller } from "../contract/Authenticated.ts"
+import { json } from "../Respond.ts"
+
+export const CreditsHandlers = HttpApiBuilder.group(
+  Api,
+  "credits",
+  Effect.fnUntraced(function* (handlers) {
+    const ledger = yield* Ledger
+    return handlers.handleRaw("show", () =>
+      Effect.gen(function* () {
+        const { org } = yield* CurrentCaller
+        const funds = yield* ledger.balance(org)
+        return json(200, {
+          object: "credits",
+          available_usd: toUsd(available(funds)),
+          balance_usd: toUsd(funds.balance),
+          held_usd: toUsd(funds.held)
+        })
+      })
+    )
+  })
+)

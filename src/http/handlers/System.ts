@@ -1,0 +1,49 @@
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect } from "effect"
+import ipaddr from "ipaddr.js"
+import { UnknownEndpoint } from "../../domain/Failure.ts"
+import { Catalog } from "../../services/Catalog.ts"
+import { openApiDocument } from "../OpenApi.ts"
+import { exposition } from "../Prometheus.ts"
+import { Readiness } from "../Readiness.ts"
+import { json, jsonText } from "../Respond.ts"
+
+const forwardingHeaders = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"]
+
+const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
+  const { remoteAddress } = NodeHttpServerRequest.toIncomingMessage(request).socket
+  return (
+    remoteAddress !== undefined &&
+    ipaddr.isValid(remoteAddress) &&
+    ipaddr.process(remoteAddress).range() === "loopback" &&
+    forwardingHeaders.every((name) => request.headers[name] === undefined)
+  )
+}
+
+/** What is served beside the API: health, metrics, and the API's own description. */
+export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonly publicUrl: string }) =>
+  HttpApiBuilder.Router.use((router) =>
+    Effect.gen(function* () {
+      const readiness = yield* Readiness
+      const { models } = yield* Catalog
+      const openApi = JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`))
+
+      yield* router.get("/healthz", Effect.succeed(json(200, { status: "ok" })))
+      yield* router.get(
+        "/readyz",
+        Effect.map(readiness.unready, (reason) =>
+          reason === undefined ? json(200, { status: "ready" }) : json(503, { status: "unready", reason })
+        )
+      )
+      yield* router.get(
+        "/metrics",
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          if (!options.metricsPublic && !isLocal(request)) return yield* new UnknownEndpoint()
+          return HttpServerResponse.text(exposition(), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+        })
+      )
+      yield* router.get("/v1/openapi.json", Effect.succeed(jsonText(200, openApi)))
+    })
+  )

@@ -1,0 +1,43 @@
+import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Clock, Effect } from "effect"
+import { AddressBlocked, UnknownEndpoint } from "../../domain/Failure.ts"
+import { Auth } from "../../services/Auth.ts"
+import { Ids } from "../../services/Ids.ts"
+import * as Metrics from "../../services/Metrics.ts"
+import { clientAddress } from "../ClientAddress.ts"
+import { RequestContext } from "../RequestContext.ts"
+import { lastResort } from "./LastResort.ts"
+
+const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
+
+/**
+ * The outermost layer of every request: an id, the address block list before anything else, and an envelope for
+ * whatever fails.
+ */
+export const edge = Effect.fnUntraced(function* (options: { readonly trustedProxies: number }) {
+  const auth = yield* Auth
+  const ids = yield* Ids
+
+  return <E, R>(app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.gen(function* () {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const { socket } = NodeHttpServerRequest.toIncomingMessage(request)
+      const sent = request.headers["x-request-id"]
+      const requestId = sent !== undefined && wellFormedId.test(sent) ? sent : ids.prefixed("req")
+      const address = clientAddress(socket.remoteAddress, request.headers["x-forwarded-for"], options.trustedProxies)
+      const context = { requestId, address, startedAt: yield* Clock.currentTimeMillis }
+
+      const routed = Effect.gen(function* () {
+        if (yield* auth.isBlocked(address)) {
+          yield* Metrics.count(Metrics.refused, { reason: "access_denied" })
+          return yield* new AddressBlocked()
+        }
+        // The router would answer HEAD with the route of GET.
+        if (request.method === "HEAD" && request.url.startsWith("/v1/")) return yield* new UnknownEndpoint()
+        return yield* app
+      })
+      const response = yield* lastResort(Effect.provideService(routed, RequestContext, context))
+      return HttpServerResponse.setHeader(response, "x-request-id", requestId)
+    })
+})

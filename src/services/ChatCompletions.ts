@@ -1,0 +1,190 @@
+import { Clock, Context, Deferred, Effect, Either, Layer, Metric, Option } from "effect"
+import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.ts"
+import {
+  Aborted,
+  type InsufficientCredits,
+  type RoutingFailure,
+  type SettleFailed,
+  type SpendLimitReached
+} from "../domain/Failure.ts"
+import type { ChatModel } from "../domain/Model.ts"
+import * as Pricing from "../domain/Pricing.ts"
+import { Failpoint } from "./Failpoint.ts"
+import { type Hold, Ledger } from "./Ledger.ts"
+import * as Metrics from "./Metrics.ts"
+import { ProviderRouter } from "./ProviderRouter.ts"
+import type { RequestRecord } from "./RequestRecord.ts"
+import { Tokens } from "./Tokens.ts"
+
+export interface ChatJob {
+  readonly model: ChatModel
+  /** After the model's rules were applied. */
+  readonly request: ChatRequest
+  readonly record: RequestRecord
+}
+
+/** Where a stream goes. Nothing of it fails: a client that left is told by `departed`. */
+export interface ChatSink {
+  /** Sends the head, if it has not gone yet, and keep-alives from then on while nothing is written. */
+  readonly open: Effect.Effect<void>
+  /** Whether the head has gone: from then on an error can only be a chunk. */
+  readonly opened: Effect.Effect<boolean>
+  /** Returns once the client can take more. */
+  readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
+  /** The last bytes of a whole stream. */
+  readonly finish: (usage: Usage) => Effect.Effect<void>
+  /** The last bytes of one that broke. */
+  readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
+  readonly departed: Deferred.Deferred<void>
+}
+
+export type ChatFailure = InsufficientCredits | SpendLimitReached | RoutingFailure | SettleFailed
+
+const headAfter = "25 seconds"
+
+/** A chat from hold to settle: what it costs, who answers, and who pays when it ends early. */
+export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
+  ChatCompletions,
+  {
+    readonly complete: (
+      job: ChatJob
+    ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
+    /**
+     * Runs a stream to its end into the sink. Fails only while the head has not been sent; after that every
+     * outcome is in the stream and in the record.
+     */
+    readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    ChatCompletions,
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const router = yield* ProviderRouter
+      const tokens = yield* Tokens
+      const failpoint = yield* Failpoint
+
+      const hold = Effect.fnUntraced(function* ({ model, record, request }: ChatJob) {
+        const { key, org } = record.caller
+        const held = yield* ledger.hold({ org, key, upTo: Pricing.chatHold(model, request) })
+        record.hold = held.id
+        yield* failpoint.reach("after_hold")
+        return held
+      })
+
+      const settle = Effect.fnUntraced(function* ({ model, record }: ChatJob, held: Hold, usage: Usage) {
+        record.usage = usage
+        const routeCost = record.route?.cost
+        if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
+        yield* failpoint.reach("before_settle")
+        const settlement = yield* ledger.settle(held, Pricing.chatCharge(model.pricing, usage))
+        yield* failpoint.reach("after_settle")
+        record.charge = settlement.charged
+        if (settlement.exceeded) record.notes.add("hold_exceeded")
+        if (settlement.lost) record.notes.add("hold_lost")
+      })
+
+      /** What the provider reported; where it reported nothing, or nothing beside text it sent, our own count. */
+      const measure = Effect.fnUntraced(function* (job: ChatJob, reported: Usage | undefined, produced: string) {
+        const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
+        const countPrompt = usage.prompt === 0
+        const countCompletion = usage.completion === 0 && produced !== ""
+        if (!countPrompt && !countCompletion) return usage
+        job.record.notes.add("usage_estimated")
+        yield* Metric.increment(Metrics.usageEstimated)
+        return {
+          ...usage,
+          prompt: countPrompt ? yield* tokens.prompt(job.request, job.model.imageTokens) : usage.prompt,
+          completion: countCompletion ? yield* tokens.count(produced) : usage.completion
+        }
+      })
+
+      const complete = Effect.fn("ChatCompletions.complete")(function* (job: ChatJob) {
+        const held = yield* hold(job)
+        const { answer, route } = yield* router.complete(job.model, job.request, job.record.attempts)
+        job.record.route = route
+        const produced = [
+          answer.reasoning ?? "",
+          answer.content ?? "",
+          ...answer.toolCalls.map((call) => call.function.name + call.function.arguments)
+        ]
+        const usage = yield* measure(job, answer.usage, produced.join(""))
+        yield* settle(job, held, usage)
+        return { answer, usage }
+      }, Effect.scoped)
+
+      /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
+      const pump = Effect.fnUntraced(function* ({ model, record, request }: ChatJob, sink: ChatSink, output: Output) {
+        const routed = yield* Effect.raceFirst(
+          router.stream(model, request, record.attempts),
+          Effect.zipRight(Effect.delay(sink.open, headAfter), Effect.never)
+        )
+        record.route = routed.route
+        record.firstByteAt = yield* Clock.currentTimeMillis
+        output.take(routed.first)
+        yield* sink.open
+        yield* sink.write(routed.first)
+        yield* failpoint.reach("mid_stream")
+        const step = Effect.flatMap(routed.pull, (events) => {
+          output.take(events)
+          return sink.write(events)
+        })
+        yield* Effect.catchAll(
+          Effect.forever(step),
+          Option.match({ onNone: () => Effect.void, onSome: (broken) => Effect.fail(broken) })
+        )
+      }, Effect.scoped)
+
+      const stream = Effect.fn("ChatCompletions.stream")(function* (job: ChatJob, sink: ChatSink) {
+        const { record } = job
+        const held = yield* hold(job)
+        const output = new Output()
+
+        const broken = Effect.fnUntraced(function* (failure: RoutingFailure | SettleFailed | Aborted) {
+          record.code = "stream_error"
+          yield* ledger.release(held)
+          yield* sink.fail(failure)
+        })
+
+        const outcome = yield* pump(job, sink, output).pipe(
+          Effect.as("whole" as const),
+          Effect.raceFirst(Effect.as(Deferred.await(sink.departed), "departed" as const)),
+          Effect.onInterrupt(() => Effect.whenEffect(broken(new Aborted()), sink.opened)),
+          Effect.either
+        )
+        if (Either.isLeft(outcome)) {
+          return yield* (yield* sink.opened) ? broken(outcome.left) : Effect.fail(outcome.left)
+        }
+        if (outcome.right === "departed") {
+          if (!output.started) return
+          return yield* Effect.ignore(settle(job, held, yield* measure(job, undefined, output.text())))
+        }
+        const usage = yield* measure(job, output.usage, output.text())
+        const settled = yield* Effect.either(settle(job, held, usage))
+        yield* Either.isLeft(settled) ? broken(settled.left) : sink.finish(usage)
+      }, Effect.scoped)
+
+      return ChatCompletions.of({ complete, stream })
+    })
+  )
+}
+
+/** What a stream has brought so far, for the count if it ends early or its provider reports nothing. */
+class Output {
+  started = false
+  usage: Usage | undefined
+  private readonly pieces: Array<string> = []
+
+  take(events: ReadonlyArray<ChatEvent>): void {
+    this.started = true
+    for (const event of events) {
+      if (event.type === "content" || event.type === "reasoning") this.pieces.push(event.text)
+      else if (event.type === "tool_call") this.pieces.push(event.name ?? "", event.arguments)
+      else if (event.type === "usage") this.usage = event.usage
+    }
+  }
+
+  text(): string {
+    return this.pieces.join("")
+  }
+}

@@ -1,0 +1,11 @@
+import { Context, Effect } from "effect"
+
+export type FailpointName = "after_hold" | "mid_stream" | "before_settle" | "after_settle"
+
+/**
+ * Named places between the steps that move money. Nothing happens there; a test of crashes provides a process
+ * that dies at one of them.
+ */
+export class Failpoint extends Context.Reference<Failpoint>()("gateway/Failpoint", {
+  defaultValue: () => ({ reach: (_name: FailpointName): Effect.Effect<void> => Effect.void })
+}) {}

@@ -1,0 +1,94 @@
+import { SqlClient } from "@effect/sql"
+import { Clock, Context, Duration, Effect, Layer, Metric, Ref, Schedule } from "effect"
+import { Ids } from "./Ids.ts"
+import { InFlight } from "./InFlight.ts"
+import * as Statements from "./ledger/Statements.ts"
+import * as Metrics from "./Metrics.ts"
+
+const beatEvery = Duration.seconds(5)
+const lostAfter = Duration.seconds(20)
+const sweepBatch = 500
+
+/**
+ * This process in the eyes of the others. It renews a heartbeat in the database; without one for 20 s it admits
+ * nothing and ends what it runs, well before the others release its holds at 45 s. Every instance releases the
+ * holds of dead ones.
+ */
+export class Instance extends Context.Tag("gateway/Instance")<
+  Instance,
+  {
+    /** The identity that holds are tied to; a new one after this process was taken for dead. */
+    readonly id: Effect.Effect<string>
+    readonly admitting: Effect.Effect<boolean>
+    /** Marks dead instances and releases their holds; says how many. Runs by itself every few seconds. */
+    readonly sweep: Effect.Effect<number>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Instance,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const inFlight = yield* InFlight
+
+      const register = Effect.gen(function* () {
+        const id = ids.uuid()
+        yield* sql`INSERT INTO instances (id) VALUES (${id})`
+        return id
+      })
+      const current = yield* Ref.make(yield* Effect.orDie(register))
+      const beatenAt = yield* Ref.make(yield* Clock.currentTimeNanos)
+      const admitting = yield* Ref.make(true)
+
+      const beat = Effect.gen(function* () {
+        const startedAt = yield* Clock.currentTimeNanos
+        const id = yield* Ref.get(current)
+        const alive = yield* sql`
+          UPDATE instances SET beat_at = now() WHERE id = ${id} AND swept_at IS NULL RETURNING id`
+        if (alive.length === 0) {
+          yield* Effect.logWarning("This instance was taken for dead; it goes on under a new identity")
+          yield* inFlight.abort
+          yield* Ref.set(current, yield* register)
+        }
+        yield* Ref.set(beatenAt, startedAt)
+        if (!(yield* Ref.getAndSet(admitting, true))) yield* Effect.logInfo("The database is back; admitting again")
+      }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("Heartbeat failed", cause)))
+
+      const watch = Effect.gen(function* () {
+        const silence = (yield* Clock.currentTimeNanos) - (yield* Ref.get(beatenAt))
+        if (Duration.lessThan(Duration.nanos(silence), lostAfter)) return
+        if (!(yield* Ref.getAndSet(admitting, false))) return
+        yield* Effect.logError("No heartbeat for 20 s: admitting nothing, ending what runs")
+        yield* inFlight.abort
+      })
+
+      const sweep = Effect.gen(function* () {
+        const found = yield* Statements.orphans(sql, sweepBatch)
+        if (found.length === 0) return 0
+        yield* Statements.close(
+          sql,
+          found.map(({ id }) => ({ id, cost: undefined }))
+        )
+        yield* Metric.incrementBy(Metrics.swept, found.length)
+        yield* Effect.logWarning(`Released ${found.length} holds of instances that are gone`)
+        return found.length
+      }).pipe(Effect.uninterruptible, Effect.orDie)
+
+      yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
+      yield* watch.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)
+      yield* sweep.pipe(
+        Effect.catchAllCause((cause) => Effect.logWarning("Sweep failed", cause)),
+        Effect.repeat(Schedule.spaced(beatEvery)),
+        Effect.forkScoped
+      )
+      yield* Effect.addFinalizer(() =>
+        Effect.flatMap(Ref.get(current), (id) => sql`UPDATE instances SET stopped_at = now() WHERE id = ${id}`).pipe(
+          Effect.timeout("5 seconds"),
+          Effect.ignore
+        )
+      )
+
+      return Instance.of({ id: Ref.get(current), admitting: Ref.get(admitting), sweep })
+    })
+  )
+}

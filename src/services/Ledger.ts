@@ -1,0 +1,177 @@
+import { SqlClient, SqlSchema } from "@effect/sql"
+import { type Array as Arr, Context, Data, Effect, Layer, Metric, Queue, Schedule, Schema, type Scope } from "effect"
+import type { KeyId } from "../domain/ApiKey.ts"
+import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
+import { type NanoUsd, zero } from "../domain/Money.ts"
+import { Balance, OrgId } from "../domain/Organization.ts"
+import { Ids } from "./Ids.ts"
+import { Instance } from "./Instance.ts"
+import * as Statements from "./ledger/Statements.ts"
+import * as Metrics from "./Metrics.ts"
+import * as NaturalBatch from "./NaturalBatch.ts"
+
+const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
+const forTenSeconds = Schedule.exponential("50 millis").pipe(
+  Schedule.union(Schedule.spaced("1 second")),
+  Schedule.upTo("10 seconds")
+)
+const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
+
+/** Another statement was closing the hold at this moment; asking again tells how it ended. */
+class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
+
+/** An amount reserved for one request. It is closed once: settled with a charge, or released. */
+export interface Hold {
+  readonly id: string
+  readonly org: OrgId
+  readonly key: KeyId
+  readonly amount: NanoUsd
+}
+
+export interface Settlement {
+  /** Never more than the hold. */
+  readonly charged: NanoUsd
+  /** The cost was above the hold; the excess is the operator's. */
+  readonly exceeded: boolean
+  /** The hold had been released meanwhile (this process was taken for dead): nothing was charged. */
+  readonly lost: boolean
+}
+
+/**
+ * The one place where customers' money moves. Every operation is a single idempotent statement, uninterruptible
+ * and retried. Failures other than the typed ones are defects: the database is out of reach.
+ */
+export class Ledger extends Context.Tag("gateway/Ledger")<
+  Ledger,
+  {
+    /**
+     * Reserves an upper bound, after the key's spending cap. Whatever is still open when the scope closes is
+     * released. An organization with nothing available is refused even a hold of zero.
+     */
+    readonly hold: (request: {
+      readonly org: OrgId
+      readonly key: KeyId
+      readonly upTo: NanoUsd
+    }) => Effect.Effect<Hold, InsufficientCredits | SpendLimitReached, Scope.Scope>
+    /** Charges the cost, visible in `balance` once this returns. Retried for 10 s, then the hold is given back. */
+    readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SettleFailed>
+    /** Gives the hold back. Never fails: what the database cannot take now is repeated until it can. */
+    readonly release: (hold: Hold) => Effect.Effect<void>
+    readonly balance: (org: OrgId) => Effect.Effect<Balance>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Ledger,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const instance = yield* Instance
+      const decodeVerdicts = Schema.decodeUnknown(Schema.Array(Statements.Verdict))
+      const decodeClosed = Schema.decodeUnknown(Schema.Array(Statements.Closed))
+      // Holds of this process that nobody has closed yet, so that a scope's end costs a statement only when it must.
+      const open = new Set<string>()
+
+      const reserveAll = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
+        const id = yield* instance.id
+        return yield* Effect.flatMap(Statements.reserve(sql, id, batch), decodeVerdicts)
+      })
+      // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit.
+      const reserveFairly = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
+        const verdicts = [...(yield* reserveAll(batch))]
+        if (batch.length === 1) return verdicts
+        const remaining = new Map(batch.map(({ org }, index) => [org, verdicts[index]?.remaining ?? zero]))
+        for (const [index, reservation] of batch.entries()) {
+          const left = remaining.get(reservation.org) ?? zero
+          if (verdicts[index]?.verdict !== "insufficient" || left <= 0n || reservation.amount > left) continue
+          const [alone] = yield* reserveAll([reservation])
+          if (alone === undefined) continue
+          verdicts[index] = alone
+          remaining.set(reservation.org, alone.remaining)
+        }
+        return verdicts
+      })
+
+      const submitReservation = yield* NaturalBatch.make({ maxSize: 256, run: reserveFairly })
+      const submitClosing = yield* NaturalBatch.make({
+        maxSize: 256,
+        run: (batch: Arr.NonEmptyReadonlyArray<Statements.Closing>) =>
+          Effect.flatMap(Statements.close(sql, batch), decodeClosed)
+      })
+
+      const reserve = Effect.fn("Ledger.reserve")(function* (hold: Hold) {
+        const { period, verdict } = yield* Effect.orDie(Effect.retry(submitReservation(hold), brief))
+        if (verdict === "capped" && period !== null) return yield* new SpendLimitReached({ period })
+        if (verdict === "insufficient") return yield* new InsufficientCredits()
+        if (verdict === "fenced") return yield* Effect.dieMessage("this instance lost its heartbeat")
+        open.add(hold.id)
+        return hold
+      })
+
+      const close = (closing: Statements.Closing) =>
+        Effect.filterOrFail(
+          submitClosing(closing),
+          ({ state }) => state !== "open",
+          () => new HoldContended()
+        )
+
+      // What could not be closed in time: nobody was answered for it, so nothing may stay held or charged.
+      const debts = yield* Queue.unbounded<string>()
+      const forgive = (id: string) => Effect.zipRight(close({ id, cost: undefined }), Statements.refund(sql, id))
+      yield* Queue.take(debts).pipe(
+        Effect.flatMap((id) => Effect.retry(forgive(id), untilDone)),
+        Effect.catchAllCause((cause) => Effect.logError("A hold could not be given back", cause)),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      const owe = (hold: Hold) => Effect.asVoid(Queue.offer(debts, hold.id))
+
+      const release = Effect.fn("Ledger.release")(
+        (hold: Hold) =>
+          Effect.suspend(() =>
+            open.delete(hold.id)
+              ? Effect.catchAllCause(Effect.asVoid(close({ id: hold.id, cost: undefined })), () => owe(hold))
+              : Effect.void
+          ),
+        Effect.uninterruptible
+      )
+
+      const settle = Effect.fn("Ledger.settle")(function* (hold: Hold, cost: NanoUsd) {
+        const closed = yield* close({ id: hold.id, cost }).pipe(
+          Effect.retry(forTenSeconds),
+          Effect.catchAll((error) =>
+            Effect.logError("Settling failed; the hold is given back", error).pipe(
+              Effect.zipRight(Metric.increment(Metrics.settleFailed)),
+              Effect.zipRight(owe(hold)),
+              Effect.zipRight(new SettleFailed())
+            )
+          ),
+          Effect.ensuring(Effect.sync(() => open.delete(hold.id)))
+        )
+        const lost = closed.state === "released"
+        const exceeded = !lost && cost > hold.amount
+        const charged = closed.charged ?? zero
+        if (lost) yield* Metric.increment(Metrics.holdLost)
+        if (exceeded) yield* Metric.increment(Metrics.holdExceeded)
+        yield* Metric.incrementBy(Metrics.chargedNanoUsd, charged)
+        return { charged, exceeded, lost }
+      }, Effect.uninterruptible)
+
+      const balanceOf = SqlSchema.single({
+        Request: OrgId,
+        Result: Balance,
+        execute: (org) => sql`SELECT balance, held FROM organizations WHERE id = ${org}`
+      })
+
+      return Ledger.of({
+        hold: ({ org, key, upTo }) =>
+          Effect.acquireRelease(
+            Effect.suspend(() => reserve({ id: ids.uuid(), org, key, amount: upTo })),
+            release
+          ),
+        settle,
+        release,
+        balance: Effect.fn("Ledger.balance")((org: OrgId) => Effect.orDie(balanceOf(org)), Effect.uninterruptible)
+      })
+    })
+  )
+}

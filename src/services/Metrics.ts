@@ -1,0 +1,74 @@
+import { type Effect, Metric, MetricLabel } from "effect"
+
+/** The gateway's own counters; `/metrics` shows whatever is registered here and by Effect itself. */
+export const requests = Metric.counter("gateway_requests_total", {
+  description: "Requests answered, by surface and status",
+  incremental: true
+})
+
+export const refused = Metric.counter("gateway_refused_total", {
+  description: "Requests refused before authentication, by reason",
+  incremental: true
+})
+
+export const inFlight = Metric.gauge("gateway_in_flight", {
+  description: "Generating requests being worked on"
+})
+
+export const holdExceeded = Metric.counter("gateway_hold_exceeded_total", {
+  description: "Charges cut to their hold; the excess is the operator's",
+  incremental: true
+})
+
+export const holdLost = Metric.counter("gateway_hold_lost_total", {
+  description: "Settlements whose hold had been released by another instance",
+  incremental: true
+})
+
+export const settleFailed = Metric.counter("gateway_settle_failed_total", {
+  description: "Settlements given up after their retries",
+  incremental: true
+})
+
+export const swept = Metric.counter("gateway_holds_swept_total", {
+  description: "Holds of dead instances released",
+  incremental: true
+})
+
+export const usageEstimated = Metric.counter("gateway_usage_estimated_total", {
+  description: "Answers whose tokens the gateway counted itself",
+  incremental: true
+})
+
+export const chargedNanoUsd = Metric.counter("gateway_charged_nano_usd_total", {
+  description: "Charged, in nano-USD",
+  bigint: true,
+  incremental: true
+})
+
+export const tokens = Metric.counter("gateway_tokens_total", {
+  description: "Tokens settled, by kind",
+  incremental: true
+})
+
+export const attempts = Metric.counter("gateway_attempts_total", {
+  description: "Calls to providers, by provider and outcome",
+  incremental: true
+})
+
+export const logDropped = Metric.counter("gateway_log_rows_dropped_total", {
+  description: "Request log rows lost because the database was away for too long",
+  incremental: true
+})
+
+/** Adds one to the series of a counter that carries these labels. */
+export const count = (
+  counter: Metric.Metric.Counter<number>,
+  labels: Readonly<Record<string, string>>
+): Effect.Effect<void> =>
+  Metric.increment(
+    Metric.taggedWithLabels(
+      counter,
+      Object.entries(labels).map(([key, value]) => MetricLabel.make(key, value))
+    )
+  )

@@ -1,0 +1,82 @@
+import { SqlClient } from "@effect/sql"
+import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
+import type { KeyId } from "../domain/ApiKey.ts"
+import * as NaturalBatch from "./NaturalBatch.ts"
+
+export const windowSeconds = 60
+
+export interface Allowance {
+  readonly limit: number
+  readonly remaining: number
+  readonly admitted: boolean
+}
+
+/**
+ * Fixed windows of 60 s, one a key, counted exactly over all instances. A window starts at the key's first request
+ * after the last one ended, by the database's clock.
+ */
+export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
+  RateLimiter,
+  {
+    /** Takes one unit of the key's window. */
+    readonly take: (key: KeyId, limit: number) => Effect.Effect<Allowance>
+    /** What the key has left, without taking any. */
+    readonly peek: (key: KeyId, limit: number) => Effect.Effect<Allowance>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    RateLimiter,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const decode = Schema.decodeUnknown(
+        Schema.Array(Schema.Struct({ keyId: Schema.String, used: Schema.NumberFromString }))
+      )
+
+      const takeAll = Effect.fnUntraced(function* (keys: Arr.NonEmptyReadonlyArray<KeyId>) {
+        const wanted = new Map<string, number>()
+        for (const key of keys) wanted.set(key, (wanted.get(key) ?? 0) + 1)
+        const rows = yield* sql`
+          INSERT INTO rate_windows AS w (key_id, started_at, used)
+          SELECT key_id, now(), wanted
+          FROM unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::bigint[]) AS t (key_id, wanted)
+          ORDER BY key_id
+          ON CONFLICT (key_id) DO UPDATE SET
+            started_at = CASE WHEN w.started_at <= now() - ${windowSeconds} * interval '1 second'
+              THEN now() ELSE w.started_at END,
+            used = CASE WHEN w.started_at <= now() - ${windowSeconds} * interval '1 second'
+              THEN excluded.used ELSE w.used + excluded.used END
+          RETURNING key_id, used`
+        const place = new Map((yield* decode(rows)).map(({ keyId, used }) => [keyId, used - (wanted.get(keyId) ?? 0)]))
+        // Every request of the batch gets its own place in the window, in the order they came.
+        return keys.map((key) => {
+          const mine = (place.get(key) ?? 0) + 1
+          place.set(key, mine)
+          return mine
+        })
+      })
+      const submit = yield* NaturalBatch.make({ maxSize: 256, run: takeAll })
+
+      const usedBy = Effect.fnUntraced(function* (key: KeyId) {
+        const rows = yield* sql`
+          SELECT key_id, used FROM rate_windows
+          WHERE key_id = ${key} AND started_at > now() - ${windowSeconds} * interval '1 second'`
+        return (yield* decode(rows))[0]?.used ?? 0
+      }, Effect.uninterruptible)
+
+      const allowance = (limit: number, place: number): Allowance => ({
+        limit,
+        remaining: Math.max(0, limit - place),
+        admitted: place <= limit
+      })
+
+      return RateLimiter.of({
+        take: Effect.fn("RateLimiter.take")((key: KeyId, limit: number) =>
+          Effect.map(Effect.orDie(submit(key)), (place) => allowance(limit, place))
+        ),
+        peek: Effect.fn("RateLimiter.peek")((key: KeyId, limit: number) =>
+          Effect.map(Effect.orDie(usedBy(key)), (used) => allowance(limit, used))
+        )
+      })
+    })
+  )
+}

@@ -1,0 +1,198 @@
+import { SqlClient } from "@effect/sql"
+import { type Array as Arr, Chunk, Context, Duration, Effect, Layer, Metric, Queue, Schedule, Schema } from "effect"
+import { KeyId } from "../domain/ApiKey.ts"
+import type { Usage } from "../domain/Chat.ts"
+import type { Surface } from "../domain/Model.ts"
+import { NanoUsdFromRow } from "../domain/Money.ts"
+import { OrgId } from "../domain/Organization.ts"
+import * as Metrics from "./Metrics.ts"
+import type { Attempt } from "./routing/Attempts.ts"
+
+/** What happened to one request. No prompt, no output, no secret. Times in milliseconds, amounts in nano-USD. */
+export interface RequestEntry {
+  readonly id: string
+  readonly requestId: string
+  readonly at: number
+  readonly surface: Surface
+  readonly status: number
+  readonly code: string | null
+  readonly org: OrgId
+  readonly key: KeyId
+  readonly model: string | undefined
+  readonly route: string | undefined
+  readonly provider: string | undefined
+  readonly stream: boolean
+  readonly attempts: ReadonlyArray<Attempt>
+  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost">
+  readonly usage: Usage | undefined
+  readonly hold: string | undefined
+  readonly charge: bigint
+  readonly cost: bigint | undefined
+  readonly firstByteMs: number | undefined
+  readonly totalMs: number
+}
+
+export interface RequestQuery {
+  readonly org?: OrgId | undefined
+  readonly key?: KeyId | undefined
+  readonly model?: string | undefined
+  readonly status?: number | undefined
+  /** Unix milliseconds. */
+  readonly since?: number | undefined
+  readonly limit: number
+}
+
+export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
+  id: Schema.String,
+  requestId: Schema.String,
+  at: Schema.DateFromSelf,
+  status: Schema.Number,
+  code: Schema.NullOr(Schema.String),
+  surface: Schema.String,
+  orgId: OrgId,
+  keyId: KeyId,
+  model: Schema.NullOr(Schema.String),
+  route: Schema.NullOr(Schema.String),
+  stream: Schema.Boolean,
+  attempts: Schema.Array(
+    Schema.Struct({
+      route: Schema.String,
+      provider: Schema.String,
+      outcome: Schema.String,
+      status: Schema.optional(Schema.Number),
+      ms: Schema.Number,
+      detail: Schema.optional(Schema.String)
+    })
+  ),
+  notes: Schema.Array(Schema.String),
+  promptTokens: Schema.NullOr(Schema.NumberFromString),
+  completionTokens: Schema.NullOr(Schema.NumberFromString),
+  cachedTokens: Schema.NullOr(Schema.NumberFromString),
+  reasoningTokens: Schema.NullOr(Schema.NumberFromString),
+  charge: NanoUsdFromRow,
+  cost: Schema.NullOr(NanoUsdFromRow),
+  firstByteMs: Schema.NullOr(Schema.Number),
+  totalMs: Schema.Number
+}) {}
+
+const capacity = 50_000
+const perStatement = 500
+
+/** Keeps what a client made up from breaking a row: no control characters, bounded. */
+const tame = (text: string | undefined): string | null =>
+  // oxlint-disable-next-line no-control-regex
+  text === undefined ? null : text.replace(/[\u0000-\u001f\u007f\ud800-\udfff]/g, "?").slice(0, 200)
+
+const toRow = (entry: RequestEntry) => ({
+  id: entry.id,
+  request_id: entry.requestId,
+  at: new Date(entry.at).toISOString(),
+  surface: entry.surface,
+  status: entry.status,
+  code: entry.code,
+  org_id: entry.org,
+  key_id: entry.key,
+  model: tame(entry.model),
+  route: entry.route ?? null,
+  provider: entry.provider ?? null,
+  stream: entry.stream,
+  attempts: entry.attempts.map((attempt) => ({ ...attempt, detail: tame(attempt.detail) ?? undefined })),
+  notes: entry.notes,
+  prompt_tokens: entry.usage?.prompt ?? null,
+  completion_tokens: entry.usage?.completion ?? null,
+  cached_tokens: entry.usage?.cached ?? null,
+  reasoning_tokens: entry.usage?.reasoning ?? null,
+  hold_id: entry.hold ?? null,
+  charge: entry.charge.toString(),
+  cost: entry.cost?.toString() ?? null,
+  first_byte_ms: entry.firstByteMs ?? null,
+  total_ms: entry.totalMs
+})
+
+/**
+ * One row per authenticated request to a generating endpoint, written behind the request's back and flushed at a
+ * normal stop.
+ */
+export class RequestLog extends Context.Tag("gateway/RequestLog")<
+  RequestLog,
+  {
+    readonly write: (entry: RequestEntry) => Effect.Effect<void>
+    /** Newest first. */
+    readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
+    /** Removes rows older than the age; says how many. */
+    readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    RequestLog,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const queue = yield* Queue.sliding<RequestEntry>(capacity)
+
+      const insert = (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) => sql`
+        INSERT INTO request_log (
+          id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
+          prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms)
+        SELECT
+          id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
+          prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms
+        FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
+        ON CONFLICT (id) DO NOTHING`
+
+      const store = Effect.fnUntraced(function* (taken: Chunk.Chunk<RequestEntry>) {
+        const entries = Chunk.toReadonlyArray(taken)
+        if (!isNonEmpty(entries)) return
+        const patience = Schedule.exponential("100 millis").pipe(Schedule.intersect(Schedule.recurs(6)))
+        yield* insert(entries).pipe(
+          Effect.retry(patience),
+          Effect.catchAll((error) =>
+            Effect.logError(`${entries.length} rows of the request log could not be written`, error).pipe(
+              Effect.zipRight(Metric.incrementBy(Metrics.logDropped, entries.length))
+            )
+          )
+        )
+      }, Effect.uninterruptible)
+
+      yield* Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(restore(Queue.takeBetween(queue, 1, perStatement)), store)
+      ).pipe(Effect.zipLeft(Effect.sleep("50 millis")), Effect.forever, Effect.forkScoped)
+      // Runs before the worker above is interrupted, and takes what it has not.
+      yield* Effect.addFinalizer(() =>
+        Effect.flatMap(Queue.takeUpTo(queue, perStatement), (taken) =>
+          Effect.as(store(taken), Chunk.isNonEmpty(taken))
+        ).pipe(Effect.repeat({ while: (more) => more }))
+      )
+
+      return RequestLog.of({
+        write: (entry) => Effect.asVoid(Queue.offer(queue, entry)),
+        list: Effect.fn("RequestLog.list")(
+          function* (query: RequestQuery) {
+            const conditions = [
+              ...(query.org === undefined ? [] : [sql`org_id = ${query.org}`]),
+              ...(query.key === undefined ? [] : [sql`key_id = ${query.key}`]),
+              ...(query.model === undefined ? [] : [sql`model = ${query.model}`]),
+              ...(query.status === undefined ? [] : [sql`status = ${query.status}`]),
+              ...(query.since === undefined ? [] : [sql`at >= ${new Date(query.since)}`])
+            ]
+            const rows = yield* sql`
+              SELECT * FROM request_log WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}
+              ORDER BY at DESC, id DESC LIMIT ${query.limit}`
+            return yield* Schema.decodeUnknown(Schema.Array(RequestRow))(rows)
+          },
+          Effect.orDie,
+          Effect.uninterruptible
+        ),
+        prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) =>
+          Effect.map(
+            sql`DELETE FROM request_log WHERE id IN (
+                SELECT id FROM request_log WHERE at < now() - ${Math.floor(Duration.toSeconds(olderThan))} * interval '1 second' LIMIT 5000
+              ) RETURNING id`,
+            (rows) => rows.length
+          ).pipe(Effect.repeat({ while: (removed) => removed === 5000 }), Effect.orDie)
+        )
+      })
+    })
+  )
+}
+
+const isNonEmpty = <A>(items: ReadonlyArray<A>): items is Arr.NonEmptyReadonlyArray<A> => items.length > 0

@@ -1,0 +1,73 @@
+import type { Caller } from "../domain/ApiKey.ts"
+import type { Usage } from "../domain/Chat.ts"
+import type { Route, Surface } from "../domain/Model.ts"
+import type { RequestEntry } from "./RequestLog.ts"
+import { Attempts } from "./routing/Attempts.ts"
+
+type Note = RequestEntry["notes"][number]
+
+/**
+ * What is known of a request so far. The stages fill it in as they go, so that the log has a row however and
+ * wherever the request ends.
+ */
+export class RequestRecord {
+  readonly attempts = new Attempts()
+  readonly notes = new Set<Note>()
+  model: string | undefined
+  route: Route | undefined
+  stream = false
+  hold: string | undefined
+  usage: Usage | undefined
+  charge = 0n
+  cost: bigint | undefined
+  firstByteAt: number | undefined
+  /** The client dropped its connection before the end. */
+  departed = false
+  /** Overrides the code of the answer's error, e.g. `stream_error` beside a status that was already 200. */
+  code: string | undefined
+  readonly id: string
+  readonly requestId: string
+  readonly surface: Surface
+  readonly caller: Caller
+  /** Unix milliseconds. */
+  readonly startedAt: number
+
+  constructor(options: {
+    readonly id: string
+    readonly requestId: string
+    readonly surface: Surface
+    readonly caller: Caller
+    readonly startedAt: number
+  }) {
+    this.id = options.id
+    this.requestId = options.requestId
+    this.surface = options.surface
+    this.caller = options.caller
+    this.startedAt = options.startedAt
+  }
+
+  entry(outcome: { readonly status: number; readonly code: string | null; readonly endedAt: number }): RequestEntry {
+    return {
+      id: this.id,
+      requestId: this.requestId,
+      at: this.startedAt,
+      surface: this.surface,
+      status: this.departed ? 499 : outcome.status,
+      code: this.departed ? "client_closed" : (this.code ?? outcome.code),
+      org: this.caller.org,
+      key: this.caller.key,
+      model: this.model,
+      route: this.route?.id,
+      provider: this.route?.provider.name,
+      stream: this.stream,
+      attempts: this.attempts.list,
+      notes: [...this.notes],
+      usage: this.usage,
+      hold: this.hold,
+      charge: this.charge,
+      cost: this.cost,
+      firstByteMs: this.firstByteAt === undefined ? undefined : this.firstByteAt - this.startedAt,
+      totalMs: Math.max(0, outcome.endedAt - this.startedAt)
+    }
+  }
+}

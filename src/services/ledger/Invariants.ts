@@ -1,0 +1,83 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import type { Effect } from "effect"
+
+export interface Invariant {
+  readonly name: string
+  /** The rows that break it; none means it holds. */
+  readonly check: Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError.SqlError>
+}
+
+/** What must be true of the ledger at every moment and after any crash. */
+export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
+  {
+    name: "a balance is the sum of the organization's entries",
+    check: sql`
+      SELECT organizations.id AS org_id, balance, coalesce(sums.total, 0) AS entries
+      FROM organizations
+      LEFT JOIN (SELECT org_id, sum(amount) AS total FROM ledger_entries GROUP BY org_id) AS sums ON sums.org_id = organizations.id
+      WHERE balance <> coalesce(sums.total, 0)`
+  },
+  {
+    name: "what is held is the sum of the organization's open holds",
+    check: sql`
+      SELECT organizations.id AS org_id, held, coalesce(sums.total, 0) AS open_holds
+      FROM organizations
+      LEFT JOIN (
+        SELECT org_id, sum(amount) AS total FROM holds WHERE state = 'open' GROUP BY org_id
+      ) AS sums ON sums.org_id = organizations.id
+      WHERE held <> coalesce(sums.total, 0) OR held < 0`
+  },
+  {
+    name: "a settled hold has exactly one charge, of what the hold says was charged",
+    check: sql`
+      SELECT holds.id AS hold_id, holds.org_id, holds.state, holds.charged, count(e.id)::int AS charges, sum(e.amount) AS entered
+      FROM holds LEFT JOIN ledger_entries e ON e.hold_id = holds.id
+      WHERE holds.state = 'settled'
+      GROUP BY holds.id
+      HAVING count(e.id) <> 1 OR sum(e.amount) <> -holds.charged`
+  },
+  {
+    name: "an open or released hold has no charge",
+    check: sql`
+      SELECT holds.id AS hold_id, holds.org_id, holds.state, e.id AS entry_id, e.amount
+      FROM holds JOIN ledger_entries e ON e.hold_id = holds.id WHERE holds.state <> 'settled'`
+  },
+  {
+    name: "a charge belongs to its hold's organization and key",
+    check: sql`
+      SELECT e.id AS entry_id, e.org_id, e.key_id, holds.id AS hold_id
+      FROM ledger_entries e LEFT JOIN holds ON holds.id = e.hold_id
+      WHERE e.kind = 'charge' AND (holds.id IS NULL OR holds.org_id <> e.org_id OR holds.key_id <> e.key_id)`
+  },
+  {
+    name: "a charge never exceeds its hold, and is never negative",
+    check: sql`
+      SELECT id AS hold_id, org_id, amount, charged FROM holds WHERE charged > amount OR charged < 0`
+  },
+  {
+    name: "a hold belongs to the organization of its key",
+    check: sql`
+      SELECT holds.id AS hold_id, holds.org_id, holds.key_id
+      FROM holds JOIN api_keys ON api_keys.id = holds.key_id WHERE api_keys.org_id <> holds.org_id`
+  },
+  {
+    name: "a key's daily spend is the sum of its charges of that day",
+    check: sql`
+      SELECT coalesce(s.key_id, c.key_id) AS key_id, coalesce(s.day, c.day)::text AS day, s.spent, c.charged
+      FROM key_spend s FULL JOIN (
+        SELECT key_id, (at AT TIME ZONE 'UTC')::date AS day, -sum(amount) AS charged
+        FROM ledger_entries WHERE kind = 'charge' GROUP BY 1, 2
+      ) AS c ON c.key_id = s.key_id AND c.day = s.day
+      WHERE coalesce(s.spent, 0) <> coalesce(c.charged, 0)`
+  },
+  {
+    name: "no charge took a balance below zero",
+    check: sql`
+      SELECT org_id, id AS entry_id, balance FROM (
+        SELECT org_id, id, kind, sum(amount) OVER (PARTITION BY org_id ORDER BY id) AS balance,
+          sum(amount) FILTER (WHERE kind = 'adjustment' AND amount < 0) OVER (PARTITION BY org_id ORDER BY id) AS corrected
+        FROM ledger_entries
+      ) AS running
+      WHERE kind = 'charge' AND balance < 0 AND corrected IS NULL`
+  }
+]

@@ -1,0 +1,131 @@
+import { Context, Effect, Layer, Ref } from "effect"
+import { type CapPeriod, KeyId } from "../../src/domain/ApiKey.ts"
+import { InsufficientCredits, SpendLimitReached } from "../../src/domain/Failure.ts"
+import { NanoUsd, zero } from "../../src/domain/Money.ts"
+import { OrgId } from "../../src/domain/Organization.ts"
+import { type Hold, Ledger } from "../../src/services/Ledger.ts"
+import { LedgerBench } from "../contracts/LedgerBench.ts"
+
+interface Account {
+  readonly balance: bigint
+  readonly held: bigint
+}
+
+interface Stored extends Hold {
+  readonly state: "open" | "settled" | "released"
+}
+
+interface State {
+  readonly accounts: ReadonlyMap<string, Account>
+  readonly caps: ReadonlyMap<string, { readonly amount: bigint; readonly period: CapPeriod }>
+  readonly spent: ReadonlyMap<string, bigint>
+  readonly holds: ReadonlyMap<string, Stored>
+  readonly charges: ReadonlyArray<{ readonly hold: string; readonly amount: bigint }>
+}
+
+const empty: State = { accounts: new Map(), caps: new Map(), spent: new Map(), holds: new Map(), charges: [] }
+
+const set = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> => new Map(map).set(key, value)
+
+const none: Account = { balance: 0n, held: 0n }
+
+/** A ledger in memory with the semantics of the real one; its bench arranges accounts and looks at what is stored. */
+export const layer = Layer.effectContext(
+  Effect.gen(function* () {
+    const state = yield* Ref.make(empty)
+    const ids = yield* Ref.make(0)
+    const next = (prefix: string) =>
+      Effect.map(
+        Ref.updateAndGet(ids, (n) => n + 1),
+        (n) => `${prefix}_${n}`
+      )
+
+    const reserve = (hold: Hold) =>
+      Ref.modify(state, (now): readonly [Effect.Effect<Hold, InsufficientCredits | SpendLimitReached>, State] => {
+        const cap = now.caps.get(hold.key)
+        if (cap !== undefined && (now.spent.get(hold.key) ?? 0n) >= cap.amount) {
+          return [Effect.fail(new SpendLimitReached({ period: cap.period })), now]
+        }
+        const account = now.accounts.get(hold.org) ?? none
+        const available = account.balance - account.held
+        if (available <= 0n || hold.amount > available) return [Effect.fail(new InsufficientCredits()), now]
+        return [
+          Effect.succeed(hold),
+          {
+            ...now,
+            accounts: set(now.accounts, hold.org, { ...account, held: account.held + hold.amount }),
+            holds: set(now.holds, hold.id, { ...hold, state: "open" })
+          }
+        ]
+      }).pipe(Effect.flatten)
+
+    const close = (hold: Hold, cost: NanoUsd | undefined) =>
+      Ref.modify(state, (now): readonly [{ readonly charged: NanoUsd; readonly lost: boolean }, State] => {
+        const stored = now.holds.get(hold.id)
+        if (stored?.state !== "open") return [{ charged: zero, lost: true }, now]
+        const account = now.accounts.get(hold.org) ?? none
+        const cut = cost === undefined || cost <= hold.amount ? cost : hold.amount
+        const charged = cut ?? zero
+        return [
+          { charged, lost: false },
+          {
+            ...now,
+            accounts: set(now.accounts, hold.org, {
+              balance: account.balance - charged,
+              held: account.held - hold.amount
+            }),
+            holds: set(now.holds, hold.id, { ...stored, state: cost === undefined ? "released" : "settled" }),
+            spent: set(now.spent, hold.key, (now.spent.get(hold.key) ?? 0n) + charged),
+            charges: cost === undefined ? now.charges : [...now.charges, { hold: hold.id, amount: charged }]
+          }
+        ]
+      })
+
+    const release = (hold: Hold) => Effect.asVoid(close(hold, undefined))
+    const ledger = Ledger.of({
+      hold: ({ key, org, upTo }) =>
+        Effect.acquireRelease(
+          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo })),
+          release
+        ),
+      settle: (hold, cost) =>
+        Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.lost && cost > hold.amount })),
+      release,
+      balance: (org) =>
+        Effect.map(Ref.get(state), (now) => {
+          const { balance, held } = now.accounts.get(org) ?? none
+          return { balance: NanoUsd(balance), held: NanoUsd(held) }
+        })
+    })
+    const bench = LedgerBench.of({
+      organization: (balance) =>
+        Effect.gen(function* () {
+          const org = OrgId.make(yield* next("org"))
+          const key = KeyId.make(yield* next("key"))
+          yield* Ref.update(state, (now) => ({ ...now, accounts: set(now.accounts, org, { balance, held: 0n }) }))
+          return { org, key }
+        }),
+      cap: (key, amount, period) =>
+        Ref.update(state, (now) => ({ ...now, caps: set(now.caps, key, { amount, period }) })),
+      charges: (org) =>
+        Effect.map(Ref.get(state), (now) =>
+          now.charges.filter(({ hold }) => now.holds.get(hold)?.org === org).map(({ amount }) => amount)
+        ),
+      openHolds: (org) =>
+        Effect.map(
+          Ref.get(state),
+          (now) => [...now.holds.values()].filter((hold) => hold.org === org && hold.state === "open").length
+        ),
+      proved: Effect.map(Ref.get(state), (now) =>
+        [...now.accounts].every(
+          ([org, { held }]) =>
+            held ===
+            [...now.holds.values()]
+              .filter((hold) => hold.org === org && hold.state === "open")
+              .reduce((sum, { amount }) => sum + amount, 0n)
+        )
+      )
+    })
+    return Context.make(Ledger, ledger).pipe(Context.add(LedgerBench, bench))
+  })
+)
