@@ -38,11 +38,13 @@ const eventLoopTurn = Effect.async<void>((resume) => {
   return Effect.sync(() => clearImmediate(turn))
 })
 
-const tokenizer = Effect.promise(() => import("gpt-tokenizer/encoding/o200k_base")).pipe(
+type CountSlice = (slice: string) => number
+
+const load: Effect.Effect<CountSlice> = Effect.promise(() => import("gpt-tokenizer/encoding/o200k_base")).pipe(
   Effect.map(({ countTokens, setMergeCacheSize }) => {
     setMergeCacheSize(rememberedPieces)
     const plain = { disallowedSpecial: new Set<string>() }
-    return (slice: string): number => countTokens(slice, plain)
+    return (slice) => countTokens(slice, plain)
   })
 )
 
@@ -58,12 +60,13 @@ export class Tokens extends Context.Tag("gateway/Tokens")<
 >() {
   static readonly layer = Layer.effect(
     Tokens,
-    Effect.gen(function* () {
-      // Uninterruptible, or an interrupted first caller would leave its interruption in the cache for everyone.
-      const loaded = Effect.uninterruptible(yield* Effect.cached(tokenizer))
+    Effect.sync(() => {
+      // Not Effect.cached: it keeps the interruption of a first caller who left, for everyone after it.
+      let loaded: CountSlice | undefined
 
       const countAll = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
-        const countSlice = yield* loaded
+        loaded ??= yield* load
+        const countSlice = loaded
         let total = 0
         let counted = 0
         for (const text of texts) {
