@@ -154,3 +154,7 @@ export interface VideoModel extends ModelBase<VideoRoute> {
 }
 
 export type Model = ChatModel | ImageModel | VideoModel
+
+/** The allowed length nearest to the one asked for, ties to the shorter; `allowed` is ascending. */
+export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
+  allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))

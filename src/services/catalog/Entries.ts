@@ -1,0 +1,75 @@
+import { Array as Arr, Either, Option, Order, ParseResult, Predicate, Schema } from "effect"
+import { CatalogFile, FamilyEntry, ModelEntry, ProviderEntry } from "./Format.ts"
+import { CatalogInvalid, type Problem } from "./Problem.ts"
+import { type Entries, type Mistake, mistakes } from "./Rules.ts"
+import { keyOf, parse, type SourceFile } from "./Source.ts"
+
+const strict = { errors: "all", onExcessProperty: "error" } as const
+const longest = 240
+
+const shorten = (message: string): string =>
+  message.length > longest ? `${message.slice(0, longest)}…` : message.replace(/^Expected/, "expected")
+
+const wordOf = ({ _tag, message }: ParseResult.ArrayFormatterIssue): string => {
+  if (_tag === "Missing") return "is missing"
+  if (_tag !== "Unexpected") return shorten(message)
+  const known = message
+    .replace(/^is unexpected, expected: /, "")
+    .replaceAll('"', "")
+    .replaceAll(" | ", ", ")
+  return shorten(`unknown key; known: ${known}`)
+}
+
+const malformed = (value: unknown): ReadonlyArray<Mistake> =>
+  Either.match(Schema.decodeUnknownEither(CatalogFile, strict)(value), {
+    onLeft: (error) =>
+      ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({ path: issue.path, message: wordOf(issue) })),
+    onRight: () => []
+  })
+
+const section = (value: unknown, key: string): unknown =>
+  Predicate.isReadonlyRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined
+
+const record = (value: unknown): Readonly<Record<string, unknown>> => (Predicate.isReadonlyRecord(value) ? value : {})
+
+const wellFormed = <A, I>(schema: Schema.Schema<A, I>, named: Readonly<Record<string, unknown>>): Map<string, A> => {
+  const decode = Schema.decodeUnknownOption(schema, strict)
+  return new Map(
+    Object.entries(named).flatMap(([name, value]) =>
+      Option.match(decode(value), { onNone: () => [], onSome: (entry) => [[name, entry] as const] })
+    )
+  )
+}
+
+const entriesOf = (value: unknown): Entries => {
+  const providers = record(section(value, "providers"))
+  const families = record(section(value, "families"))
+  const models = section(value, "models")
+  const decode = Schema.decodeUnknownOption(ModelEntry, strict)
+  return {
+    providers: wellFormed(ProviderEntry, providers),
+    families: wellFormed(FamilyEntry, families),
+    models: Arr.filterMap(Array.isArray(models) ? models : [], (model, index) =>
+      Option.map(decode(model), (entry) => ({ index, entry }))
+    ),
+    known: { providers: new Set(Object.keys(providers)), families: new Set(Object.keys(families)) }
+  }
+}
+
+const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
+
+/** The entries of a catalog file, or everything that is wrong with it. */
+export const read = (source: SourceFile): Either.Either<Entries, CatalogInvalid> => {
+  const { lineOf, problems, value } = parse(source)
+  if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
+  const entries = entriesOf(value)
+  const found = [...malformed(value), ...mistakes(entries)].map(({ path, message }) => ({
+    file: source.file,
+    line: lineOf(path),
+    key: keyOf(path),
+    message
+  }))
+  return found.length > 0
+    ? Either.left(new CatalogInvalid({ problems: Arr.sort(found, byLine) }))
+    : Either.right(entries)
+}

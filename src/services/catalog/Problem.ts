@@ -1,0 +1,22 @@
+import { Data } from "effect"
+
+/** One thing wrong in a catalog, at the line where it stands. `key` is a path such as `models[3].pricing`. */
+export interface Problem {
+  readonly file: string
+  readonly line: number
+  readonly key: string
+  readonly message: string
+}
+
+/** `catalog.yaml:41: models[3].pricing.prompt_per_1m_usd: is missing` */
+export const render = ({ file, line, key, message }: Problem): string =>
+  key === "" ? `${file}:${line}: ${message}` : `${file}:${line}: ${key}: ${message}`
+
+/** Everything wrong with a catalog, in the order of its lines. The message has one line a problem. */
+export class CatalogInvalid extends Data.TaggedError("CatalogInvalid")<{
+  readonly problems: ReadonlyArray<Problem>
+}> {
+  override get message(): string {
+    return this.problems.map(render).join("\n")
+  }
+}

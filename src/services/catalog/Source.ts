@@ -1,0 +1,119 @@
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type ScalarTag,
+  type Tags
+} from "yaml"
+import type { Problem } from "./Problem.ts"
+
+/** A number as it stands in the file: prices are read from its text, never through floating point. */
+export class Numeral {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+  toString(): string {
+    return this.text
+  }
+}
+
+export interface SourceFile {
+  /** The name that problems show. */
+  readonly file: string
+  readonly text: string
+}
+
+export type Path = ReadonlyArray<PropertyKey>
+
+export interface Parsed {
+  /** Plain data, numbers as `Numeral`. Undefined where the text is no YAML. */
+  readonly value: unknown
+  readonly problems: ReadonlyArray<Problem>
+  /** The line, from 1, of a path's key or, where there is none, of what should hold it. */
+  readonly lineOf: (path: Path) => number
+}
+
+const numberTags = new Set(["tag:yaml.org,2002:int", "tag:yaml.org,2002:float"])
+
+const numeral: ScalarTag = {
+  tag: "tag:yaml.org,2002:float",
+  default: true,
+  test: /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/,
+  identify: (value) => value instanceof Numeral,
+  resolve: (text) => new Numeral(text),
+  stringify: ({ value }) => String(value)
+}
+
+const withNumerals = (tags: Tags): Tags => [
+  ...tags.filter((tag) => typeof tag === "string" || !numberTags.has(tag.tag)),
+  numeral
+]
+
+const lineOf =
+  (document: Document.Parsed, lines: LineCounter) =>
+  (path: Path): number => {
+    let node: unknown = document.contents
+    let offset = document.contents?.range[0] ?? 0
+    for (const step of path) {
+      if (isAlias(node)) node = node.resolve(document)
+      if (isMap(node)) {
+        const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step))
+        if (pair === undefined) break
+        if (isScalar(pair.key)) offset = pair.key.range?.[0] ?? offset
+        node = pair.value
+      } else if (isSeq(node) && typeof step === "number") {
+        const item = node.items[step]
+        if ((isMap(item) || isSeq(item) || isScalar(item) || isAlias(item)) && item.range) offset = item.range[0]
+        node = item
+      } else break
+    }
+    return lines.linePos(offset).line
+  }
+
+/** Reads YAML 1.2 and remembers where everything stands. */
+export const parse = ({ file, text }: SourceFile): Parsed => {
+  const lines = new LineCounter()
+  const document = parseDocument(text, {
+    schema: "core",
+    customTags: withNumerals,
+    lineCounter: lines,
+    prettyErrors: false
+  })
+  const problems = [...document.errors, ...document.warnings].map((error) => ({
+    file,
+    line: lines.linePos(error.pos[0]).line,
+    key: "",
+    message: error.message
+  }))
+  const at = lineOf(document, lines)
+  if (problems.length > 0) return { value: undefined, problems, lineOf: at }
+  try {
+    return { value: document.toJS(), problems, lineOf: at }
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    return { value: undefined, problems: [{ file, line: 1, key: "", message }], lineOf: at }
+  }
+}
+
+/** The data with every numeral a JavaScript number, for parts of the file that only an adapter understands. */
+export const plain = (value: unknown): unknown => {
+  if (value instanceof Numeral) return Number(value.text)
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
+  }
+  return value
+}
+
+/** `["models", 3, "pricing"]` as `models[3].pricing`. */
+export const keyOf = (path: Path): string =>
+  path.reduce<string>(
+    (key, step) =>
+      typeof step === "number" ? `${key}[${step}]` : key === "" ? String(step) : `${key}.${String(step)}`,
+    ""
+  )

@@ -1,0 +1,100 @@
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Ajv } from "ajv"
+import { Effect } from "effect"
+import { parse } from "yaml"
+import type { ReasoningEffort } from "../../src/domain/Model.ts"
+import { Catalog } from "../../src/services/Catalog.ts"
+import { check } from "../../src/services/catalog/Check.ts"
+import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
+import { builtIn, edited, load, options, small } from "../support/Catalogs.ts"
+
+describe("the built-in catalog", () => {
+  const all = Catalog.make(options({ text: builtIn, sandbox: true }))
+
+  it.effect("has the ids of each surface, in order", () =>
+    Effect.gen(function* () {
+      const { models, off } = yield* all
+      assert.deepStrictEqual(off, [])
+      const families = models.flatMap((model) => (model.surface === "chat" ? [model.family] : [])).join("")
+      assert.strictEqual(families, "AAAAAAABBBBBBCCCCCCCCCDD")
+      assert.lengthOf(
+        models.filter(({ surface }) => surface === "image"),
+        14
+      )
+      const videos = models.filter((model) => model.surface === "video")
+      assert.lengthOf(videos, 7)
+      assert.isTrue(videos[5]?.id.endsWith("2.3"))
+      assert.strictEqual(videos[5]?.referenceImage, "required")
+      assert.isTrue(videos.every(({ referenceImage }, index) => index === 5 || referenceImage !== "required"))
+      const large = models.filter((model) => model.surface === "image" && model.variants.length === 3)
+      assert.isAtLeast(large.length, 2)
+    })
+  )
+
+  it.effect("has the rules of each family", () =>
+    Effect.gen(function* () {
+      const { models } = yield* all
+      const upToXhigh: ReadonlyArray<ReasoningEffort> = ["low", "medium", "high", "xhigh"]
+      for (const model of models) {
+        if (model.surface !== "chat") continue
+        const can = (capability: "tools" | "vision" | "response_format" | "web_search") =>
+          model.capabilities.has(capability)
+        assert.isTrue(can("tools") && can("vision"), model.id)
+        assert.strictEqual(model.sampling, model.family === "A", model.id)
+        assert.strictEqual(can("response_format"), "AB".includes(model.family), model.id)
+        assert.strictEqual(can("web_search"), "AB".includes(model.family), model.id)
+        assert.strictEqual(model.maxOutputPolicy, model.family === "C" ? "reject" : "clamp", model.id)
+        if (model.family === "C") assert.deepInclude(model, { maxOutput: 8192, reasoning: "binary" })
+        if (model.family === "A") assert.deepStrictEqual(model.reasoning, ["low", "medium", "high"])
+        if (model.family === "B") {
+          assert.deepStrictEqual(model.reasoning, model.id.endsWith("5.2") ? ["low", "high"] : upToXhigh)
+        }
+      }
+      const endings = ["5.2", "5.4", "5.5"].map((end) => models.some(({ id }) => id.endsWith(end)))
+      assert.deepStrictEqual(endings, [true, true, true])
+    })
+  )
+
+  it.effect("loses nothing on any route", () =>
+    Effect.gen(function* () {
+      const { losses, models } = yield* check(options({ text: builtIn }))
+      assert.deepStrictEqual(losses, [])
+      assert.isAbove(models.flatMap(({ routes }) => routes.flatMap(({ margins }) => margins)).length, 100)
+    })
+  )
+
+  it.effect("can call every chat model with one vendor's credential, over Chat Completions alone", () =>
+    Effect.gen(function* () {
+      const adapters = new Map([["openai-chat", new Set(["chat" as const])]])
+      const counts = {
+        GEMINI_API_KEY: 7,
+        OPENAI_API_KEY: 6,
+        ANTHROPIC_API_KEY: 9,
+        XAI_API_KEY: 2,
+        OPENROUTER_API_KEY: 24
+      }
+      for (const [variable, count] of Object.entries(counts)) {
+        const environment = { [variable]: "k" }
+        const { models } = yield* load({ text: builtIn, adapters, environment, sandbox: "when-no-credential" })
+        assert.lengthOf(models, count, variable)
+      }
+    })
+  )
+})
+
+describe("catalogJsonSchema", () => {
+  const validate = new Ajv({ strict: false, formats: { uri: true, date: true } }).compile(catalogJsonSchema())
+
+  it("is the committed catalog.schema.json", () => {
+    const committed: unknown = JSON.parse(readFileSync(new URL("../../catalog.schema.json", import.meta.url), "utf8"))
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(catalogJsonSchema())), committed)
+  })
+
+  it("accepts the built-in catalog and refuses a typo", () => {
+    assert.isTrue(validate(parse(builtIn)), JSON.stringify(validate.errors?.slice(0, 3)))
+    assert.isTrue(validate(parse(small)), JSON.stringify(validate.errors?.slice(0, 3)))
+    assert.isFalse(validate(parse(edited("max_output: 64000", "max_ouput: 64000"))))
+    assert.isFalse(validate(parse(edited("prompt_per_1m_usd: 1.5\n", "prompt_per_1m_usd: cheap\n"))))
+  })
+})
