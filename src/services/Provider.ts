@@ -34,7 +34,7 @@ export interface ChatAdapter {
   /**
    * Opens a stream. Failures before the first event are the effect's or the first pull's own; an upstream
    * that ends without its own mark of a whole stream fails the pull with a ProviderFailure. The upstream call
-   * is cancelled when the scope closes.
+   * is cancelled when the scope closes, and a pull that waits just then fails.
    */
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
 }

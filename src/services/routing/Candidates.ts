@@ -1,0 +1,27 @@
+import { Effect, Random } from "effect"
+import type { Capability, Route, RouteBase } from "../../domain/Model.ts"
+
+/** The routes that can honour everything a request needs; a route that narrows nothing can do what its model can. */
+export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capability>): ReadonlyArray<Route> => {
+  if (routes.every((route) => route.capabilities === undefined)) return routes
+  const needed = [...needs()]
+  return routes.filter(({ capabilities }) => capabilities === undefined || needed.every((one) => capabilities.has(one)))
+}
+
+const chance = (weight: number): Effect.Effect<number> =>
+  weight > 0 ? Effect.map(Random.next, (random) => -Math.log(1 - random) / weight) : Effect.succeed(Infinity)
+
+/**
+ * The order to try routes in: by preference, within one preference at random so that a route comes first as often
+ * as its share of the weights says. Weight 0 comes after all others.
+ */
+export const inOrder = <R extends RouteBase>(routes: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>> => {
+  if (routes.length < 2) return Effect.succeed(routes)
+  return Effect.map(
+    Effect.forEach(routes, (route) => Effect.map(chance(route.weight), (turn) => ({ route, turn }))),
+    (drawn) =>
+      drawn
+        .toSorted((a, b) => a.route.preference - b.route.preference || (a.turn < b.turn ? -1 : a.turn > b.turn ? 1 : 0))
+        .map(({ route }) => route)
+  )
+}

@@ -1,0 +1,57 @@
+import type { RouteBase } from "../../domain/Model.ts"
+import { Circuit, type CircuitState } from "./Circuit.ts"
+
+/** What this instance knows of a route. Times are Unix milliseconds. */
+export interface RouteHealth {
+  readonly route: string
+  readonly provider: string
+  /** The catalog's id. */
+  readonly model: string
+  readonly circuit: CircuitState
+  readonly openUntil: number | undefined
+  /** For the operator only. */
+  readonly lastError: string | undefined
+  readonly lastErrorAt: number | undefined
+  /** Moving average, to the whole answer or to a stream's first delta. */
+  readonly latencyMs: number | undefined
+  readonly requests: number
+  readonly failures: number
+}
+
+/** A model as far as routing goes, whatever its surface. */
+export interface Routed {
+  readonly id: string
+  readonly routes: ReadonlyArray<RouteBase>
+}
+
+/** The circuits of every route that this instance has used, in memory. */
+export class Circuits {
+  readonly #byRoute = new Map<string, Circuit>()
+
+  of(model: Routed, route: RouteBase): Circuit {
+    const known = this.#byRoute.get(route.id)
+    if (known !== undefined) return known
+    const siblings: Array<Circuit> = []
+    for (const { id, provider } of model.routes) {
+      const circuit = new Circuit({ route: id, provider: provider.name, model: model.id }, siblings)
+      siblings.push(circuit)
+      this.#byRoute.set(id, circuit)
+    }
+    return this.#byRoute.get(route.id) ?? this.of({ id: model.id, routes: [route] }, route)
+  }
+
+  health(now: number): ReadonlyArray<RouteHealth> {
+    return [...this.#byRoute.values()].map((circuit) => ({
+      route: circuit.route,
+      provider: circuit.provider,
+      model: circuit.model,
+      circuit: circuit.state(now),
+      openUntil: circuit.openUntil,
+      lastError: circuit.lastError,
+      lastErrorAt: circuit.lastErrorAt,
+      latencyMs: circuit.latencyMs,
+      requests: circuit.requests,
+      failures: circuit.failures
+    }))
+  }
+}

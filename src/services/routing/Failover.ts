@@ -1,0 +1,115 @@
+import { Cause, Clock, Effect, Either, Exit, Option, Random } from "effect"
+import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
+import type { RouteBase } from "../../domain/Model.ts"
+import { ProviderFailure } from "../Provider.ts"
+import type { Attempts } from "./Attempts.ts"
+import type { Circuits, Routed } from "./Circuits.ts"
+import { type Failed, isFinal, verdict } from "./Outcome.ts"
+import { Trial } from "./Trial.ts"
+
+export interface Plan<T extends RouteBase, A, R> {
+  readonly model: Routed
+  /** The routes able to serve the request, in the order to try them. */
+  readonly routes: ReadonlyArray<T>
+  readonly attempts: Attempts
+  /** Milliseconds for everything. */
+  readonly within: number
+  /** Milliseconds for one try; what is left of `within` where undefined. */
+  readonly attemptWithin: number | undefined
+  /** A try that the end of `within` cut shorter than this many milliseconds says nothing about its route. */
+  readonly fairAttempt: number
+  /** Asks one route. When it succeeds it has told the trial so, and owns what remains to be told. */
+  readonly ask: (trial: Trial<T>) => Effect.Effect<A, ProviderFailure, R>
+}
+
+/** Asks one route after the other until one answers, each at most once and only while its circuit lets it. */
+export const failover = Effect.fnUntraced(function* <T extends RouteBase, A, R>(
+  circuits: Circuits,
+  plan: Plan<T, A, R>
+) {
+  const untried = [...plan.routes]
+  const skipped = new Set<T>()
+  const deadline = (yield* Clock.currentTimeMillis) + plan.within
+  let last: Failed | undefined
+
+  while (untried.length > 0) {
+    const now = yield* Clock.currentTimeMillis
+    if (now >= deadline) return yield* new TimedOut()
+    const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
+    const fair = last === undefined || allowance >= plan.fairAttempt
+    const tried = yield* Effect.acquireUseRelease(
+      Effect.sync(() => nextTrial(circuits, plan, untried, skipped, now)),
+      (trial) => (trial === undefined ? Effect.succeedNone : Effect.asSome(ask(plan, trial, allowance))),
+      (trial, exit) => (trial === undefined ? Effect.void : conclude(trial, exit, fair))
+    )
+    if (Option.isNone(tried)) break
+    if (Either.isRight(tried.value)) return tried.value.right
+    last = tried.value.left
+    if (isFinal(last.failure.class)) break
+  }
+  const failure: RoutingFailure = verdict(last, plan.routes.length > 1)
+  return yield* failure
+})
+
+/** Takes the first route whose circuit lets a request through out of `untried`, and notes those passed over. */
+const nextTrial = <T extends RouteBase, A, R>(
+  circuits: Circuits,
+  { attempts, model }: Plan<T, A, R>,
+  untried: Array<T>,
+  skipped: Set<T>,
+  now: number
+): Trial<T> | undefined => {
+  for (const [position, route] of untried.entries()) {
+    const circuit = circuits.of(model, route)
+    const permit = circuit.enter(now)
+    if (permit !== undefined) {
+      untried.splice(position, 1)
+      return new Trial(route, circuit, permit, attempts, now)
+    }
+    if (skipped.has(route)) continue
+    skipped.add(route)
+    attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
+  }
+  return undefined
+}
+
+const ask = <T extends RouteBase, A, R>(
+  plan: Plan<T, A, R>,
+  trial: Trial<T>,
+  allowance: number
+): Effect.Effect<Either.Either<A, Failed>, never, R> => {
+  let answer: Option.Option<A> = Option.none()
+  const asked = Effect.map(plan.ask(trial), (given) => {
+    answer = Option.some(given)
+    return given
+  })
+  return asked.pipe(
+    Effect.timeoutTo({
+      duration: allowance,
+      onSuccess: Effect.succeed,
+      // An answer that came in the very moment of the deadline has been counted as one and is not thrown away.
+      onTimeout: () => Effect.suspend(() => Effect.mapError(answer, () => outOfTime(allowance)))
+    }),
+    Effect.flatten,
+    Effect.mapError((failure): Failed => ({ route: trial.route, failure })),
+    Effect.either
+  )
+}
+
+const outOfTime = (allowance: number) =>
+  new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
+
+const conclude = <A>(
+  trial: Trial<RouteBase>,
+  exit: Exit.Exit<Option.Option<Either.Either<A, Failed>>>,
+  fair: boolean
+) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    if (Exit.isFailure(exit)) {
+      trial.left(Cause.isInterrupted(exit.cause) ? "cancelled" : "defect", now)
+    } else if (Option.isSome(exit.value) && Either.isLeft(exit.value.value)) {
+      const { failure } = exit.value.value.left
+      trial.failed(failure, fair || failure.class !== "timeout", now, yield* Random.next)
+    }
+  })

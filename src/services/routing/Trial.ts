@@ -1,0 +1,89 @@
+import { MetricLabel } from "effect"
+import type { RouteBase } from "../../domain/Model.ts"
+import * as Metrics from "../Metrics.ts"
+import type { ProviderFailure } from "../Provider.ts"
+import type { Attempts } from "./Attempts.ts"
+import type { Circuit, Permit } from "./Circuit.ts"
+import { isFinal } from "./Outcome.ts"
+
+const labelsOf = new Map<string, ReadonlyArray<MetricLabel.MetricLabel>>()
+
+/** The same labels are the same array each time, by which the metric finds its counter. */
+const labels = (provider: string, outcome: string): ReadonlyArray<MetricLabel.MetricLabel> => {
+  const key = `${provider} ${outcome}`
+  const known = labelsOf.get(key)
+  if (known !== undefined) return known
+  const made = [MetricLabel.make("provider", provider), MetricLabel.make("outcome", outcome)]
+  labelsOf.set(key, made)
+  return made
+}
+
+/**
+ * One request's try of one route. What comes of it is told once and goes to the route's circuit, to the request's
+ * attempts and to the counters alike. Times are Unix milliseconds.
+ */
+export class Trial<R extends RouteBase> {
+  readonly route: R
+  readonly #circuit: Circuit
+  readonly #permit: Permit
+  readonly #attempts: Attempts
+  readonly #startedAt: number
+  #answeredAs: number | undefined
+  #over = false
+
+  constructor(route: R, circuit: Circuit, permit: Permit, attempts: Attempts, now: number) {
+    this.route = route
+    this.#circuit = circuit
+    this.#permit = permit
+    this.#attempts = attempts
+    this.#startedAt = now
+  }
+
+  /** The answer is here, or the first delta of a stream: from here on the route is the request's. */
+  answered(now: number): void {
+    this.#circuit.answered(now - this.#startedAt)
+    this.#note("ok", 200, now)
+  }
+
+  /** The answer was whole. */
+  whole(): void {
+    if (!this.#close("ok")) return
+    this.#circuit.succeed(this.#permit)
+  }
+
+  /** `blame`: whether the failure says anything about the route. `random` is in [0, 1). */
+  failed(failure: ProviderFailure, blame: boolean, now: number, random: number): void {
+    if (!this.#close(failure.class)) return
+    this.#attempts.underway = undefined
+    this.#note(failure.class, failure.status, now, failure.detail)
+    if (blame && !isFinal(failure.class)) this.#circuit.fail(this.#permit, failure, now, random)
+    else this.#circuit.leave(this.#permit)
+  }
+
+  /** Ended by us or by the client. */
+  left(outcome: "cancelled" | "defect", now: number): void {
+    if (!this.#close(outcome)) return
+    if (this.#answeredAs === undefined) this.#note(outcome, undefined, now)
+    this.#circuit.leave(this.#permit)
+  }
+
+  #close(outcome: string): boolean {
+    if (this.#over) return false
+    this.#over = true
+    Metrics.attempts.unsafeUpdate(1, labels(this.route.provider.name, outcome))
+    return true
+  }
+
+  #note(outcome: string, status: number | undefined, now: number, detail?: string): void {
+    const attempt = {
+      route: this.route.id,
+      provider: this.route.provider.name,
+      outcome,
+      status,
+      ms: now - this.#startedAt,
+      ...(detail === undefined ? {} : { detail })
+    }
+    if (this.#answeredAs === undefined) this.#answeredAs = this.#attempts.add(attempt)
+    else this.#attempts.replace(this.#answeredAs, attempt)
+  }
+}

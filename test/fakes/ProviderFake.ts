@@ -1,0 +1,165 @@
+import { Deferred, type Duration, Effect, Layer, Option } from "effect"
+import type { ChatAnswer, ChatEvent, ChatRequest } from "../../src/domain/Chat.ts"
+import type { ChatModel, Route } from "../../src/domain/Model.ts"
+import { zero } from "../../src/domain/Money.ts"
+import { type ChatAdapter, type ChatPull, type FailureClass, ProviderFailure } from "../../src/services/Provider.ts"
+import { Providers } from "../../src/services/Providers.ts"
+
+/** What a provider does once a call has reached it; a pull of `hang` waits until the call is cancelled. */
+export type Pull = ReadonlyArray<ChatEvent> | ProviderFailure | "hang" | { readonly wait: Duration.DurationInput }
+
+/** How a route meets one call, JSON or stream. */
+export interface Step {
+  readonly complete: Effect.Effect<ChatAnswer, ProviderFailure>
+  /** Fails the opening of a stream; otherwise the pulls follow, and after them the whole end. */
+  readonly open: Effect.Effect<void, ProviderFailure>
+  readonly pulls: ReadonlyArray<Pull>
+}
+
+export const content = (text: string): ChatEvent => ({ type: "content", text })
+export const finish: ChatEvent = { type: "finish", reason: "stop" }
+export const usage: ChatEvent = {
+  type: "usage",
+  usage: { prompt: 7, completion: 3, cached: 0, cacheWrite: 0, reasoning: 0 }
+}
+
+export const answer = (text: string): ChatAnswer => ({
+  content: text,
+  reasoning: undefined,
+  toolCalls: [],
+  finish: "stop",
+  usage: usage.type === "usage" ? usage.usage : undefined
+})
+
+/** Answers both surfaces, a stream in two pulls. */
+export const answers = (text = "hello", after: Duration.DurationInput = 0): Step => ({
+  complete: Effect.delay(Effect.succeed(answer(text)), after),
+  open: Effect.sleep(after),
+  pulls: [[content(text)], [finish, usage]]
+})
+
+export const failure = (
+  kind: FailureClass,
+  status: number | undefined,
+  more: { readonly retryAfterSeconds?: number; readonly param?: string; readonly detail?: string } = {}
+): ProviderFailure => new ProviderFailure({ class: kind, status, detail: `${kind} of the fake`, ...more })
+
+export const fails = (given: ProviderFailure, after: Duration.DurationInput = 0): Step => ({
+  complete: Effect.delay(given, after),
+  open: Effect.delay(given, after),
+  pulls: []
+})
+
+export const hangs: Step = { complete: Effect.never, open: Effect.never, pulls: [] }
+
+export const dies: Step = { complete: Effect.die("a bug"), open: Effect.die("a bug"), pulls: [] }
+
+export const streams = (...pulls: ReadonlyArray<Pull>): Step => ({
+  complete: Effect.dieMessage("this script is a stream's"),
+  open: Effect.void,
+  pulls
+})
+
+type Cancelled = Effect.Effect<never, Option.Option<ProviderFailure>>
+
+const untilCancelled = Effect.map(
+  Effect.acquireRelease(Deferred.make<never, Option.Option<ProviderFailure>>(), (cancelled) =>
+    Deferred.fail(cancelled, Option.some(failure("network", undefined)))
+  ),
+  (cancelled): Cancelled => Deferred.await(cancelled)
+)
+
+const play = (pulls: ReadonlyArray<Pull>) => {
+  const left = [...pulls]
+  return (cancelled: Cancelled): ChatPull => {
+    const pull: ChatPull = Effect.suspend(() => {
+      const next = left.shift()
+      if (next === undefined) return Effect.fail(Option.none())
+      if (next === "hang") return cancelled
+      if (next instanceof ProviderFailure) return Effect.fail(Option.some(next))
+      return "wait" in next
+        ? Effect.zipRight(Effect.raceFirst(Effect.sleep(next.wait), cancelled), pull)
+        : Effect.succeed(next)
+    })
+    return pull
+  }
+}
+
+/** Providers by script: each route takes its steps in turn and repeats the last; a route without one answers. */
+export class ProviderFake {
+  /** Ids of the routes called, in order. */
+  readonly calls: Array<string> = []
+  /** Ids of the routes with a call in progress. */
+  readonly busy: Array<string> = []
+  readonly #scripts = new Map<string, Array<Step>>()
+
+  on(route: Route, ...steps: ReadonlyArray<Step>): this {
+    this.#scripts.set(route.id, [...steps])
+    return this
+  }
+
+  readonly chat: ChatAdapter = {
+    complete: (route) => Effect.scoped(Effect.flatMap(this.#call(route), ({ complete }) => complete)),
+    stream: (route) =>
+      Effect.flatMap(this.#call(route), ({ open, pulls }) =>
+        Effect.zipRight(open, Effect.map(untilCancelled, play(pulls)))
+      )
+  }
+
+  readonly layer = Layer.succeed(Providers, new Map([["fake", { adapter: "fake", chat: this.chat }]]))
+
+  #call(route: Route) {
+    return Effect.acquireRelease(
+      Effect.sync(() => {
+        this.calls.push(route.id)
+        this.busy.push(route.id)
+        const script = this.#scripts.get(route.id) ?? []
+        return (script.length > 1 ? script.shift() : script[0]) ?? answers()
+      }),
+      () => Effect.sync(() => this.busy.splice(this.busy.indexOf(route.id), 1))
+    )
+  }
+}
+
+export const route = (provider: string, more: Partial<Route> = {}): Route => ({
+  id: `m@${provider}`,
+  provider: { name: provider, adapter: "fake", baseUrl: undefined, credential: undefined, headers: {} },
+  model: "theirs",
+  preference: 1,
+  weight: 1,
+  options: {},
+  capabilities: undefined,
+  cost: undefined,
+  ...more
+})
+
+/** Routes are tried in the order given. */
+export const model = (...routes: ReadonlyArray<Route>): ChatModel => ({
+  id: "m",
+  created: 0,
+  routes: routes.map((one, index) => ({ ...one, preference: index + 1 })),
+  surface: "chat",
+  family: "A",
+  contextLength: 100_000,
+  maxOutput: 8192,
+  maxOutputPolicy: "clamp",
+  sampling: true,
+  reasoning: "none",
+  capabilities: new Set(["tools", "vision", "response_format", "web_search", "reasoning"]),
+  pricing: { prompt: zero, completion: zero, cachedPrompt: undefined, cacheWrite: undefined, longContext: undefined },
+  official: undefined,
+  imageTokens: 0,
+  webSearchTokens: 0
+})
+
+export const request = (more: Partial<ChatRequest> = {}): ChatRequest => ({
+  model: "m",
+  messages: [{ role: "user", content: "hi" }],
+  stream: false,
+  includeUsage: false,
+  maxTokens: 4096,
+  stop: [],
+  tools: [],
+  webSearch: false,
+  ...more
+})
