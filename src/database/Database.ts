@@ -1,5 +1,5 @@
 import type { SqlClient } from "@effect/sql/SqlClient"
-import type { SqlError } from "@effect/sql/SqlError"
+import { SqlError } from "@effect/sql/SqlError"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Layer, Option, Redacted, type Scope, String } from "effect"
 import * as Pg from "pg"
@@ -23,6 +23,20 @@ const parse = (url: Redacted.Redacted): Effect.Effect<Connections.Server, Databa
     catch: (error) => new DatabaseUnavailable({ message: `DATABASE_URL cannot be used: ${Connections.reason(error)}.` })
   })
 
+/**
+ * The library makes a defect of a COMMIT or ROLLBACK that fails, which is what a lost connection does to them. Here
+ * it is the failure that callers are told to expect, so that they may try again.
+ */
+const failLostTransactions = (client: PgClient.PgClient) => {
+  const inTransaction = client.withTransaction
+  return Object.assign(client, {
+    withTransaction: <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
+      Effect.catchSomeDefect(inTransaction(self), (defect) =>
+        defect instanceof SqlError ? Option.some(Effect.fail(defect)) : Option.none()
+      )
+  })
+}
+
 /** Rows come with camelCase names; names given to `sql` helpers go out in snake_case. JSON values stay as they are. */
 const layerFrom = (server: Connections.Server, options: Options) =>
   Layer.merge(
@@ -31,7 +45,7 @@ const layerFrom = (server: Connections.Server, options: Options) =>
       transformResultNames: String.snakeToCamel,
       transformQueryNames: String.camelToSnake,
       transformJson: false
-    }),
+    }).pipe(Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient))))),
     Layer.succeed(Database, { connect: Connections.single(server) })
   ).pipe(
     Layer.mapError(({ message }) => new DatabaseUnavailable({ message: `The database cannot be reached: ${message}.` }))

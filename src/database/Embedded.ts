@@ -23,6 +23,8 @@ export interface Options {
   readonly dataDir: string
   /** Server settings that replace the built-in ones. */
   readonly settings?: Readonly<Record<string, string>>
+  /** How long the server may take to get ready; default 30 s. */
+  readonly patience?: Duration.DurationInput
 }
 
 /**
@@ -52,8 +54,6 @@ const settingsFor = (socketDirectory: string) => ({
   timezone: "UTC",
   log_timezone: "UTC"
 })
-
-const patience = Duration.seconds(30)
 
 const isTooManyConnections = (error: unknown) => error instanceof Error && "code" in error && error.code === "53300"
 
@@ -86,6 +86,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(path.join(home, "attachments", token), { force: true })))
   const descriptor = yield* Supervisor.open(home)
 
+  const patience = Duration.decode(options.patience ?? "30 seconds")
   const settings = { ...settingsFor(host), ...options.settings }
   const start = Effect.gen(function* () {
     if (yield* Socket.isListening(host)) {

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
-import { fileURLToPath } from "node:url"
 import { Data, Effect } from "effect"
+import { ownFile } from "../services/Installation.ts"
 
 /** The schema cannot be brought up to date, or must not be. One line for the operator. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
@@ -20,13 +20,8 @@ export type Applied = Omit<Migration, "sql">
 
 const refused = (message: string) => new MigrationRefused({ message })
 
-const packageRoot = (directory: string): string => {
-  const parent = path.dirname(directory)
-  return existsSync(path.join(directory, "package.json")) || parent === directory ? directory : packageRoot(parent)
-}
-
-/** `migrations/` of this package, from the sources and from the bundle alike. */
-export const ownDirectory = () => path.join(packageRoot(path.dirname(fileURLToPath(import.meta.url))), "migrations")
+/** `migrations/` of this package. */
+export const ownDirectory = () => ownFile("migrations")
 
 const parse = (directory: string, file: string): Effect.Effect<Migration, MigrationRefused> => {
   const number = /^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]

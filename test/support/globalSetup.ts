@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { Context, Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
@@ -29,7 +29,11 @@ const sweep = Effect.sync(() => {
 })
 
 const temporaryDirectory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`))),
+  Effect.sync(() => {
+    const directory = mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`))
+    chmodSync(directory, 0o755)
+    return directory
+  }),
   (directory) =>
     Effect.sync(() => existsSync(path.join(directory, "postgres/data/postmaster.pid"))).pipe(
       Effect.repeat({ while: (isRunning) => isRunning, schedule: Schedule.spaced("20 millis") }),

@@ -97,7 +97,7 @@ export const lastComplaint = (home: string) => {
   if (!existsSync(log)) return undefined
   return readFileSync(log, "utf8")
     .split("\n")
-    .findLast((line) => /FATAL|PANIC|ERROR|error while/.test(line))
+    .findLast((line) => /FATAL|PANIC|error while/.test(line))
 }
 
 const setting = ([name, value]: readonly [string, string]) => ["-c", `${name}=${value}`]

@@ -1,0 +1,203 @@
+import net from "node:net"
+import path from "node:path"
+import { SqlClient } from "@effect/sql/SqlClient"
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer, Option, Redacted, Schedule, Stream } from "effect"
+import { Database } from "../../src/database/Database.ts"
+import { postmasterPid, query, temporarySite } from "../support/Attacher.ts"
+import * as Postgres from "../support/Postgres.ts"
+import * as Proxy from "../support/Proxy.ts"
+
+const backend = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const [row] = yield* sql<{ pid: number }>`SELECT pg_backend_pid() AS pid`
+  return row?.pid ?? assert.fail("no row")
+})
+
+const freshUrl = Effect.map(
+  Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (url) => Effect.promise(() => Postgres.drop(url))),
+  (url) => new URL(url)
+)
+
+/** The same database through a door that can be frozen. */
+const throughProxy = Effect.gen(function* () {
+  const url = yield* freshUrl
+  const host = url.searchParams.get("host")
+  const target = host
+    ? { path: path.join(host, ".s.PGSQL.5432") }
+    : { host: url.hostname, port: Number(url.port || 5432) }
+  const proxy = yield* Proxy.make(target)
+  url.searchParams.delete("host")
+  url.host = `127.0.0.1:${proxy.port}`
+  return { ...proxy, url: Redacted.make(url.href) }
+})
+
+const untilItWorks = { times: 200, schedule: Schedule.spaced("50 millis") } as const
+
+describe("Database", () => {
+  it.live("gives rows camelCase names, takes camelCase names and leaves JSON alone", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      yield* sql`CREATE TEMP TABLE probe (some_column text, attempts jsonb)`
+      const row = { someColumn: "x", attempts: '{"cost_nano": 1}' }
+      const rows = yield* sql`INSERT INTO probe ${sql.insert(row)} RETURNING *`
+      assert.deepStrictEqual(rows, [{ someColumn: "x", attempts: { cost_nano: 1 } }])
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
+  )
+
+  it.live("says who it is and never opens more connections than allowed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const busy = yield* Effect.replicateEffect(sql`SELECT pg_backend_pid() AS pid FROM pg_sleep(0.05)`, 12, {
+        concurrency: "unbounded"
+      })
+      assert.strictEqual(new Set(busy.flat().map(({ pid }) => pid)).size, 3)
+      const names =
+        yield* sql`SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database()`
+      assert.deepStrictEqual(names, [{ applicationName: "generation-gateway" }])
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 3 })))
+  )
+
+  it.live("survives the end of its connections, idle or busy", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const others = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                         WHERE datname = current_database() AND pid <> pg_backend_pid()`
+      yield* Effect.replicateEffect(sql`SELECT pg_sleep(0.05)`, 4, { concurrency: "unbounded" })
+      const victim = yield* Effect.fork(Effect.flip(sql`SELECT pg_sleep(10)`))
+      yield* Effect.repeat(
+        sql`SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(10)' AND state = 'active'`,
+        { until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") }
+      )
+      yield* others
+      assert.include(String((yield* victim).cause), "terminating connection due to administrator command")
+      const pids = yield* Effect.replicateEffect(Effect.retry(backend, untilItWorks), 8, { concurrency: "unbounded" })
+      assert.lengthOf(pids, 8)
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 4 })))
+  )
+
+  it.live("ends a statement on the server before giving up on it", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const before = yield* backend
+      const { cause } = yield* Effect.flip(sql`SELECT pg_sleep(10)`)
+      assert.include(String(cause), "canceling statement due to statement timeout")
+      assert.strictEqual(yield* backend, before)
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1, queryTimeout: "500 millis" })))
+  )
+
+  it.scopedLive("cuts a connection that no longer answers, and goes on with another", () =>
+    Effect.gen(function* () {
+      const { freeze, thaw, url } = yield* throughProxy
+      const layer = yield* Layer.build(Database.layerUrl(url, { maxConnections: 1, queryTimeout: "500 millis" }))
+      const before = yield* Effect.provide(backend, layer)
+      yield* freeze
+      const { cause } = yield* Effect.flip(Effect.provide(backend, layer))
+      assert.include(String(cause), "No answer within 500 ms")
+      yield* thaw
+      assert.notStrictEqual(yield* Effect.provide(Effect.retry(backend, untilItWorks), layer), before)
+    })
+  )
+
+  it.scopedLive("cuts a transaction's connection too, and leaves no lock behind", () =>
+    Effect.gen(function* () {
+      const { freeze, thaw, url } = yield* throughProxy
+      const layer = yield* Layer.build(Database.layerUrl(url, { maxConnections: 2, queryTimeout: "500 millis" }))
+      const sql = Context.get(layer, SqlClient)
+      const locked = sql`LOCK TABLE organizations`.pipe(Effect.zipRight(freeze), Effect.zipRight(sql`SELECT 1`))
+      yield* Effect.flip(sql.withTransaction(locked))
+      yield* thaw
+      yield* Effect.retry(sql.withTransaction(sql`LOCK TABLE organizations`), untilItWorks)
+    })
+  )
+
+  it.live("fails, and does not die, when a transaction cannot be committed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      yield* sql`CREATE TABLE parent (id integer PRIMARY KEY)`
+      yield* sql`CREATE TABLE child (id integer REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`
+      const { cause } = yield* Effect.flip(sql.withTransaction(sql`INSERT INTO child VALUES (1)`))
+      assert.include(String(cause), "violates foreign key constraint")
+      assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
+  )
+
+  it.scopedLive("gives up on a server that accepts and stays silent, in one line without the password", () =>
+    Effect.gen(function* () {
+      const { freeze, url } = yield* throughProxy
+      yield* freeze
+      const secret = new URL(Redacted.value(url))
+      secret.password = "hunter2"
+      const { message } = yield* Effect.flip(Layer.build(Database.layerUrl(Redacted.make(secret.href))))
+      assert.match(message, /^The database cannot be reached: .*timeout.*\.$/)
+      assert.notInclude(message, "hunter2")
+    })
+  )
+
+  it.scopedLive("says in one line what is wrong with its URL", () =>
+    Effect.gen(function* () {
+      const refusal = (url: string) =>
+        Layer.build(Database.layerUrl(Redacted.make(url))).pipe(
+          Effect.flip,
+          Effect.map(({ message }) => message)
+        )
+      const closed = yield* Effect.promise(
+        () =>
+          new Promise<number>((resolve) => {
+            const server = net.createServer().listen(0, "127.0.0.1", () => {
+              const address = server.address()
+              server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+            })
+          })
+      )
+      assert.strictEqual(
+        yield* refusal("mysql://root:hunter2@localhost/db"),
+        "DATABASE_URL cannot be used: it does not begin with postgres://."
+      )
+      assert.match(
+        yield* refusal("postgres://user:hunter2@host:notaport/db"),
+        /^DATABASE_URL cannot be used: (?!.*hunter2)/
+      )
+      assert.strictEqual(
+        yield* refusal(`postgres://u:hunter2@127.0.0.1:${closed}/db`),
+        `The database cannot be reached: connect ECONNREFUSED 127.0.0.1:${closed}.`
+      )
+    })
+  )
+
+  it.scopedLive("gives a connection beside the pool on which a query may take its time", () =>
+    Effect.gen(function* () {
+      const layer = yield* Layer.build(Postgres.layerWith({ maxConnections: 1, queryTimeout: "300 millis" }))
+      const connection = yield* Context.get(layer, Database).connect
+      const { rows } = yield* Effect.promise(() => connection.query("SELECT 1 AS one FROM pg_sleep(0.6)"))
+      assert.deepStrictEqual(rows, [{ one: 1 }])
+    })
+  )
+
+  it.scopedLive("hears notifications", () =>
+    Effect.gen(function* () {
+      const pg = Context.get(yield* Layer.build(Postgres.layer), PgClient.PgClient)
+      const heard = yield* Effect.fork(Stream.runHead(pg.listen("news")))
+      const tell = pg`SELECT pg_notify('news', 'hello')`
+      yield* Effect.race(heard.await, Effect.forever(Effect.delay(tell, "20 millis")))
+      assert.deepStrictEqual(yield* heard, Option.some("hello"))
+    })
+  )
+
+  it.scopedLive("finds the embedded server again after it died", () =>
+    Effect.gen(function* () {
+      const site = yield* temporarySite()
+      const layer = yield* Layer.build(Database.layer({ url: Option.none(), dataDir: site.dataDir }))
+      const before = postmasterPid(site) ?? assert.fail("no server")
+      yield* query(site, "CREATE TABLE kept AS SELECT 42 AS answer")
+      process.kill(before, "SIGKILL")
+      const sql = Context.get(layer, SqlClient)
+      yield* Effect.retry(
+        sql`SELECT answer FROM kept`.pipe(Effect.filterOrFail(() => postmasterPid(site) !== before)),
+        untilItWorks
+      )
+      assert.deepStrictEqual(yield* sql`SELECT answer FROM kept`, [{ answer: 42 }])
+    })
+  )
+})
