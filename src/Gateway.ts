@@ -17,7 +17,7 @@ import { ProviderRouter } from "./services/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/Providers.ts"
 import { RateLimiter } from "./services/RateLimiter.ts"
 import { RequestLog } from "./services/RequestLog.ts"
-import { RouteHealth } from "./services/RouteHealth.ts"
+
 import { Tokens } from "./services/Tokens.ts"
 
 /** There is no model to serve; the message says what to set. */
@@ -58,9 +58,9 @@ export const catalog = ({ catalog: source, environment, settings }: GatewayOptio
 const servable = Layer.effectDiscard(
   Effect.flatMap(Catalog, ({ models, providers: accounts }) => {
     if (models.length > 0) return Effect.void
-    const variables = accounts.flatMap(({ variable }) => variable ?? [])
+    const variables = [...new Set(accounts.flatMap(({ variable }) => variable ?? []))].join(", ")
     return new NothingToServe({
-      message: `No model can be served: set a provider's credential (${variables.join(", ")}), or SANDBOX=true to try the gateway offline.`
+      message: `No model can be served: set a provider's credential (${variables}), or SANDBOX=true to try the gateway offline.`
     })
   })
 )
@@ -109,7 +109,7 @@ export const services = (options: GatewayOptions) => {
     ChatCompletions.layer,
     readiness,
     servable,
-    RouteHealth.layer,
+
     housekeeping(options.settings)
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, RequestLog.layer, Tokens.layer, routing)),

@@ -36,7 +36,10 @@ const isForm = (contentType: string | undefined): boolean =>
 /** A JSON body, whatever content type it was sent under, except forms. */
 export const readJson = Effect.fnUntraced(function* (request: IncomingMessage, limitBytes: number) {
   if (isForm(request.headers["content-type"])) {
-    return yield* new InvalidRequest({ message: "The body must be JSON, not a form.", param: null })
+    return yield* new InvalidRequest({
+      message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
+      param: null
+    })
   }
   const encoding = request.headers["content-encoding"] ?? "identity"
   if (encoding !== "identity") {

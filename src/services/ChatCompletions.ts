@@ -156,6 +156,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           return yield* (yield* sink.opened) ? broken(outcome.left) : Effect.fail(outcome.left)
         }
         if (outcome.right === "departed") {
+          const { underway } = record.attempts
+          if (!output.started && underway !== undefined) {
+            record.route = underway.route
+            output.take(underway.events)
+          }
           if (!output.started) return
           return yield* Effect.ignore(settle(job, held, yield* measure(job, undefined, output.text())))
         }

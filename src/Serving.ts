@@ -1,0 +1,66 @@
+import { HttpServer } from "@effect/platform"
+import { NodeContext } from "@effect/platform-node"
+import { Console, Effect, Layer, Logger, Option } from "effect"
+import { banner } from "./Banner.ts"
+import { firstStart } from "./FirstStart.ts"
+import * as Gateway from "./Gateway.ts"
+import { type Environment, type Settings, warnings } from "./Settings.ts"
+import { ApiKeys } from "./services/ApiKeys.ts"
+import { Books } from "./services/Books.ts"
+import { Catalog, readCatalogFile } from "./services/Catalog.ts"
+import { ownFile } from "./services/Installation.ts"
+import { Organizations } from "./services/Organizations.ts"
+
+/** Log lines go to stderr: stdout is for what a command prints. */
+export const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
+  const logger =
+    logFormat === "json" ? Logger.withConsoleError(Logger.jsonLogger) : Logger.prettyLogger({ stderr: true })
+  return Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(logLevel))
+}
+
+const reachable = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
+
+const announced = (settings: Settings) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { models, sandbox } = yield* Catalog
+      const { address } = yield* HttpServer.HttpServer
+      const host = reachable(settings.host)
+      const port = address._tag === "TcpAddress" ? address.port : settings.port
+      const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+      const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
+      for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
+      yield* Console.log(banner({ settings, url, models, sandbox, key }))
+    })
+  ).pipe(Layer.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), Books.layer)))
+
+/**
+ * The first signal begins a stop that lets requests finish; one at least a second later ends the process at once.
+ * A terminal and npm both pass the same signal on, so the echo of the first does not count.
+ */
+const impatience = Layer.effectDiscard(
+  Effect.sync(() => {
+    let first: number | undefined
+    const onSignal = (signal: NodeJS.Signals) => {
+      const now = performance.now()
+      first ??= now
+      if (now - first < 1000) return
+      process.stderr.write(`${signal} again: stopping at once\n`)
+      process.exit(1)
+    }
+    process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
+  })
+)
+
+/** Runs the gateway until it is told to stop. */
+export const serve = (settings: Settings, environment: Environment) =>
+  Effect.gen(function* () {
+    const catalog = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
+    return yield* Layer.launch(
+      announced(settings).pipe(
+        Layer.provide(Gateway.layer({ settings, environment, catalog })),
+        Layer.provide(Gateway.database(settings)),
+        Layer.provide(impatience)
+      )
+    )
+  }).pipe(Effect.provide(Layer.merge(NodeContext.layer, logging(settings))))

@@ -1,0 +1,23 @@
+import { HttpApi, OpenApi } from "@effect/platform"
+import { Chat } from "./contract/Chat.ts"
+import { ChatStreamEvent } from "./contract/ChatCompletion.ts"
+import { Credits } from "./contract/Credits.ts"
+import { describe } from "./contract/Document.ts"
+import { Models } from "./contract/Models.ts"
+
+/** The contract: every endpoint under `/v1`. */
+export class Api extends HttpApi.make("gateway")
+  .add(Chat)
+  .add(Models)
+  .add(Credits)
+  .prefix("/v1")
+  .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent])
+  .annotateContext(
+    OpenApi.annotations({
+      title: "Generation Gateway API",
+      version: "1.0.0",
+      description: "One key and one prepaid balance for text, image and video generation models.",
+      servers: [{ url: "/v1" }],
+      transform: ({ components, paths, ...rest }) => ({ ...rest, ...describe({ components, paths }) })
+    })
+  ) {}

@@ -1,0 +1,63 @@
+import type { OpenApi } from "@effect/platform"
+import { Record } from "effect"
+
+const textHeader = (description: string) => ({ description, schema: { type: "string" } })
+const countHeader = (description: string) => ({ description, schema: { type: "integer" } })
+
+const requestId = { "x-request-id": textHeader("The request's id: the client's own, or one that was made for it.") }
+const rate = {
+  "x-ratelimit-limit": countHeader("Requests a minute of this key."),
+  "x-ratelimit-remaining": countHeader("What is left of them.")
+}
+const retryAfter = { "retry-after": countHeader("Seconds to wait.") }
+
+const errorSchema = { $ref: "#/components/schemas/Error" }
+
+const descriptionOf = (schema: object): string | undefined =>
+  "description" in schema && typeof schema.description === "string" ? schema.description : undefined
+
+/** The platform adds its own decode error to every endpoint; the schemas of ours have a description. */
+const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, headers: object) => {
+  const schema = response.content?.["application/json"]?.schema
+  if (schema === undefined) return undefined
+  const members: ReadonlyArray<object> = "anyOf" in schema ? schema.anyOf : [schema]
+  const description = members.map(descriptionOf).find((text) => text !== undefined)
+  if (description === undefined) return undefined
+  return {
+    description,
+    headers: status === "429" ? { ...headers, ...retryAfter } : headers,
+    content: { "application/json": { schema: errorSchema } }
+  }
+}
+
+const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
+  // Only the generating endpoints are rated, and only they refuse for it. What comes before the rate has none.
+  const rated = operation.responses[429] !== undefined
+  const responses: { [status: string]: object } = {}
+  for (const [status, response] of Object.entries(operation.responses)) {
+    const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId
+    const described = Number(status) < 400 ? { ...response, headers } : describeError(status, response, headers)
+    if (described !== undefined) responses[status] = described
+  }
+  return { ...operation, responses, security: [{ bearer: [] }, { apiKey: [] }] }
+}
+
+const securitySchemes = {
+  bearer: { type: "http", scheme: "bearer", description: "`Authorization: Bearer <API_KEY>`" },
+  apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
+}
+
+const platformSchemas = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
+
+/** Makes the generated document say what the wire does: paths relative to `/v1`, the envelope, keys, headers. */
+export const describe = (spec: Pick<OpenApi.OpenAPISpec, "paths" | "components">) => ({
+  paths: Record.mapEntries(spec.paths, (item, path) => [
+    path.replace(/^\/v1(?=\/)/, ""),
+    Record.map<string, OpenApi.OpenAPISpecOperation, object>({ ...item }, describeOperation)
+  ]),
+  components: {
+    schemas: Record.filter(spec.components.schemas, (_, name) => !platformSchemas.has(name)),
+    securitySchemes
+  },
+  security: [{ bearer: [] }, { apiKey: [] }]
+})

@@ -1,0 +1,25 @@
+import { Schema } from "effect"
+
+export const ErrorType = Schema.Literal(
+  "invalid_request_error",
+  "authentication_error",
+  "permission_error",
+  "not_found_error",
+  "rate_limit_error",
+  "insufficient_quota",
+  "content_policy_violation",
+  "api_error",
+  "service_unavailable"
+)
+export type ErrorType = typeof ErrorType.Type
+
+/** The body of every error, and of the chunk that ends a broken stream. */
+export const Envelope = Schema.Struct({
+  error: Schema.Struct({
+    message: Schema.String.annotations({ description: "For people." }),
+    type: ErrorType,
+    param: Schema.NullOr(Schema.String).annotations({ description: "The request field at fault, where there is one." }),
+    code: Schema.NullOr(Schema.String).annotations({ description: "For machines; more precise than the status." })
+  })
+}).annotations({ identifier: "Error", description: "Every error of the API." })
+export type Envelope = typeof Envelope.Type

@@ -1,0 +1,44 @@
+import {
+  Aborted,
+  AddressBlocked,
+  AllProvidersFailed,
+  BodyTooLarge,
+  ContentRejected,
+  InsufficientCredits,
+  InsufficientScope,
+  InvalidRequest,
+  ModelNotFound,
+  NoHealthyProvider,
+  RateLimited,
+  SettleFailed,
+  SpendLimitReached,
+  TimedOut,
+  UpstreamAuthFailed,
+  UpstreamFailed,
+  UpstreamRejected
+} from "../../domain/Failure.ts"
+import { onWire } from "./OnWire.ts"
+
+export const BadRequest = onWire(400, InvalidRequest, UpstreamRejected, ContentRejected).annotations({
+  description: "The request is wrong, or was refused by moderation or by the provider."
+})
+export const PaymentRequired = onWire(402, InsufficientCredits, SpendLimitReached).annotations({
+  description: "The balance cannot cover the request, or the key's spending cap is exhausted."
+})
+export const Blocked = onWire(403, AddressBlocked).annotations({ description: "The client's address is blocked." })
+export const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({
+  description: "The key may not use this surface, or the client's address is blocked."
+})
+export const NoSuchModel = onWire(404, ModelNotFound).annotations({
+  description: "The model does not exist or belongs to another surface."
+})
+export const TooLarge = onWire(413, BodyTooLarge).annotations({ description: "The body is too large." })
+export const TooManyRequests = onWire(429, RateLimited).annotations({ description: "The key's request rate is spent." })
+export const Internal = onWire(500, SettleFailed).annotations({ description: "The gateway failed." })
+export const BadGateway = onWire(502, UpstreamFailed, UpstreamAuthFailed).annotations({
+  description: "The provider returned an error."
+})
+export const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted).annotations({
+  description: "No provider could serve the request."
+})
+export const OutOfTime = onWire(504, TimedOut).annotations({ description: "The request exceeded the allowed time." })
