@@ -68,6 +68,8 @@ export interface ChatRequest {
   readonly includeUsage: boolean
   /** The output cap: as asked, or 4096; clamped to the model's once the model is known. */
   readonly maxTokens: number
+  /** Whether `maxTokens` is the default because the client named no cap: a default is never refused. */
+  readonly maxTokensOmitted?: boolean | undefined
   readonly stop: ReadonlyArray<string>
   readonly tools: ReadonlyArray<Tool>
   readonly webSearch: boolean

@@ -105,7 +105,7 @@ const readBody = (body: unknown): Read<ChatRequest> => {
   if (refused(responseFormat)) return responseFormat
 
   const streamed = stream.of(body) ?? false
-  const asked = maxTokens.of(body) ?? maxCompletionTokens.of(body)
+  const asked = maxCompletionTokens.of(body) ?? maxTokens.of(body)
   return {
     model,
     messages,

@@ -1,0 +1,75 @@
+import { Either } from "effect"
+import type { ChatRequest } from "./Chat.ts"
+import { InvalidRequest } from "./Failure.ts"
+import type { Capability, ChatModel } from "./Model.ts"
+
+const hasImage = ({ messages }: ChatRequest): boolean =>
+  messages.some(
+    ({ content, role }) =>
+      role === "user" && typeof content !== "string" && content.some((part) => part.type === "image_url")
+  )
+
+/** What a request asks for that not every model, or not every route of a model, can do. */
+export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
+  const asked = new Set<Capability>()
+  if (request.tools.length > 0) asked.add("tools")
+  if (hasImage(request)) asked.add("vision")
+  if (request.responseFormat !== undefined) asked.add("response_format")
+  if (request.webSearch) asked.add("web_search")
+  if (request.reasoningEffort !== undefined) asked.add("reasoning")
+  return asked
+}
+
+type Refusal = { readonly param: string; readonly message: string }
+
+const refusals: Record<Exclude<Capability, "reasoning">, (model: string) => Refusal> = {
+  tools: (model) => ({ param: "tools", message: `\`tools\` is not available for \`${model}\`.` }),
+  vision: (model) => ({ param: "messages", message: `Image input is not available for \`${model}\`.` }),
+  response_format: (model) => ({
+    param: "response_format",
+    message: `\`response_format\` is not available for \`${model}\`.`
+  }),
+  web_search: (model) => ({ param: "web_search", message: `\`web_search\` is not available for \`${model}\`.` })
+}
+
+const effortRefusal = (model: ChatModel, { reasoningEffort }: ChatRequest): Refusal | undefined => {
+  const param = "reasoning_effort"
+  if (reasoningEffort === undefined || model.reasoning === "binary") return undefined
+  if (model.reasoning === "none") return { param, message: `\`${param}\` is not available for \`${model.id}\`.` }
+  if (model.reasoning.includes(reasoningEffort)) return undefined
+  return { param, message: `\`${param}\` must be one of ${model.reasoning.join(", ")} for \`${model.id}\`.` }
+}
+
+const capRefusal = (model: ChatModel, { maxTokens, maxTokensOmitted }: ChatRequest): Refusal | undefined =>
+  model.maxOutputPolicy === "reject" && maxTokensOmitted !== true && maxTokens > model.maxOutput
+    ? { param: "max_tokens", message: `\`max_tokens\` must be at most ${model.maxOutput} for \`${model.id}\`.` }
+    : undefined
+
+const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined => {
+  for (const need of needs(request)) {
+    if (need !== "reasoning" && !model.capabilities.has(need)) return refusals[need](model.id)
+  }
+  return effortRefusal(model, request) ?? capRefusal(model, request)
+}
+
+const noSampling = {
+  temperature: undefined,
+  topP: undefined,
+  seed: undefined,
+  frequencyPenalty: undefined,
+  presencePenalty: undefined
+}
+
+/**
+ * Fits a request to its model. What would change the meaning of the answer is refused; what clients send out of
+ * habit (sampling where the family takes none, a cap above what the model can put out) is dropped or clamped.
+ */
+export const applyRules = (model: ChatModel, request: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
+  const refusal = refusalOf(model, request)
+  if (refusal !== undefined) return Either.left(new InvalidRequest(refusal))
+  return Either.right({
+    ...request,
+    ...(model.sampling ? undefined : noSampling),
+    maxTokens: Math.min(request.maxTokens, model.maxOutput)
+  })
+}
