@@ -6,7 +6,7 @@ import { readEnvironment, readSettings } from "./Settings.ts"
 NodeRuntime.runMain(
   Effect.gen(function* () {
     const environment = yield* readEnvironment()
-    yield* serve(yield* readSettings(environment), environment)
+    return yield* serve(yield* readSettings(environment), environment)
   }),
   { disablePrettyLogger: true }
 )

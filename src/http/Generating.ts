@@ -53,7 +53,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
     ) => Effect.Effect<
       HttpServerResponse.HttpServerResponse,
       never,
-      R | HttpServerRequest.HttpServerRequest | RequestContext | CurrentCaller
+      R | HttpServerRequest.HttpServerRequest | CurrentCaller
     >
   }
 >() {

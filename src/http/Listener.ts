@@ -39,8 +39,11 @@ export const listener: Effect.Effect<Server> = Effect.gen(function* () {
     headersTimeout: Duration.toMillis("1 minute"),
     keepAliveTimeout: Duration.toMillis("75 seconds"),
     connectionsCheckingInterval: Duration.toMillis("5 seconds"),
-    maxHeaderSize: 32 * 1024
+    maxHeaderSize: 32 * 1024,
+    // Node's own answer to a missing Host, and below to a strange Expect, has no envelope.
+    requireHostHeader: false
   })
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response))
   const latest = new WeakMap<Duplex, ServerResponse>()
   server.on("request", ({ socket }, response) => latest.set(socket, response))
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {

@@ -56,8 +56,13 @@ export const layer = (options: ServerOptions) =>
         Layer.provide(SystemRoutes(options)),
         Layer.provide(api)
       )
+      // While anything listens for upgrades, Node keeps the body of a request that offers one, as clients of HTTP/2 do.
+      const plain = Layer.effectDiscard(Effect.sync(() => node.removeAllListeners("upgrade")))
       const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
-      return Drain(node, options.shutdownTimeout).pipe(Layer.provideMerge(serving), Layer.provideMerge(server))
+      return Layer.merge(Drain(node, options.shutdownTimeout), plain).pipe(
+        Layer.provideMerge(serving),
+        Layer.provideMerge(server)
+      )
     })
   )
 
