@@ -1,0 +1,211 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { APIError, InternalServerError } from "openai"
+import { zero } from "../../src/domain/Money.ts"
+import { cost, layer, Mocks, usage } from "../support/Aimock.ts"
+import { assertTold, calling, contentOf, drained, thrownBy } from "../support/Clients.ts"
+import * as Served from "../support/ServedGateway.ts"
+
+/** The routes of a model that is asked of the first mock, then of the second. */
+const pair = (model: string) => [
+  { provider: "first", model: `${model}-one` },
+  { provider: "second", model: `${model}-two`, preference: 2 }
+]
+
+const gateway = layer({
+  "busy-json": pair("busy-json"),
+  "busy-stream": pair("busy-stream"),
+  "busy-alone": [{ provider: "first", model: "busy-alone-one" }],
+  shut: [
+    { provider: "locked", model: "shut-one" },
+    { provider: "second", model: "shut-two", preference: 2 }
+  ],
+  "shut-alone": [{ provider: "locked", model: "shut-alone-one" }],
+  broken: pair("broken"),
+  slow: pair("slow"),
+  strange: [{ provider: "first", model: "strange-one" }]
+})
+
+const broke = {
+  status: undefined,
+  message: "The upstream provider returned an error.",
+  type: "api_error",
+  code: "upstream_error"
+}
+
+const ask = (model: string, content: string) => ({ model, messages: [{ role: "user" as const, content }] })
+
+/** What became of each try, without times. */
+const tries = (row: {
+  readonly attempts: ReadonlyArray<{
+    readonly route: string
+    readonly outcome: string
+    readonly status?: number | undefined
+  }>
+}) => row.attempts.map(({ outcome, route, status }) => [route, outcome, status])
+
+const busy = {
+  error: { message: "first-secret is over its limit", type: "rate_limit_error", code: "rate_limit_exceeded" },
+  status: 429,
+  retryAfter: 7
+}
+
+withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weather", (it) => {
+  it.effect("a 429 moves a JSON request to the next route, unseen", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Mocks
+      first.on({ model: "busy-json-one" }, busy)
+      second.on({ model: "busy-json-two" }, { content: "second", usage })
+      const { openai, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() =>
+        openai.chat.completions.create(ask("busy-json", "hi")).withResponse()
+      )
+      assert.strictEqual(data.choices[0]?.message.content, "second")
+      assert.strictEqual(data.model, "busy-json")
+      assert.isNull(response.headers.get("retry-after"))
+      assert.strictEqual(yield* spent, cost)
+      assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
+        ["busy-json@first", "limit", 429],
+        ["busy-json@second", "ok", 200]
+      ])
+    })
+  )
+
+  it.effect("a 429 moves a stream to the next route, unseen", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Mocks
+      first.on({ model: "busy-stream-one" }, busy)
+      second.on({ model: "busy-stream-two" }, { content: "second", usage })
+      const { openai, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() =>
+        openai.chat.completions.create({ ...ask("busy-stream", "hi"), stream: true }).withResponse()
+      )
+      const { error, items } = yield* drained(data)
+      assert.isUndefined(error)
+      assert.strictEqual(contentOf(items), "second")
+      assert.strictEqual(yield* spent, cost)
+      assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
+        ["busy-stream@first", "limit", 429],
+        ["busy-stream@second", "ok", 200]
+      ])
+    })
+  )
+
+  it.effect("a 429 of the only route is a 503 that tells nothing of the provider's words", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Mocks
+      first.on({ model: "busy-alone-one" }, busy)
+      const { openai, spent } = yield* Served.customer()
+      const error = yield* thrownBy(() => openai.chat.completions.create(ask("busy-alone", "hi")))
+      assertTold(error, InternalServerError, {
+        status: 503,
+        type: "service_unavailable",
+        code: "no_provider_available",
+        message: "All providers failed (last: first 429)."
+      })
+      assert.strictEqual(yield* spent, 0n)
+    })
+  )
+
+  it.effect("a route whose account is refused is left for the next one", () =>
+    Effect.gen(function* () {
+      const { second } = yield* Mocks
+      second.on({ model: "shut-two" }, { content: "second", usage })
+      const { openai, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() => openai.chat.completions.create(ask("shut", "hi")).withResponse())
+      assert.strictEqual(data.choices[0]?.message.content, "second")
+      assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
+        ["shut@locked", "account", 401],
+        ["shut@second", "ok", 200]
+      ])
+      assert.strictEqual(yield* spent, cost)
+    })
+  )
+
+  it.effect("an account refused on the only route is a 502", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const error = yield* thrownBy(() => openai.chat.completions.create(ask("shut-alone", "hi")))
+      assertTold(error, InternalServerError, {
+        status: 502,
+        type: "api_error",
+        code: "upstream_error",
+        message: "Upstream authentication failed."
+      })
+      assert.strictEqual(yield* spent, 0n)
+    })
+  )
+
+  it.effect("a stream cut after output ends in an error chunk, without [DONE], and costs nothing", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Mocks
+      first.on(
+        { model: "broken-one" },
+        { content: "This will not be whole.", usage },
+        { latency: 20, truncateAfterChunks: 4 }
+      )
+      second.on({ model: "broken-two" }, { content: "never" })
+      const { baseUrl, openai, secret, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() =>
+        openai.chat.completions.create({ ...ask("broken", "hi"), stream: true }).withResponse()
+      )
+      const { error, items } = yield* drained(data)
+      assert.strictEqual(response.status, 200)
+      const text = contentOf(items)
+      assert.isAbove(text.length, 0)
+      assert.isTrue("This will not be whole.".startsWith(text))
+      assertTold(error, APIError, broke)
+      assert.strictEqual(yield* spent, 0n)
+      const row = yield* Served.logged(response.headers.get("x-request-id"))
+      assert.deepInclude(row, { status: 200, code: "stream_error", charge: zero })
+      assert.deepStrictEqual(tries(row), [["broken@first", "network", undefined]])
+
+      const raw = yield* calling(() =>
+        fetch(`${baseUrl}/chat/completions`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${secret}` },
+          body: JSON.stringify({ ...ask("broken", "hi"), stream: true })
+        }).then((answer) => answer.text())
+      )
+      const { message, type, code } = broke
+      assert.notInclude(raw, "[DONE]")
+      assert.strictEqual(
+        raw.trimEnd().split("\n\n").at(-1),
+        `data: ${JSON.stringify({ error: { message, type, param: null, code } })}`
+      )
+    })
+  )
+
+  it.effect("a first output that keeps everyone waiting moves the stream on", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Mocks
+      first.on({ model: "slow-one" }, { content: "late", usage }, { streamingProfile: { ttft: 30_000 } })
+      second.on({ model: "slow-two" }, { content: "in time", usage })
+      const { openai, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() =>
+        openai.chat.completions.create({ ...ask("slow", "hi"), stream: true }).withResponse()
+      )
+      const { items } = yield* drained(data)
+      assert.strictEqual(contentOf(items), "in time")
+      assert.strictEqual(yield* spent, cost)
+      assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
+        ["slow@first", "timeout", undefined],
+        ["slow@second", "ok", 200]
+      ])
+    })
+  )
+
+  it.effect("an answer for which the mock has nothing is the route's fault", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const error = yield* thrownBy(() => openai.chat.completions.create(ask("strange", "hi")))
+      assertTold(error, InternalServerError, {
+        status: 502,
+        type: "api_error",
+        code: "upstream_error",
+        message: "The upstream provider returned an error."
+      })
+      assert.strictEqual(yield* spent, 0n)
+    })
+  )
+})

@@ -1,0 +1,57 @@
+import { assert } from "@effect/vitest"
+import { Data, Effect } from "effect"
+import { APIError } from "openai"
+import type { ChatCompletionChunk } from "openai/resources/chat/completions"
+
+export class Rejected extends Data.TaggedError("Rejected")<{ readonly cause: unknown }> {}
+
+/** A client's call; what it throws is the effect's failure. */
+export const calling = <A>(call: (signal: AbortSignal) => PromiseLike<A>) =>
+  Effect.tryPromise({ try: call, catch: (cause) => new Rejected({ cause }) })
+
+/** What a client's call throws. */
+export const thrownBy = (call: () => PromiseLike<unknown>) =>
+  Effect.map(Effect.flip(calling(call)), ({ cause }) => cause)
+
+/** Every item of a stream and what ended it, if it did not end by itself. */
+export const drained = <A>(stream: AsyncIterable<A>) =>
+  Effect.promise(async () => {
+    const items: Array<A> = []
+    try {
+      for await (const item of stream) items.push(item)
+      return { items, error: undefined }
+    } catch (error) {
+      return { items, error }
+    }
+  })
+
+/** A client's object as the JSON it was read from. */
+export const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
+
+/** The text of a stream's chunks. */
+export const contentOf = (chunks: ReadonlyArray<ChatCompletionChunk>): string =>
+  chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")
+
+export interface Told {
+  readonly status: number | undefined
+  readonly type: string
+  readonly code: string | null
+  readonly param?: string
+  readonly message: string
+}
+
+type ErrorClass = new (...parameters: never) => APIError
+
+/** The client's own error class, with everything that the envelope says. */
+export const assertTold = (error: unknown, errorClass: ErrorClass, told: Told): APIError => {
+  assert.instanceOf(error, APIError)
+  assert.strictEqual(error.constructor, errorClass)
+  const { code, message, param = null, status, type } = told
+  assert.deepStrictEqual(
+    { status: error.status, code: error.code, type: error.type, param: error.param, error: error.error },
+    { status, code, type, param, error: { message, type, param, code } }
+  )
+  assert.strictEqual(error.message, status === undefined ? message : `${status} ${message}`)
+  if (status !== undefined) assert.match(error.requestID ?? "", /^req_[0-9a-f]{32}$/)
+  return error
+}
