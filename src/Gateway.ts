@@ -17,6 +17,7 @@ import { ProviderRouter } from "./services/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/Providers.ts"
 import { RateLimiter } from "./services/RateLimiter.ts"
 import { RequestLog } from "./services/RequestLog.ts"
+import { HealthBoard } from "./services/RouteHealth.ts"
 
 import { Tokens } from "./services/Tokens.ts"
 
@@ -97,6 +98,8 @@ const housekeeping = ({ logRetention }: Settings) =>
     )
   )
 
+const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => HealthBoard.publisher(id)))
+
 /** Every service of the gateway, over a migrated database. */
 export const services = (options: GatewayOptions) => {
   const { timeouts } = options.settings
@@ -109,6 +112,7 @@ export const services = (options: GatewayOptions) => {
     ChatCompletions.layer,
     readiness,
     servable,
+    publishedHealth,
 
     housekeeping(options.settings)
   ).pipe(

@@ -1,6 +1,6 @@
 import { HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { Console, Effect, Layer, Logger, Option } from "effect"
+import { Console, Effect, Layer, Logger, Option, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
@@ -52,6 +52,10 @@ const impatience = Layer.effectDiscard(
   })
 )
 
+/** Spans and fiber counts cost every request something; nobody looks at them unless traces are collected. */
+const tracing = ({ otlpEndpoint }: Settings) =>
+  Layer.merge(Layer.setTracerEnabled(otlpEndpoint !== undefined), RuntimeFlags.disableRuntimeMetrics)
+
 /** Runs the gateway until it is told to stop. */
 export const serve = (settings: Settings, environment: Environment) =>
   Effect.gen(function* () {
@@ -63,4 +67,4 @@ export const serve = (settings: Settings, environment: Environment) =>
         Layer.provide(impatience)
       )
     )
-  }).pipe(Effect.provide(Layer.merge(NodeContext.layer, logging(settings))))
+  }).pipe(Effect.provide(Layer.mergeAll(NodeContext.layer, logging(settings), tracing(settings))))

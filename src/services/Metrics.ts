@@ -61,14 +61,23 @@ export const logDropped = Metric.counter("gateway_log_rows_dropped_total", {
   incremental: true
 })
 
+// Labelling a metric anew for each request would cost more than counting it. Labels come from small fixed sets.
+const labelled = new WeakMap<Metric.Metric.Counter<number>, Map<string, Metric.Metric.Counter<number>>>()
+
 /** Adds one to the series of a counter that carries these labels. */
 export const count = (
   counter: Metric.Metric.Counter<number>,
   labels: Readonly<Record<string, string>>
-): Effect.Effect<void> =>
-  Metric.increment(
+): Effect.Effect<void> => {
+  const series = labelled.get(counter) ?? new Map<string, Metric.Metric.Counter<number>>()
+  labelled.set(counter, series)
+  const name = Object.values(labels).join("\n")
+  const one =
+    series.get(name) ??
     Metric.taggedWithLabels(
       counter,
       Object.entries(labels).map(([key, value]) => MetricLabel.make(key, value))
     )
-  )
+  series.set(name, one)
+  return Metric.increment(one)
+}
