@@ -3,7 +3,7 @@ import { Context } from "effect"
 import { v7 } from "uuid"
 import { keyPrefix } from "../domain/ApiKey.ts"
 
-export type IdPrefix = "org" | "key" | "vid" | "req" | "chatcmpl"
+export type IdPrefix = "org" | "key" | "vid" | "req" | "call" | "chatcmpl"
 
 /** Where every identifier comes from. */
 export class Ids extends Context.Reference<Ids>()("gateway/Ids", {

@@ -7,7 +7,7 @@ import type { Route } from "../domain/Model.ts"
  * - `retry`: this attempt failed, another route may do better (5xx, 404, broken body, an error inside a 200)
  * - `limit`: the provider throttles (429, overload); `retryAfterSeconds` where it said so
  * - `account`: the operator's account is at fault (401, 402, 403, quota): another route, this one closed for longer
- * - `network`: no status was received (connect, DNS, TLS, reset)
+ * - `network`: the connection failed (connect, DNS, TLS, reset), or ended before the answer was whole
  * - `timeout`: a deadline of this attempt passed
  * - `request`: the request is at fault, no route would take it
  * - `moderation`: the content was refused, final for the request

@@ -1,0 +1,68 @@
+import { Effect, Option } from "effect"
+import type { ChatEvent } from "../domain/Chat.ts"
+import type { ChatPull, ProviderFailure } from "../services/Provider.ts"
+import { reader, type SseEvent } from "./Sse.ts"
+import type { UpstreamStream } from "./Upstream.ts"
+
+/** A wire format's reading of its own stream: synchronous, one for each stream. */
+export interface ChatDecoder {
+  /** Appends what an event means; `"whole"` when it was the stream's last, a failure when it broke the stream. */
+  readonly take: (event: SseEvent, out: Array<ChatEvent>) => ProviderFailure | "whole" | undefined
+  /** The bytes are over, by a failure or by themselves: appends what was held back, or says why the stream is not whole. */
+  readonly close: (out: Array<ChatEvent>, cause: ProviderFailure | undefined) => ProviderFailure | undefined
+  /** The failure for an event too large to be read. */
+  readonly overflow: () => ProviderFailure
+}
+
+/** Pulls a decoder's events out of a body: all those of the bytes at hand at once. */
+export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder): ChatPull => {
+  let out: Array<ChatEvent> = []
+  let outcome: Option.Option<ProviderFailure> | undefined
+  const sse = reader((event) => {
+    if (outcome !== undefined) return
+    const step = decoder.take(event, out)
+    if (step !== undefined) outcome = step === "whole" ? Option.none() : Option.some(step)
+  })
+
+  const feed = (chunks: ReadonlyArray<Uint8Array>) => {
+    for (const chunk of chunks) {
+      if (!sse.feed(chunk)) outcome ??= Option.some(decoder.overflow())
+      if (outcome !== undefined) return
+    }
+  }
+  const close = (cause: Option.Option<ProviderFailure>) => {
+    if (Option.isNone(cause)) sse.end()
+    outcome ??= Option.fromNullable(decoder.close(out, Option.getOrUndefined(cause)))
+  }
+
+  const next: ChatPull = Effect.suspend(() => {
+    if (out.length > 0) {
+      const events = out
+      out = []
+      return Effect.succeed(events)
+    }
+    return outcome === undefined ? more : Effect.fail(outcome)
+  })
+  const more: ChatPull = Effect.matchEffect(stream.pull, {
+    onFailure: (cause) => {
+      close(cause)
+      return next
+    },
+    onSuccess: (chunks) => {
+      feed(chunks)
+      return outcome !== undefined && Option.isNone(outcome) ? Effect.zipRight(stream.finish, next) : next
+    }
+  })
+  return next
+}
+
+/** Pulls events that are all there already. */
+export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
+  let left = events
+  return Effect.suspend(() => {
+    if (left.length === 0) return Effect.fail(Option.none())
+    const taken = left
+    left = []
+    return Effect.succeed(taken)
+  })
+}

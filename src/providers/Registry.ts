@@ -1,0 +1,11 @@
+import { Effect, Layer } from "effect"
+import { Providers } from "../services/Providers.ts"
+import * as OpenAiChat from "./OpenAiChat.ts"
+
+/** Every adapter, by name. A new one is its own file and one line here. */
+export const layer = Layer.effect(
+  Providers,
+  Effect.map(Effect.all([OpenAiChat.make]), (providers) => {
+    return new Map(providers.map((provider) => [provider.adapter, provider]))
+  })
+)

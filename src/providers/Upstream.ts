@@ -1,0 +1,137 @@
+import { Context, Effect, Layer, type Option, Redacted, type Scope } from "effect"
+import { Agent } from "undici"
+import type { ProviderAccount } from "../domain/Model.ts"
+import { ProviderFailure } from "../services/Provider.ts"
+import { Flowing, Gathered, type Received, type UpstreamAnswer, type UpstreamHead } from "./upstream/Exchange.ts"
+
+const answerLimitBytes = 64 * 1024 * 1024
+const detailLimit = 1_000
+const detailSource = 65_536
+
+/** A JSON POST to a path below the account's base address; no redirect leads away from it. */
+export interface UpstreamRequest {
+  readonly account: ProviderAccount
+  /** Starts with a slash. */
+  readonly path: string
+  /** The header that carries the credential, where the account has one. */
+  readonly authorization: (secret: string) => Readonly<Record<string, string>>
+  /** Lower-case names; the account's own headers win over them. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** JSON text. */
+  readonly body: string
+}
+
+export interface UpstreamStream extends UpstreamHead {
+  /** The bytes since the last pull, at least one; `Option.none()` ends a body that came whole. */
+  readonly pull: Effect.Effect<ReadonlyArray<Uint8Array>, Option.Option<ProviderFailure>>
+  /** Says that the rest is of no interest: the scope then lets the body end instead of breaking the connection. */
+  readonly finish: Effect.Effect<void>
+}
+
+/** Text for the operator's log: bounded, on one line, without the account's credential. */
+export const loggable = (account: ProviderAccount, text: string): string => {
+  const secret = account.credential === undefined ? "" : Redacted.value(account.credential)
+  const source = text.slice(0, detailSource)
+  const clean = secret === "" ? source : source.replaceAll(secret, "[credential]")
+  return clean.slice(0, detailLimit).replaceAll(/\s+/g, " ").trim()
+}
+
+const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : "")
+
+const broken =
+  (account: ProviderAccount) =>
+  (error: Error, received: Received): ProviderFailure => {
+    const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
+    return new ProviderFailure({
+      class: codeOf(error) === "UND_ERR_BODY_TIMEOUT" ? "timeout" : "network",
+      status: received,
+      detail: loggable(account, `${codeOf(error)} ${text}`)
+    })
+  }
+
+const tooLarge = (status: Received) =>
+  new ProviderFailure({ class: "retry", status, detail: `the answer is larger than ${answerLimitBytes} bytes` })
+
+const headersOf = (request: UpstreamRequest, accept: string): Record<string, string> => {
+  const { account } = request
+  const headers: Record<string, string> = {
+    accept,
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": "generation-gateway",
+    ...request.headers,
+    ...(account.credential === undefined ? undefined : request.authorization(Redacted.value(account.credential)))
+  }
+  for (const name in account.headers) headers[name.toLowerCase()] = account.headers[name] ?? ""
+  return headers
+}
+
+const make = (agent: Agent, idleTimeoutMillis: number) => {
+  // The router bounds every attempt: zeros keep undici's own 300 s from cutting in.
+  const send = (request: UpstreamRequest, accept: string, bodyTimeout: number, exchange: Gathered | Flowing) => {
+    try {
+      const url = new URL(`${request.account.baseUrl}${request.path}`)
+      agent.dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: "POST",
+          headers: headersOf(request, accept),
+          body: request.body,
+          headersTimeout: 0,
+          bodyTimeout
+        },
+        exchange
+      )
+    } catch (error) {
+      exchange.onResponseError(undefined, error instanceof Error ? error : new Error(String(error)))
+    }
+    return Effect.sync(() => exchange.cancel())
+  }
+
+  const post = (request: UpstreamRequest) =>
+    Effect.async<UpstreamAnswer, ProviderFailure>((resume) => {
+      const exchange = new Gathered(answerLimitBytes, (outcome) => {
+        if (!("broke" in outcome)) resume(Effect.succeed(outcome))
+        else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
+        else resume(Effect.fail(broken(request.account)(outcome.broke, outcome.received)))
+      })
+      return send(request, "application/json", 0, exchange)
+    })
+
+  const open = Effect.fnUntraced(function* (request: UpstreamRequest) {
+    let exchange: Flowing | undefined
+    yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
+    return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
+      const flowing: Flowing = new Flowing((head) => {
+        const finish = Effect.sync(() => flowing.finish())
+        resume(Effect.map(head, ({ status, headers }) => ({ status, headers, pull: flowing.take, finish })))
+      }, broken(request.account))
+      exchange = flowing
+      return send(request, "text/event-stream", idleTimeoutMillis, flowing)
+    })
+  })
+
+  return { post, open }
+}
+
+/** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets gone when nobody wants them. */
+export class Upstream extends Context.Tag("gateway/Upstream")<
+  Upstream,
+  {
+    /** The whole answer, whatever its status; past 64 MiB a failure of class `retry`. */
+    readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamAnswer, ProviderFailure>
+    /** Head first, body by pulls; the call is cancelled when the scope closes. */
+    readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>
+  }
+>() {
+  /** Timeouts in seconds: for connecting, and for silence inside a stream while it is being read. */
+  static readonly layer = (timeouts: { readonly connectTimeoutSeconds: number; readonly idleTimeoutSeconds: number }) =>
+    Layer.scoped(
+      Upstream,
+      Effect.acquireRelease(
+        Effect.sync(() => new Agent({ connect: { timeout: timeouts.connectTimeoutSeconds * 1_000 } })),
+        (agent) => Effect.promise(() => agent.destroy())
+      ).pipe(Effect.map((agent) => make(agent, timeouts.idleTimeoutSeconds * 1_000)))
+    )
+}

@@ -1,0 +1,168 @@
+import { Predicate } from "effect"
+import type { ChatRequest, Message, Part, ResponseFormat, TextPart, ToolChoice } from "../../domain/Chat.ts"
+import type { ReasoningEffort, Route } from "../../domain/Model.ts"
+
+/** What this host wants said differently. */
+export interface Dialect {
+  readonly maxTokensField: "max_tokens" | "max_completion_tokens"
+  readonly streamOptions: boolean
+}
+
+type WireText = { type: "text"; text: string }
+type WirePart = WireText | { type: "image_url"; image_url: { url: string; detail?: "auto" | "low" | "high" } }
+type WireCall = { id: string; type: "function"; function: { name: string; arguments: string } }
+
+export type WireMessage =
+  | { role: "system"; content: string | Array<WireText>; name?: string }
+  | { role: "user"; content: string | Array<WirePart>; name?: string }
+  | {
+      role: "assistant"
+      content: string | Array<WireText> | null
+      name?: string
+      reasoning_content?: string
+      tool_calls?: Array<WireCall>
+    }
+  | { role: "tool"; content: string | Array<WireText>; tool_call_id: string }
+
+export interface WireTool {
+  type: "function"
+  function: {
+    name: string
+    description?: string
+    parameters?: Readonly<Record<string, unknown>>
+    strict?: boolean | null
+  }
+}
+
+/** The body of `POST /chat/completions`. */
+export interface WireRequest {
+  model: string
+  messages: Array<WireMessage>
+  stream?: boolean
+  stream_options?: { include_usage: true }
+  max_tokens?: number
+  max_completion_tokens?: number
+  temperature?: number
+  top_p?: number
+  seed?: number
+  frequency_penalty?: number
+  presence_penalty?: number
+  stop?: Array<string>
+  tools?: Array<WireTool>
+  tool_choice?: ToolChoice
+  parallel_tool_calls?: boolean
+  reasoning_effort?: ReasoningEffort
+  response_format?: WireFormat
+}
+
+export type WireFormat =
+  | { type: "json_object" }
+  | {
+      type: "json_schema"
+      json_schema: {
+        name: string
+        description?: string
+        schema?: Readonly<Record<string, unknown>>
+        strict?: boolean | null
+      }
+    }
+
+type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
+
+/** The fields that have a value: hosts read `null` and absence differently, and undefined is neither. */
+const defined = <A extends object>(fields: A): Partial<Defined<A>> => {
+  const kept: Partial<Defined<A>> = {}
+  for (const name in fields) {
+    const value = fields[name]
+    if (value !== undefined) Object.assign(kept, { [name]: value })
+  }
+  return kept
+}
+
+const wireText = (part: TextPart): WireText => ({ type: "text", text: part.text })
+
+/** One text part is a plain string: some hosts know nothing else outside of user messages. */
+const wireTexts = (content: string | ReadonlyArray<TextPart>): string | Array<WireText> => {
+  if (typeof content === "string") return content
+  const [first] = content
+  return content.length === 1 && first !== undefined ? first.text : content.map(wireText)
+}
+
+const wirePart = (part: Part): WirePart => {
+  if (part.type === "text") return wireText(part)
+  const { detail, url } = part.image_url
+  const known = detail === "auto" || detail === "low" || detail === "high"
+  return { type: "image_url", image_url: known ? { url, detail } : { url } }
+}
+
+const wireAssistant = (message: Extract<Message, { role: "assistant" }>, withReasoning: boolean): WireMessage => {
+  const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }): WireCall => {
+    return { id, type: "function", function: { name, arguments: text } }
+  })
+  return {
+    role: "assistant",
+    content: message.content === null ? null : wireTexts(message.content),
+    ...defined({
+      name: message.name,
+      reasoning_content: withReasoning ? message.reasoning_content : undefined,
+      tool_calls: calls.length === 0 ? undefined : calls
+    })
+  }
+}
+
+const wireMessage = (message: Message, withReasoning: boolean): WireMessage => {
+  switch (message.role) {
+    case "system":
+      return { role: "system", content: wireTexts(message.content), ...defined({ name: message.name }) }
+    case "user": {
+      const content = typeof message.content === "string" ? message.content : message.content.map(wirePart)
+      return { role: "user", content, ...defined({ name: message.name }) }
+    }
+    case "tool":
+      return { role: "tool", content: wireTexts(message.content), tool_call_id: message.tool_call_id }
+    default:
+      return wireAssistant(message, withReasoning)
+  }
+}
+
+const wireFormat = (format: ResponseFormat): WireFormat => {
+  if (format.type === "json_object") return { type: "json_object" }
+  const { description, name, schema, strict } = format.json_schema
+  return { type: "json_schema", json_schema: { name, ...defined({ description, schema, strict }) } }
+}
+
+const toolFields = (request: ChatRequest) => {
+  if (request.tools.length === 0) return undefined
+  const tools = request.tools.map(({ function: { description, name, parameters, strict } }): WireTool => {
+    return { type: "function", function: { name, ...defined({ description, parameters, strict }) } }
+  })
+  return { tools, ...defined({ tool_choice: request.toolChoice, parallel_tool_calls: request.parallelToolCalls }) }
+}
+
+export const wireRequest = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): WireRequest => ({
+  model: route.model,
+  messages: request.messages.map((message) => wireMessage(message, route.options.reasoning_history === true)),
+  [dialect.maxTokensField]: request.maxTokens,
+  ...(stream ? { stream } : undefined),
+  ...(stream && dialect.streamOptions ? { stream_options: { include_usage: true } } : undefined),
+  ...(request.stop.length === 0 ? undefined : { stop: [...request.stop] }),
+  ...toolFields(request),
+  ...defined({
+    temperature: request.temperature,
+    top_p: request.topP,
+    seed: request.seed,
+    frequency_penalty: request.frequencyPenalty,
+    presence_penalty: request.presencePenalty,
+    reasoning_effort: request.reasoningEffort,
+    response_format: request.responseFormat === undefined ? undefined : wireFormat(request.responseFormat)
+  })
+})
+
+/** The body's text; a web search is whatever the route's options say it is on this host, beside the client's tools. */
+export const requestText = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): string => {
+  const body = wireRequest(route, request, stream, dialect)
+  const search = route.options.web_search
+  if (!request.webSearch || !Predicate.isRecord(search)) return JSON.stringify(body)
+  const tools = Array.isArray(search.tools) ? [...(body.tools ?? []), ...search.tools] : body.tools
+  return JSON.stringify({ ...body, ...search, tools })
+}

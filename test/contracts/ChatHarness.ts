@@ -1,0 +1,162 @@
+import { assert } from "@effect/vitest"
+import { Effect, type Layer, Option, type Scope } from "effect"
+import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Tool, ToolCall, Usage } from "../../src/domain/Chat.ts"
+import type { Route } from "../../src/domain/Model.ts"
+import type { Upstream } from "../../src/providers/Upstream.ts"
+import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/Provider.ts"
+
+/** What the model says, in our words; the host puts it on its wire. */
+export interface Answer {
+  readonly content?: string | undefined
+  readonly reasoning?: string | undefined
+  readonly toolCalls?: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string }>
+  readonly finish: FinishReason
+  readonly usage?: Usage | undefined
+}
+
+export type Weather =
+  | "limit"
+  | "funds"
+  | "key"
+  | "request"
+  | "image"
+  | "moderation"
+  | "server"
+  | "missing"
+  | "page"
+  | "garbage"
+  | "empty"
+  | "error inside"
+  | "cut answer"
+  | "cut stream"
+
+export interface Turn {
+  readonly role: "user" | "assistant" | "tool"
+  readonly text: string
+  readonly images: ReadonlyArray<string>
+  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: unknown }>
+  /** The call that a tool's turn answers. */
+  readonly answers: string | undefined
+}
+
+/** A request as the host understood it, whatever its wire. */
+export interface Understood {
+  readonly model: string
+  readonly stream: boolean
+  readonly system: string
+  readonly turns: ReadonlyArray<Turn>
+  readonly maxTokens: number | undefined
+  readonly stop: ReadonlyArray<string>
+  readonly tools: ReadonlyArray<{ readonly name: string; readonly parameters: unknown }>
+  readonly toolChoice: "auto" | "none" | "required" | { readonly name: string } | undefined
+  readonly schema: unknown
+}
+
+/** A call that the host holds open: after its first piece of content in a stream, before anything otherwise. */
+export interface Held {
+  readonly release: Effect.Effect<void>
+  /** Ends when the adapter has let go of the connection. */
+  readonly gone: Effect.Effect<void>
+}
+
+export interface Host {
+  readonly route: Route
+  /** Scripts the next call, JSON or stream. */
+  readonly answers: (answer: Answer) => Effect.Effect<void>
+  readonly meets: (weather: Weather) => Effect.Effect<void>
+  /** The next request not yet looked at. */
+  readonly understood: Effect.Effect<Understood>
+  /** Where the host can wait: scripts a call that it holds open. */
+  readonly holds?: ((answer: Answer) => Effect.Effect<Held>) | undefined
+}
+
+export interface Harness {
+  readonly name: string
+  readonly make: Effect.Effect<Provider, never, Upstream>
+  readonly upstream: Layer.Layer<Upstream>
+  readonly host: Effect.Effect<Host, never, Scope.Scope>
+  /** What the host can be made to do. */
+  readonly weathers: ReadonlyArray<Weather>
+  /** Whether the host can wait. */
+  readonly holds: boolean
+  /** Whether reasoning, schemas, stop sequences and counts of cached tokens exist on this wire. */
+  readonly has: {
+    readonly reasoning: boolean
+    readonly schema: boolean
+    readonly stop: boolean
+    readonly cached: boolean
+  }
+}
+
+export const request = (given: Partial<ChatRequest> = {}): ChatRequest => ({
+  model: "ours",
+  messages: [{ role: "user", content: "Say something." }],
+  stream: false,
+  includeUsage: false,
+  maxTokens: 4096,
+  stop: [],
+  tools: [],
+  webSearch: false,
+  ...given
+})
+
+export const weatherTool: Tool = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "Current weather of a city",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+  }
+}
+
+/** Everything a stream said until it ended, and how it ended. */
+export interface Heard {
+  readonly events: ReadonlyArray<ChatEvent>
+  readonly failure: ProviderFailure | undefined
+}
+
+export const hear = (adapter: ChatAdapter, route: Route, asked: ChatRequest): Effect.Effect<Heard> => {
+  const events: Array<ChatEvent> = []
+  const heard = (failure: ProviderFailure | undefined): Heard => ({ events, failure })
+  return Effect.gen(function* () {
+    const pull = yield* adapter.stream(route, { ...asked, stream: true })
+    const end = yield* Effect.flip(Effect.forever(Effect.map(pull, (batch) => events.push(...batch))))
+    return heard(Option.getOrUndefined(end))
+  }).pipe(
+    Effect.catchAll((failure) => Effect.succeed(heard(failure))),
+    Effect.scoped
+  )
+}
+
+/** The answer that a stream's events add up to. */
+export const joined = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
+  const text = (type: "content" | "reasoning") =>
+    events.map((event) => (event.type === type ? event.text : "")).join("")
+  const calls: Array<ToolCall> = []
+  for (const event of events) {
+    if (event.type !== "tool_call") continue
+    const known = calls[event.index]
+    if (known === undefined) {
+      assert.strictEqual(event.index, calls.length, "tool calls are counted from 0, in order")
+      assert.isTrue(event.id !== undefined && event.name !== undefined, "a tool call opens with id and name")
+    }
+    calls[event.index] = {
+      id: known?.id ?? event.id ?? "",
+      type: "function",
+      function: {
+        name: known?.function.name ?? event.name ?? "",
+        arguments: (known?.function.arguments ?? "") + event.arguments
+      }
+    }
+  }
+  const finishes = events.filter((event) => event.type === "finish")
+  assert.strictEqual(finishes.length, 1, "a whole stream finishes once")
+  const usage = events.findLast((event) => event.type === "usage")
+  return {
+    content: text("content") === "" && calls.length > 0 ? null : text("content"),
+    reasoning: text("reasoning") || undefined,
+    toolCalls: calls,
+    finish: finishes[0]?.reason ?? "stop",
+    usage: usage?.usage
+  }
+}

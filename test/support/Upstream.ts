@@ -1,0 +1,128 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Deferred, Effect, FiberId, Queue } from "effect"
+
+/** A request that reached the fake. */
+export interface Received {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  /** The body as JSON. */
+  readonly body: unknown
+  /** Tells connections apart: the same number came over the same socket. */
+  readonly socket: number
+  /** Ends when the socket is gone. */
+  readonly closed: Effect.Effect<void>
+}
+
+/** How the fake meets one request; it may wait for whatever it likes. */
+export type Reply = (response: ServerResponse, received: Received) => void | Promise<void>
+
+export interface FakeUpstream {
+  /** Without a trailing slash. */
+  readonly url: string
+  /** Replies for the next requests, in order; an unscripted request is answered 599. */
+  readonly script: (...replies: ReadonlyArray<Reply>) => Effect.Effect<void>
+  /** The next request not yet looked at; waits for it. */
+  readonly received: Effect.Effect<Received>
+  /** Closes every connection that carries no request. */
+  readonly closeIdle: Effect.Effect<void>
+}
+
+export const json =
+  (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply =>
+  (response) => {
+    response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body))
+  }
+
+export const text =
+  (status: number, contentType: string, body: string, headers: Readonly<Record<string, string>> = {}): Reply =>
+  (response) => {
+    response.writeHead(status, { "content-type": contentType, ...headers }).end(body)
+  }
+
+/** Takes the request and says nothing, ever. */
+export const silent: Reply = () => undefined
+
+/** Breaks the connection where it stands. */
+export const cut = Symbol("cut")
+
+/** What to write, what to wait for, or the end of the connection. */
+export type Step = string | Uint8Array | Effect.Effect<unknown> | typeof cut
+
+/** Sends its head at once, then one step after the other, and ends the body by itself unless it was cut. */
+export const steps =
+  (head: { readonly status?: number; readonly type?: string }, ...steps: ReadonlyArray<Step>): Reply =>
+  async (response) => {
+    response.writeHead(head.status ?? 200, { "content-type": head.type ?? "text/event-stream" })
+    response.flushHeaders()
+    for (const step of steps) {
+      if (step === cut) {
+        await new Promise((flushed) => response.write("", flushed))
+        response.socket?.destroy()
+        return
+      }
+      if (typeof step === "string" || step instanceof Uint8Array) response.write(step)
+      else await Effect.runPromise(step)
+    }
+    response.end()
+  }
+
+export const sse = (...all: ReadonlyArray<Step>): Reply => steps({}, ...all)
+
+export const event = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
+export const done = "data: [DONE]\n\n"
+
+/** An HTTP server on a port of its own that does what a script says. */
+export const make = Effect.gen(function* () {
+  const replies: Array<Reply> = []
+  const inbox = yield* Queue.unbounded<Received>()
+  const sockets = new WeakMap<object, { readonly number: number; readonly closed: Deferred.Deferred<void> }>()
+  let connections = 0
+
+  const server = createServer((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const socket = sockets.get(request.socket)
+      if (socket === undefined) throw new Error("a request without a connection")
+      const received: Received = {
+        method: request.method ?? "",
+        path: request.url ?? "",
+        headers: request.headers,
+        body: JSON.parse(Buffer.concat(chunks).toString("utf8")),
+        socket: socket.number,
+        closed: Deferred.await(socket.closed)
+      }
+      Queue.unsafeOffer(inbox, received)
+      const reply = replies.shift() ?? json(599, { error: { message: "unscripted" } })
+      Promise.resolve(reply(response, received)).catch(() => response.destroy())
+    })
+  })
+  server.on("connection", (socket) => {
+    const closed = Deferred.unsafeMake<void>(FiberId.none)
+    sockets.set(socket, { number: connections++, closed })
+    socket.on("close", () => Deferred.unsafeDone(closed, Effect.void))
+    socket.on("error", () => undefined)
+  })
+  yield* Effect.acquireRelease(
+    Effect.async<void>((resume) => {
+      server.listen(0, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () =>
+      Effect.async<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      })
+  )
+  const address: AddressInfo | string | null = server.address()
+  if (address === null || typeof address === "string") return yield* Effect.dieMessage("no port")
+
+  const fake: FakeUpstream = {
+    url: `http://127.0.0.1:${address.port}`,
+    script: (...next) => Effect.sync(() => replies.push(...next)),
+    received: Queue.take(inbox),
+    closeIdle: Effect.sync(() => server.closeIdleConnections())
+  }
+  return fake
+})
