@@ -1,7 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
-import { impatientClient } from "./ImpatientClient.ts"
+import { ImpatientClient } from "./ImpatientClient.ts"
 
 /** Where the server is and who we are there, in the driver's terms. */
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
@@ -49,7 +49,11 @@ export const pool = (server: Server, limits: Limits) =>
           ...common,
           max: limits.maxConnections,
           idleTimeoutMillis: 30_000,
-          Client: impatientClient(limit),
+          Client: class extends ImpatientClient {
+            constructor(config?: Pg.ClientConfig) {
+              super(limit, config)
+            }
+          },
           onConnect: (client) =>
             client.query(
               `SET statement_timeout = ${Math.ceil(limit * 0.9)}; SET idle_in_transaction_session_timeout = ${limit}`
@@ -57,6 +61,9 @@ export const pool = (server: Server, limits: Limits) =>
         })
           .on("error", () => {})
           .on("connect", (client: Pg.Client) => open.add(client))
+          .on("release", (_, client) => {
+            if (client instanceof ImpatientClient && client.isMidQuery) client.end(() => {})
+          })
           .on("remove", (client: Pg.Client) => open.delete(client))
       ),
       (made) =>

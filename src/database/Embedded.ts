@@ -50,6 +50,7 @@ const settingsFor = (socketDirectory: string) => ({
   max_wal_senders: "0",
   huge_pages: "off",
   jit: "off",
+  client_connection_check_interval: "1s",
   fsync: "on",
   timezone: "UTC",
   log_timezone: "UTC"
@@ -75,9 +76,8 @@ const connects = (address: Address) =>
 
 const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const token = randomUUID()
-  const home = path.join(path.resolve(options.dataDir), "postgres")
   const binaries = yield* Binaries.locate()
-  const { major, runner } = yield* Runner.choose(home, binaries)
+  const { home, major, runner } = yield* Runner.choose(path.resolve(options.dataDir, "postgres"), binaries)
   const data = yield* Cluster.ensure({ home, binaries, runner, major, name: token })
   const host = yield* Socket.prepare(home, runner)
   const address: Address = { host, port: 5432, user: Cluster.user, database: Cluster.database }

@@ -3,33 +3,48 @@ import * as Pg from "pg"
 const isCursor = (query: unknown) => typeof query === "object" && query !== null && "submit" in query
 
 /**
- * A connection that is cut when the server leaves a query unanswered for too long. The driver's own `query_timeout`
- * would hand the connection back to the pool with the query still running on it, for the next query to wait behind.
+ * A pool's connection that cuts itself when the server leaves a query unanswered for too long. The driver's own
+ * `query_timeout` would give it back to the pool with the query still running, for the next query to wait behind.
+ *
+ * It also hides its backend's process id from the SQL client, which would answer interruption by asking the server to
+ * cancel whatever that backend runs by the time the request arrives, maybe somebody else's statement. The pool ends
+ * a connection that is given back in the middle of a query instead.
  */
-export const impatientClient = (limitMillis: number) =>
-  class ImpatientClient extends Pg.Client {
-    constructor(config?: Pg.ClientConfig) {
-      super(config)
-      let unanswered = 0
-      let clock: NodeJS.Timeout | undefined
-      const lapse = () => {
-        if (unanswered > 0) this.connection.stream.destroy(new Error(`No answer within ${limitMillis} ms`))
-      }
-      this.connection.on("readyForQuery", () => {
-        unanswered = Math.max(0, unanswered - 1)
-        if (unanswered > 0) clock?.refresh()
-      })
-      this.on("error", () => {})
-      this.on("end", () => clearTimeout(clock))
-      // A proxy keeps the many overloads of `query`.
-      this.query = new Proxy(super.query.bind(this), {
-        apply: (query, self, args) => {
-          if (!isCursor(args[0])) {
-            unanswered += 1
-            if (unanswered === 1) clock = clock?.refresh() ?? setTimeout(lapse, limitMillis).unref()
-          }
-          return Reflect.apply(query, self, args)
-        }
-      })
+export class ImpatientClient extends Pg.Client {
+  #unanswered = 0
+  #isRefused = false
+  #clock: NodeJS.Timeout | undefined
+
+  constructor(limitMillis: number, config?: Pg.ClientConfig) {
+    super(config)
+    Object.defineProperty(this, "processID", { get: () => undefined, set: () => {} })
+    const lapse = () => {
+      if (this.#unanswered > 0) this.connection.stream.destroy(new Error(`No answer within ${limitMillis} ms`))
     }
+    this.connection.on("errorMessage", () => {
+      this.#isRefused = true
+    })
+    this.connection.on("readyForQuery", () => {
+      this.#isRefused = false
+      this.#unanswered = Math.max(0, this.#unanswered - 1)
+      if (this.#unanswered > 0) this.#clock?.refresh()
+    })
+    this.on("error", () => {})
+    this.on("end", () => clearTimeout(this.#clock))
+    // A proxy keeps the many overloads of `query`.
+    this.query = new Proxy(super.query.bind(this), {
+      apply: (query, self, args) => {
+        if (!isCursor(args[0])) {
+          this.#unanswered += 1
+          if (this.#unanswered === 1) this.#clock = this.#clock?.refresh() ?? setTimeout(lapse, limitMillis).unref()
+        }
+        return Reflect.apply(query, self, args)
+      }
+    })
   }
+
+  /** Whether an answer is still to come, an error counting as one. */
+  get isMidQuery() {
+    return this.#unanswered > 0 && !this.#isRefused
+  }
+}

@@ -3,7 +3,7 @@ import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Option, Redacted, Schedule, Stream } from "effect"
+import { Context, Effect, Fiber, Layer, Option, Redacted, Schedule, Stream } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { postmasterPid, query, temporarySite } from "../support/Attacher.ts"
 import * as Postgres from "../support/Postgres.ts"
@@ -121,6 +121,23 @@ describe("Database", () => {
       assert.include(String(cause), "violates foreign key constraint")
       assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
     }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
+  )
+
+  it.live("lets no interrupted query harm another's", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const given = Effect.fork(sql`SELECT pg_sleep(0.003)`).pipe(
+        Effect.tap(() => Effect.sleep("1 millis")),
+        Effect.flatMap(Fiber.interrupt)
+      )
+      const kept = Effect.uninterruptible(sql`SELECT pg_sleep(0.001)`)
+      yield* Effect.all(
+        [Effect.replicateEffect(given, 400, { concurrency: 6 }), Effect.replicateEffect(kept, 800, { concurrency: 6 })],
+        {
+          concurrency: "unbounded"
+        }
+      )
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 6 })))
   )
 
   it.scopedLive("gives up on a server that accepts and stays silent, in one line without the password", () =>

@@ -30,7 +30,8 @@ const signalSupervisors = (site: Site, signal: NodeJS.Signals) => {
   return supervisors.length
 }
 
-describe("Embedded", () => {
+// Who is left running is read from /proc.
+describe.skipIf(process.platform !== "linux")("Embedded", () => {
   it.scopedLive("is one server, there as long as anyone holds it, and shut down cleanly afterwards", () =>
     Effect.gen(function* () {
       const site = yield* temporarySite()

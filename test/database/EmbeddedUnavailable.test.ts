@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process"
 import { chmodSync, cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { tmpdir } from "node:os"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -9,6 +8,7 @@ import { Embedded } from "../../src/database/Embedded.ts"
 import * as Binaries from "../../src/database/embedded/Binaries.ts"
 import * as Runner from "../../src/database/embedded/Runner.ts"
 import { temporarySite } from "../support/Attacher.ts"
+import { prefix } from "../support/temporary.ts"
 
 const wayOut = " Set DATABASE_URL to use a PostgreSQL server of your own."
 const platform = `${process.platform}-${process.arch}`
@@ -20,7 +20,7 @@ const installed = path.resolve(
 /** The package as npm leaves it with install scripts off: no symlinks. */
 const unlinkedPackage = Effect.acquireRelease(
   Effect.sync(() => {
-    const directory = mkdtempSync(path.join(tmpdir(), "gateway-package-"))
+    const directory = mkdtempSync(prefix)
     chmodSync(directory, 0o755)
     cpSync(installed, directory, {
       recursive: true,

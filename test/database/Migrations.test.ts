@@ -1,5 +1,4 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
 import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,6 +6,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import * as Postgres from "../support/Postgres.ts"
+import { prefix } from "../support/temporary.ts"
 
 const first = { "0001_first.sql": "CREATE TABLE first (id integer PRIMARY KEY);" }
 const second = { "0002_second.sql": "INSERT INTO first VALUES (1); INSERT INTO first VALUES (2);" }
@@ -14,7 +14,7 @@ const second = { "0002_second.sql": "INSERT INTO first VALUES (1); INSERT INTO f
 const directoryWith = (files: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const directory = mkdtempSync(path.join(tmpdir(), "gateway-migrations-"))
+      const directory = mkdtempSync(prefix)
       for (const [name, sql] of Object.entries(files)) writeFileSync(path.join(directory, name), sql)
       return directory
     }),

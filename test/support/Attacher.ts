@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import path from "node:path"
 import { Effect, Schedule } from "effect"
 import { build } from "esbuild"
 import * as Pg from "pg"
 import { isAlive } from "./processes.ts"
+import { prefix } from "./temporary.ts"
 
 const cache = path.resolve("node_modules/.cache")
 
@@ -34,11 +34,11 @@ export const bundle = (entry: string) =>
     (outfile) => Effect.sync(() => rmSync(path.dirname(outfile), { recursive: true, force: true }))
   )
 
-/** Fails the test when the condition does not come true within 20 s. */
+/** Fails the test when the condition does not come true within 40 s. */
 export const eventually = (what: string, condition: () => boolean | Promise<boolean>) =>
   Effect.promise(async () => condition()).pipe(
     Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced("20 millis") }),
-    Effect.timeoutFail({ duration: "20 seconds", onTimeout: () => new Error(`Never came true: ${what}`) }),
+    Effect.timeoutFail({ duration: "40 seconds", onTimeout: () => new Error(`Never came true: ${what}`) }),
     Effect.orDie
   )
 
@@ -55,7 +55,7 @@ export const postmasterPid = ({ home }: Site) => {
 
 /** Every process with the directory in its command line: postmaster, supervisor, initdb. */
 export const processesOf = ({ home }: Site): ReadonlyArray<{ readonly pid: number; readonly command: string }> =>
-  readdirSync("/proc")
+  (existsSync("/proc") ? readdirSync("/proc") : [])
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((name) => {
       try {
@@ -69,10 +69,10 @@ export const processesOf = ({ home }: Site): ReadonlyArray<{ readonly pid: numbe
 export const allGone = (site: Site) =>
   eventually("no process of the server is left", () => processesOf(site).length === 0)
 
-export const temporarySite = (parent = tmpdir()) =>
+export const temporarySite = () =>
   Effect.acquireRelease(
     Effect.sync((): Site => {
-      const dataDir = mkdtempSync(path.join(parent, "gateway-embedded-"))
+      const dataDir = mkdtempSync(prefix)
       chmodSync(dataDir, 0o755)
       return { dataDir, home: path.join(dataDir, "postgres") }
     }),

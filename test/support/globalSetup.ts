@@ -1,5 +1,4 @@
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import path from "node:path"
 import { Context, Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
 import * as Pg from "pg"
@@ -8,6 +7,7 @@ import { Database } from "../../src/database/Database.ts"
 import { Embedded } from "../../src/database/Embedded.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { isAlive } from "./processes.ts"
+import { makerOf, prefix, root } from "./temporary.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -18,19 +18,17 @@ declare module "vitest" {
   }
 }
 
-const prefix = "gateway-test-"
-
 /** What earlier runs left behind when they were killed. Their servers are gone with them. */
 const sweep = Effect.sync(() => {
-  for (const name of readdirSync(tmpdir())) {
-    const pid = new RegExp(`^${prefix}(\\d+)-`).exec(name)?.[1]
-    if (pid !== undefined && !isAlive(Number(pid))) rmSync(path.join(tmpdir(), name), { recursive: true, force: true })
+  for (const name of readdirSync(root)) {
+    const pid = makerOf(name)
+    if (pid !== undefined && !isAlive(pid)) rmSync(path.join(root, name), { recursive: true, force: true })
   }
 })
 
 const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => {
-    const directory = mkdtempSync(path.join(tmpdir(), `${prefix}${process.pid}-`))
+    const directory = mkdtempSync(prefix)
     chmodSync(directory, 0o755)
     return directory
   }),

@@ -1,5 +1,5 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
-import { chownSync, existsSync, mkdirSync, mkdtempSync, rmdirSync, statSync } from "node:fs"
+import { chownSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
 import type { Binaries } from "./Binaries.ts"
@@ -108,7 +108,7 @@ const capable = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
 
 /**
  * Settles who runs the server for the directory `home`, which is made if missing, and asks the program's major
- * version on the way. Data that exist already stay with their owner.
+ * version on the way. Data that exist already stay with their owner. Answers the directory's one true path, too.
  */
 export const choose = Effect.fn("Runner.choose")(
   function* (home: string, binaries: Binaries) {
@@ -116,7 +116,7 @@ export const choose = Effect.fn("Runner.choose")(
     mkdirSync(home, { recursive: true, mode: 0o700 })
     const chosen = yield* capable(home, binaries)
     give(home, chosen.runner)
-    return chosen
+    return { ...chosen, home: realpathSync(home) }
   },
   Effect.catchAllDefect((defect) => EmbeddedUnavailable.because(`its directory cannot be used (${String(defect)})`))
 )
