@@ -1,0 +1,232 @@
+import { SqlClient } from "@effect/sql"
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Predicate } from "effect"
+import { APIError, BadRequestError, InternalServerError } from "openai"
+import { chatCatalog } from "../support/ChatCatalog.ts"
+import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../support/Clients.ts"
+import { answer, cost, delta, end, FakeUpstream, layer as upstream } from "../support/FakeProvider.ts"
+import { refusedAs } from "../support/Refusal.ts"
+import * as Served from "../support/ServedGateway.ts"
+import { cut, event, json, type Reply, type Step, silent, sse, text } from "../support/Upstream.ts"
+
+const alone = (model: string) => [{ provider: "fake", model }]
+const both = (model: string) => [...alone(model), { provider: "spare", model, preference: 2 }]
+
+const gateway = Served.layer(
+  Effect.map(FakeUpstream, ({ url }) => {
+    const open = { adapter: "openai-chat", base_url: url, credential: "FAKE_KEY" }
+    return {
+      catalog: chatCatalog(
+        { fake: open, spare: open, gone: { ...open, base_url: "http://127.0.0.1:1/v1" } },
+        {
+          failing: alone("failing"),
+          page: alone("page"),
+          hidden: alone("hidden"),
+          account: alone("account"),
+          pair: both("pair"),
+          gone: [{ provider: "gone", model: "gone" }],
+          mute: alone("mute"),
+          rejecting: both("rejecting"),
+          moderating: both("moderating"),
+          talk: alone("talk"),
+          cut: both("cut"),
+          ending: both("ending"),
+          saying: both("saying"),
+          stalling: both("stalling")
+        }
+      ),
+      env: { FAKE_KEY: "secret", REQUEST_TIMEOUT: "1", IDLE_TIMEOUT: "1", LOG_LEVEL: "none" }
+    }
+  })
+).pipe(Layer.provideMerge(upstream))
+
+const ask = (model: string) => ({ model, messages: [{ role: "user" as const, content: "hi" }] })
+
+/** What a provider says of itself, of which nothing may reach a client. */
+const their = (code: string | null) => ({
+  error: { message: "secret of theirs-7", type: "their_type", param: "their_param", code }
+})
+
+const upstreamError = (message: string): Told => ({ status: 502, type: "api_error", code: "upstream_error", message })
+const noProvider = (message: string): Told => ({
+  status: 503,
+  type: "service_unavailable",
+  code: "no_provider_available",
+  message
+})
+const timedOut: Told = {
+  status: 504,
+  type: "api_error",
+  code: "timeout",
+  message: "The request exceeded the allowed time."
+}
+const internal: Told = { status: 500, type: "api_error", code: "internal_error", message: "Internal server error." }
+
+/** Makes every row of one organization impossible to write into a table. */
+const refusing = (table: string, org: string) =>
+  Effect.acquireRelease(
+    Effect.flatMap(SqlClient.SqlClient, (sql) =>
+      Effect.as(
+        sql.unsafe(`
+          CREATE FUNCTION refuse_${org}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF NEW.org_id = '${org}' THEN RAISE EXCEPTION 'refused'; END IF;
+            RETURN NEW;
+          END $$;
+          CREATE TRIGGER refuse_${org} BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION refuse_${org}()`),
+        sql
+      )
+    ),
+    (sql) => Effect.orDie(sql.unsafe(`DROP FUNCTION refuse_${org} CASCADE`))
+  )
+
+withLayer(gateway, { excludeTestServices: true })("what the official client is told when providers fail", (it) => {
+  /** The same for a JSON answer and for a stream that has not begun. */
+  const fails = (title: string, model: string, replies: ReadonlyArray<Reply>, told: Told, param?: string) =>
+    it.effect(`${told.status}: ${title}`, () =>
+      Effect.gen(function* () {
+        const one = yield* Served.customer()
+        const { script } = yield* FakeUpstream
+        for (const stream of [false, true]) {
+          yield* script(...replies)
+          const errorClass = (told.status ?? 0) < 500 ? BadRequestError : InternalServerError
+          const whole = param === undefined ? told : { ...told, param }
+          const { row } = yield* refusedAs(one, { ...ask(model), stream }, errorClass, whole)
+          assert.lengthOf(row.attempts, Math.max(1, replies.length))
+        }
+      })
+    )
+
+  fails(
+    "the only route answers an error",
+    "failing",
+    [json(500, their(null))],
+    upstreamError("The upstream provider returned an error.")
+  )
+  fails(
+    "the only route answers a page",
+    "page",
+    [text(400, "text/html", "<html>no</html>")],
+    upstreamError("The upstream provider returned an error.")
+  )
+  fails(
+    "the only route answers 200 with an error in it",
+    "hidden",
+    [json(200, their("server_error"))],
+    upstreamError("The upstream provider returned an error.")
+  )
+  fails(
+    "every route fails",
+    "pair",
+    [json(503, their(null)), json(502, their(null))],
+    noProvider("All providers failed (last: spare 502).")
+  )
+  fails("no answer was received at all", "gone", [], noProvider("All providers failed (last: gone network)."))
+  fails("nothing comes within the time", "mute", [silent], timedOut)
+  const rejected = { status: 400, type: "invalid_request_error", code: null, message: "Upstream rejected the request." }
+  fails("the provider rejects the request", "rejecting", [json(400, their("context_length_exceeded"))], rejected)
+  fails("the provider's moderation", "moderating", [json(400, their("content_policy_violation"))], {
+    status: 400,
+    type: "content_policy_violation",
+    code: null,
+    message: "Content was rejected by the moderation system."
+  })
+
+  it.effect("502, then 503: the provider's account is at fault, and its only route stays closed", () =>
+    Effect.gen(function* () {
+      const one = yield* Served.customer()
+      const { script } = yield* FakeUpstream
+      yield* script(json(403, their(null)))
+      const first = upstreamError("Upstream authentication failed.")
+      yield* refusedAs(one, ask("account"), InternalServerError, first)
+      const then = noProvider("No healthy provider is available for this model.")
+      const { row } = yield* refusedAs(one, ask("account"), InternalServerError, then)
+      assert.deepStrictEqual(
+        row.attempts.map(({ outcome }) => outcome),
+        ["skipped"]
+      )
+    })
+  )
+
+  it.effect("500: the money cannot be reserved", () =>
+    Effect.gen(function* () {
+      const one = yield* Served.customer()
+      yield* refusing("holds", one.org)
+      yield* refusedAs(one, ask("talk"), InternalServerError, internal)
+      yield* refusedAs(one, { ...ask("talk"), stream: true }, InternalServerError, internal)
+      assert.strictEqual(yield* one.spent, 0n)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("500: the answer cannot be charged; a stream ends in an error chunk", () =>
+    Effect.gen(function* () {
+      const one = yield* Served.customer()
+      const { script } = yield* FakeUpstream
+      yield* refusing("ledger_entries", one.org)
+      const free: Reply = (response, asked) =>
+        (Predicate.hasProperty(asked.body, "stream") ? sse(delta("fr"), delta("ee"), end) : answer("free"))(
+          response,
+          asked
+        )
+      yield* script(free, free)
+      const whole = yield* Effect.fork(thrownBy(() => one.openai.chat.completions.create(ask("talk"))))
+      const stream = yield* calling(() => one.openai.chat.completions.create({ ...ask("talk"), stream: true }))
+      const { error, items } = yield* drained(stream)
+      assert.strictEqual(contentOf(items), "free")
+      assertTold(error, APIError, { ...internal, status: undefined })
+      assertTold(yield* Fiber.join(whole), InternalServerError, internal)
+      assert.strictEqual(yield* one.spentInTheEnd, 0n)
+    }).pipe(Effect.scoped)
+  )
+
+  /** After its first output a stream never moves on: the client gets what there was, then an error, for nothing. */
+  const breaks = (title: string, model: string, rest: ReadonlyArray<Step>, told: Told) =>
+    it.effect(`a stream that ${title}`, () =>
+      Effect.gen(function* () {
+        const { baseUrl, openai, secret, spent } = yield* Served.customer()
+        const { script } = yield* FakeUpstream
+        const reply = sse(delta("Ser"), delta("vus"), ...rest)
+        const body = { ...ask(model), stream: true as const }
+        yield* script(reply, reply, reply)
+        const { data, response } = yield* calling(() => openai.chat.completions.create(body).withResponse())
+        const { error, items } = yield* drained(data)
+        assert.strictEqual(response.status, 200)
+        assert.strictEqual(contentOf(items), "Servus")
+        const { message, type, code } = told
+        assertTold(error, APIError, { ...told, status: undefined })
+        assert.strictEqual(yield* spent, 0n)
+        const row = yield* Served.logged(response.headers.get("x-request-id"))
+        assert.deepStrictEqual([row.status, row.code, row.attempts.length], [200, "stream_error", 1])
+
+        assertTold(yield* thrownBy(() => openai.chat.completions.stream(body).done()), APIError, {
+          ...told,
+          status: undefined
+        })
+        const raw = yield* calling(() =>
+          fetch(`${baseUrl}/chat/completions`, {
+            method: "POST",
+            headers: { authorization: `Bearer ${secret}` },
+            body: JSON.stringify(body)
+          }).then((whole) => whole.text())
+        )
+        assert.isTrue(raw.endsWith(`\n\ndata: ${JSON.stringify({ error: { message, type, param: null, code } })}\n\n`))
+        assert.notInclude(raw, "[DONE]")
+        assert.strictEqual(yield* spent, 0n)
+      })
+    )
+
+  const broken = upstreamError("The upstream provider returned an error.")
+  breaks("loses its connection", "cut", [cut], broken)
+  breaks("ends without its end mark", "ending", [], broken)
+  breaks("says that it failed", "saying", [event(their("server_error")), end], broken)
+  breaks("falls silent", "stalling", [Effect.never], timedOut)
+
+  it.effect("a working stream beside all this is whole and paid for", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const { script } = yield* FakeUpstream
+      yield* script(sse(delta("Ser"), delta("vus"), end))
+      assert.strictEqual(yield* calling(() => openai.chat.completions.stream(ask("talk")).finalContent()), "Servus")
+      assert.strictEqual(yield* spent, cost)
+    })
+  )
+})

@@ -1,0 +1,262 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import OpenAI, {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError
+} from "openai"
+import { parseRange } from "../../src/services/AddressRange.ts"
+import { BlockList } from "../../src/services/BlockList.ts"
+import { chatCatalog } from "../support/ChatCatalog.ts"
+import { assertTold, calling, type Told, thrownBy } from "../support/Clients.ts"
+import { answer, cost, FakeUpstream, layer as upstream } from "../support/FakeProvider.ts"
+import { rateHeaders, refusedAs } from "../support/Refusal.ts"
+import * as Served from "../support/ServedGateway.ts"
+
+const gateway = Served.layer(
+  Effect.map(FakeUpstream, ({ url }) => ({
+    catalog: chatCatalog(
+      { fake: { adapter: "openai-chat", base_url: url, credential: "FAKE_KEY" } },
+      { talk: [{ provider: "fake", model: "talk" }] }
+    ),
+    env: { FAKE_KEY: "secret", TRUST_PROXY: "1", MAX_BODY_BYTES: "65536" }
+  }))
+).pipe(Layer.provideMerge(upstream))
+
+const messages = [{ role: "user" as const, content: "hi" }]
+const talk = { model: "talk", messages }
+
+const invalid = (message: string, param?: string): Told => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: null,
+  message,
+  ...(param === undefined ? {} : { param })
+})
+
+withLayer(gateway, { excludeTestServices: true })(
+  "what the official client is told before a provider is asked",
+  (it) => {
+    it.effect("401: no key, and a key nobody has", () =>
+      Effect.gen(function* () {
+        const { baseUrl } = yield* Served.customer()
+        const options = { baseURL: baseUrl, maxRetries: 0 }
+        const told = { status: 401, type: "authentication_error", code: "invalid_api_key" }
+        const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
+        const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
+        const foreign = new OpenAI({ ...options, apiKey: "sk-something-else" })
+        for (const call of [
+          (client: OpenAI) => client.chat.completions.create(talk),
+          (client: OpenAI) => client.models.list()
+        ]) {
+          assertTold(yield* thrownBy(() => call(missing)), AuthenticationError, {
+            ...told,
+            message: "Missing API key."
+          })
+          for (const client of [unknown, foreign]) {
+            const error = assertTold(yield* thrownBy(() => call(client)), AuthenticationError, {
+              ...told,
+              message: "Invalid API key provided."
+            })
+            for (const name of rateHeaders) assert.isNull(error.headers?.get(name) ?? null)
+          }
+        }
+      })
+    )
+
+    it.effect("a key in x-api-key is as good as a bearer token", () =>
+      Effect.gen(function* () {
+        const { baseUrl, secret, spent } = yield* Served.customer()
+        const { script } = yield* FakeUpstream
+        yield* script(answer("served"))
+        const openai = new OpenAI({
+          baseURL: baseUrl,
+          maxRetries: 0,
+          apiKey: "none",
+          defaultHeaders: { authorization: null, "x-api-key": secret }
+        })
+        const { choices } = yield* calling(() => openai.chat.completions.create(talk))
+        assert.strictEqual(choices[0]?.message.content, "served")
+        assert.strictEqual(yield* spent, cost)
+      })
+    )
+
+    it.effect("403: a scope that the key lacks", () =>
+      Effect.gen(function* () {
+        const one = yield* Served.customer({ scopes: ["images", "videos"] })
+        yield* refusedAs(one, talk, PermissionDeniedError, {
+          status: 403,
+          type: "permission_error",
+          code: "insufficient_scope",
+          message: "API key lacks scope: chat"
+        })
+        yield* calling(() => one.openai.models.list())
+      })
+    )
+
+    it.effect("403: an address on the block list, whatever it asks for and with whatever key", () =>
+      Effect.gen(function* () {
+        const { baseUrl, secret } = yield* Served.customer()
+        const blockList = yield* BlockList
+        const range = parseRange("203.0.113.0/24")
+        assert.isDefined(range)
+        const from = (address: string, apiKey: string) =>
+          new OpenAI({ baseURL: baseUrl, maxRetries: 0, apiKey, defaultHeaders: { "x-forwarded-for": address } })
+        yield* Effect.acquireRelease(blockList.add(range), () => Effect.orDie(blockList.remove(range)))
+        const blocked = yield* Effect.flip(calling(() => from("203.0.113.9", secret).models.list())).pipe(
+          Effect.retry(Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(60)))
+        )
+        const told = { status: 403, type: "permission_error", code: "access_denied", message: "Access denied." }
+        assertTold(blocked.cause, PermissionDeniedError, told)
+        const nobody = from("203.0.113.200", "none")
+        assertTold(yield* thrownBy(() => nobody.chat.completions.create(talk)), PermissionDeniedError, told)
+        assertTold(yield* thrownBy(() => nobody.get("/nowhere")), PermissionDeniedError, told)
+        yield* calling(() => from("203.0.114.1", secret).models.list())
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("404: a model that does not exist", () =>
+      Effect.gen(function* () {
+        yield* refusedAs(yield* Served.customer(), { model: "tälk", messages }, NotFoundError, {
+          status: 404,
+          type: "not_found_error",
+          code: "model_not_found",
+          param: "model",
+          message: "The model `tälk` does not exist or is not a chat model."
+        })
+      })
+    )
+
+    it.effect("404: an endpoint that does not exist, for which no key is needed", () =>
+      Effect.gen(function* () {
+        const { baseUrl, openai } = yield* Served.customer()
+        const nobody = new OpenAI({ baseURL: baseUrl, apiKey: "none", maxRetries: 0 })
+        const told = { status: 404, type: "not_found_error", code: "unknown_endpoint", message: "Unknown endpoint." }
+        for (const call of [
+          () => openai.responses.create({ model: "talk", input: "hi" }),
+          () => nobody.embeddings.create({ model: "talk", input: "hi" }),
+          () => nobody.models.delete("talk"),
+          () => nobody.get("/chat/completions")
+        ]) {
+          assertTold(yield* thrownBy(call), NotFoundError, told)
+        }
+      })
+    )
+
+    it.effect("400: the field at fault, the model before the messages", () =>
+      Effect.gen(function* () {
+        const one = yield* Served.customer()
+        const missing = "`messages` is required and must be a non-empty array."
+        yield* refusedAs(one, {}, BadRequestError, invalid("`model` is required.", "model"))
+        yield* refusedAs(one, { model: "talk" }, BadRequestError, invalid(missing, "messages"))
+        yield* refusedAs(one, { model: "talk", messages: [] }, BadRequestError, invalid(missing, "messages"))
+        yield* refusedAs(one, { model: "nope", messages: [] }, BadRequestError, invalid(missing, "messages"))
+        yield* refusedAs(
+          one,
+          { ...talk, temperature: 2.1 },
+          BadRequestError,
+          invalid("`temperature` must be a number from 0 to 2.", "temperature")
+        )
+        yield* refusedAs(one, { ...talk, n: 2 }, BadRequestError, invalid("`n` must be 1.", "n"))
+        yield* refusedAs(
+          one,
+          { ...talk, reasoning_effort: "xhigh" },
+          BadRequestError,
+          invalid("`reasoning_effort` must be one of low, medium, high for `talk`.", "reasoning_effort")
+        )
+        yield* refusedAs(
+          one,
+          { ...talk, web_search: true },
+          BadRequestError,
+          invalid("`web_search` is not available for `talk`.", "web_search")
+        )
+      })
+    )
+
+    it.effect("400: a body that is no JSON", () =>
+      Effect.gen(function* () {
+        const { openai, spent } = yield* Served.customer()
+        const error = yield* thrownBy(() =>
+          openai.post("/chat/completions", { body: new TextEncoder().encode('{"model":') })
+        )
+        assertTold(error, BadRequestError, invalid("The body is not valid JSON."))
+        assert.strictEqual(yield* spent, 0n)
+      })
+    )
+
+    it.effect("402: credits that do not cover the reservation, or none at all", () =>
+      Effect.gen(function* () {
+        const told = {
+          status: 402,
+          type: "insufficient_quota",
+          code: "insufficient_quota",
+          message: "Insufficient credits."
+        }
+        yield* refusedAs(yield* Served.customer({ nanoUsd: 0n }), talk, APIError, told)
+        const cents = yield* Served.customer({ nanoUsd: 10_000_000n })
+        yield* refusedAs(cents, talk, APIError, told)
+        const { script } = yield* FakeUpstream
+        yield* script(answer("short"))
+        yield* calling(() => cents.openai.chat.completions.create({ ...talk, max_tokens: 20 }))
+        assert.strictEqual(yield* cents.spent, cost)
+      })
+    )
+
+    it.effect("402: a key that has spent its cap, though the balance is full", () =>
+      Effect.gen(function* () {
+        const one = yield* Served.customer({ cap: { amount: 1n, period: "month" } })
+        const { script } = yield* FakeUpstream
+        yield* script(answer("the last one"))
+        yield* calling(() => one.openai.chat.completions.create(talk))
+        yield* refusedAs(one, talk, APIError, {
+          status: 402,
+          type: "insufficient_quota",
+          code: "spend_limit_exceeded",
+          message: "This key has reached its month spend limit."
+        })
+      })
+    )
+
+    it.effect("413: a body over the limit", () =>
+      Effect.gen(function* () {
+        const one = yield* Served.customer()
+        const body = { model: "talk", messages: [{ role: "user", content: "x".repeat(65_536) }] }
+        yield* refusedAs(one, body, APIError, {
+          status: 413,
+          type: "invalid_request_error",
+          code: "request_too_large",
+          message: "The request body is larger than 65536 bytes."
+        })
+      })
+    )
+
+    it.effect("429: over the key's own rate, with the time to wait", () =>
+      Effect.gen(function* () {
+        const one = yield* Served.customer({ rpm: 1 })
+        const { script } = yield* FakeUpstream
+        yield* script(answer("the only one"))
+        const { response } = yield* calling(() => one.openai.chat.completions.create(talk).withResponse())
+        assert.deepStrictEqual(
+          rateHeaders.map((name) => response.headers.get(name)),
+          ["1", "0"]
+        )
+        assert.isNull(response.headers.get("retry-after"))
+        const { error } = yield* refusedAs(one, talk, RateLimitError, {
+          status: 429,
+          type: "rate_limit_error",
+          code: "rate_limit_exceeded",
+          message: "Rate limit exceeded."
+        })
+        assert.strictEqual(error.headers?.get("retry-after"), "60")
+        assert.deepStrictEqual(
+          rateHeaders.map((name) => error.headers?.get(name)),
+          ["1", "0"]
+        )
+        yield* calling(() => one.openai.models.list())
+      })
+    )
+  }
+)

@@ -1,0 +1,24 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { assertTold, type Told, thrownBy } from "./Clients.ts"
+import * as Served from "./ServedGateway.ts"
+
+export const rateHeaders = ["x-ratelimit-limit", "x-ratelimit-remaining"]
+
+type Customer = Effect.Effect.Success<ReturnType<typeof Served.customer>>
+
+/** A chat refused, with all that goes with it: the rate headers, the row in the log, and the money left alone. */
+export const refusedAs = Effect.fnUntraced(function* (
+  { openai, spent }: Customer,
+  body: object,
+  errorClass: Parameters<typeof assertTold>[1],
+  told: Told
+) {
+  const before = yield* spent
+  const error = assertTold(yield* thrownBy(() => openai.post("/chat/completions", { body })), errorClass, told)
+  assert.strictEqual(yield* spent, before)
+  for (const name of rateHeaders) assert.match(error.headers?.get(name) ?? "", /^\d+$/, name)
+  const row = yield* Served.logged(error.requestID)
+  assert.deepStrictEqual([row.status, row.code, row.charge], [told.status, told.code, 0n])
+  return { error, row }
+})
