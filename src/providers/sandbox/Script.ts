@@ -1,0 +1,143 @@
+import { createHash } from "node:crypto"
+import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
+import type { ReasoningEffort } from "../../domain/Model.ts"
+import { imagesIn, promptTexts } from "../../domain/Pricing.ts"
+import { jsonFromSchema } from "./JsonFromSchema.ts"
+import { plainText } from "./Weather.ts"
+import { wordsOf } from "./Words.ts"
+
+/** What the sandbox would say if nothing limited it: text or tool calls, and the reasoning before them. */
+export interface Script {
+  readonly reasoning: string | undefined
+  readonly content: string | undefined
+  readonly toolCalls: ReadonlyArray<ToolCall>
+}
+
+const mostCalls = 4
+
+const closings = [
+  "Your request arrived whole and everything about it is in order.",
+  "The real model would have more to say; the wiring is the same.",
+  "Add a credential and this very request reaches the real thing.",
+  "The same question will get the same answer, as often as you like.",
+  "Nothing was spent on this but play money.",
+  "From here on it is only a matter of asking a real model."
+]
+
+const digest = (texts: ReadonlyArray<string>): Buffer => {
+  const hash = createHash("sha256")
+  for (const text of texts) hash.update(text).update("\0")
+  return hash.digest()
+}
+
+const shortened = (text: string, longest = 80): string => {
+  const line = text
+    .slice(0, longest * 8)
+    .replaceAll(/\s+/g, " ")
+    .trim()
+  const characters = Array.from(line)
+  return characters.length <= longest ? line : `${characters.slice(0, longest).join("").trimEnd()}…`
+}
+
+const lastOf = (request: ChatRequest, role: Message["role"]): Message | undefined =>
+  request.messages.findLast((message) => message.role === role)
+
+/** What the user asked last, without switches. */
+const questionOf = (request: ChatRequest): string => {
+  const message = lastOf(request, "user")
+  return message === undefined ? "" : plainText(message)
+}
+
+/** The results that the conversation ends with, by the name of the tool that gave them. */
+const resultsAtEnd = (request: ChatRequest): ReadonlyArray<{ readonly name: string; readonly result: string }> => {
+  const start = request.messages.findLastIndex((message) => message.role !== "tool") + 1
+  const calls = request.messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []))
+  return request.messages.slice(start).flatMap((message) => {
+    if (message.role !== "tool") return []
+    const name = calls.findLast((call) => call.id === message.tool_call_id)?.function.name ?? "the tool"
+    return [{ name, result: plainText(message) }]
+  })
+}
+
+/**
+ * The tools to call. `auto` calls those that the question names, or else the first one, until results have come
+ * back; `required` and a named function are called every time.
+ */
+const chosenTools = (request: ChatRequest): ReadonlyArray<Tool> => {
+  const { toolChoice = "auto", tools } = request
+  if (toolChoice === "none") return []
+  if (typeof toolChoice === "object")
+    return tools.filter(({ function: { name } }) => name === toolChoice.function.name).slice(0, 1)
+  if (toolChoice === "auto" && request.messages.at(-1)?.role !== "user") return []
+  const { mention } = wordsOf(questionOf(request))
+  const named = tools.filter((tool) => mention(tool.function.name))
+  return (named.length === 0 ? tools : named).slice(
+    0,
+    named.length === 0 || request.parallelToolCalls === false ? 1 : mostCalls
+  )
+}
+
+const callsOf = (request: ChatRequest, seed: Buffer): ReadonlyArray<ToolCall> =>
+  chosenTools(request).map(({ function: { name, parameters = { type: "object" } } }, index) => ({
+    id: `call_${digest([seed.toString("hex"), String(index)])
+      .toString("hex")
+      .slice(0, 24)}`,
+    type: "function",
+    function: { name, arguments: JSON.stringify(jsonFromSchema(parameters, questionOf(request))) }
+  }))
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+const reactionTo = (request: ChatRequest): string => {
+  const [result, ...others] = resultsAtEnd(request)
+  if (result !== undefined) {
+    const more = others.length === 0 ? "" : ` and ${plural(others.length, "further result")}`
+    return `I have what ${result.name} returned, "${shortened(result.result)}"${more}, and would go on from there.`
+  }
+  const question = questionOf(request)
+  return question === "" ? "You sent no text to react to." : `You wrote "${shortened(question)}".`
+}
+
+const answerTo = (request: ChatRequest, seed: Buffer): string => {
+  const images = request.messages.reduce((sum, message) => sum + imagesIn(message), 0)
+  return [
+    `This is the sandbox answering in place of ${request.model}; no provider was called.`,
+    reactionTo(request),
+    ...(images === 0 ? [] : [`I see ${plural(images, "picture")} in the conversation.`]),
+    ...(request.webSearch ? ["You allowed a web search, which the sandbox only pretends to make."] : []),
+    closings[seed.readUInt32BE() % closings.length]
+  ].join(" ")
+}
+
+const efforts: ReadonlyArray<ReasoningEffort> = ["low", "medium", "high", "xhigh"]
+
+const reasoningOn = (request: ChatRequest, calls: ReadonlyArray<ToolCall>): string | undefined => {
+  if (request.reasoningEffort === undefined) return undefined
+  const plan =
+    calls.length === 0 ? "answer in plain words" : `call ${calls.map((call) => call.function.name).join(", ")}`
+  const thoughts = [
+    `The conversation has ${plural(request.messages.length, "message")}, and the last question is "${shortened(questionOf(request), 40)}".`,
+    `The best way to go on is to ${plan}.`,
+    "Nothing in the request speaks against it, and the format asked for can be kept.",
+    "Looking at it once more from the other side leads to the same result."
+  ]
+  return thoughts.slice(0, efforts.indexOf(request.reasoningEffort) + 1).join(" ")
+}
+
+const contentOf = (request: ChatRequest, seed: Buffer): string => {
+  const format = request.responseFormat
+  const answer = answerTo(request, seed)
+  if (format === undefined) return answer
+  const schema = format.type === "json_schema" ? format.json_schema.schema : undefined
+  if (schema === undefined) return JSON.stringify({ sandbox: true, model: request.model, answer })
+  return JSON.stringify(jsonFromSchema(schema, questionOf(request)))
+}
+
+/** The same request always gets the same script, whatever its sampling parameters. */
+export const scriptFor = (request: ChatRequest): Script => {
+  const seed = digest([request.model, ...promptTexts(request)])
+  const toolCalls = callsOf(request, seed)
+  const reasoning = reasoningOn(request, toolCalls)
+  if (toolCalls.length > 0) return { reasoning, content: undefined, toolCalls }
+  return { reasoning, content: contentOf(request, seed), toolCalls }
+}

@@ -1,0 +1,82 @@
+import { Effect } from "effect"
+import type { ChatRequest, Message } from "../../domain/Chat.ts"
+import type { Route } from "../../domain/Model.ts"
+import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
+
+// Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
+const bracket = /\[sandbox((?:\s[^[\]]{0,200})?)\]/gi
+const longestWait = 3_600_000
+
+/** The switches that take a number, with the least and the most of it. Waits are in ms. */
+const ranges = {
+  status: [400, 599],
+  routes: [1, 100],
+  delay: [0, longestWait],
+  gap: [0, longestWait],
+  cut: [0, 1_000_000]
+} as const
+type Numeric = keyof typeof ranges
+
+/** What a prompt asks of a route. */
+export type Weather = Partial<Record<Numeric, number>> & { moderation?: true }
+
+const isNumeric = (key: string): key is Numeric => Object.hasOwn(ranges, key)
+
+/** The switches of one bracket; what is unknown or malformed is left out. */
+const switchesIn = (inside: string): Weather => {
+  const switches: Weather = {}
+  for (const word of inside.toLowerCase().split(/\s+/)) {
+    const [key = "", value = ""] = word.split("=", 2)
+    if (word === "moderation") switches.moderation = true
+    else if (isNumeric(key) && /^\d{1,9}$/.test(value)) {
+      const [least, most] = ranges[key]
+      if (Number(value) >= least && Number(value) <= most) switches[key] = Number(value)
+    }
+  }
+  return switches
+}
+
+/** `sandbox` is a model's first route, `sandbox-b` its second and so on; any other name counts as a first one. */
+const ordinal = (route: Route): number => {
+  const letter = /^sandbox-([b-z])$/.exec(route.provider.name)?.[1]
+  return letter === undefined ? 1 : letter.charCodeAt(0) - "a".charCodeAt(0) + 1
+}
+
+const textsOf = (message: Message): ReadonlyArray<string> => {
+  if (typeof message.content === "string") return [message.content]
+  return (message.content ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
+}
+
+/** A message's text as its writer meant it, without switches. */
+export const plainText = (message: Message): string => textsOf(message).join(" ").replace(bracket, " ").trim()
+
+/** The weather on a route. Each bracket is bound by its own `routes`; where two disagree the later one holds. */
+export const weatherOn = (route: Route, request: ChatRequest): Weather => {
+  let weather: Weather = {}
+  for (const text of request.messages.flatMap(textsOf)) {
+    for (const [, inside = ""] of text.matchAll(bracket)) {
+      const switches = switchesIn(inside)
+      if (switches.routes === undefined || ordinal(route) <= switches.routes) weather = { ...weather, ...switches }
+    }
+  }
+  return weather
+}
+
+const classOf = (status: number): FailureClass => {
+  if (status === 429) return "limit"
+  if (status === 401 || status === 402 || status === 403) return "account"
+  if (status === 400 || status === 413 || status === 422) return "request"
+  return "retry"
+}
+
+/** The failure that the weather holds for an attempt before it answers, if any. */
+export const failureIn = ({ moderation, status }: Weather): Effect.Effect<void, ProviderFailure> => {
+  if (status !== undefined) return failure(classOf(status), status, `status ${status}`)
+  return moderation === true ? failure("moderation", 400, "moderation") : Effect.void
+}
+
+const failure = (kind: FailureClass, status: number | undefined, detail: string): ProviderFailure =>
+  new ProviderFailure({ class: kind, status, detail: `sandbox weather: ${detail}` })
+
+export const brokenOff = (cut: number): ProviderFailure => failure("network", undefined, `cut after ${cut} deltas`)
+export const cancelled = failure("network", undefined, "cancelled by the gateway")
