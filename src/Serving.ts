@@ -1,6 +1,6 @@
 import { HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { Console, Effect, Layer, Logger, Option, RuntimeFlags } from "effect"
+import { Console, Data, Effect, Layer, Logger, Option, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
@@ -56,6 +56,17 @@ const impatience = Layer.effectDiscard(
 const tracing = ({ otlpEndpoint }: Settings) =>
   Layer.merge(Layer.setTracerEnabled(otlpEndpoint !== undefined), RuntimeFlags.disableRuntimeMetrics)
 
+/** The address is taken or not ours to take. */
+export class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}
+
+const cannotListen = ({ host, port }: Settings, cause: unknown) => {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  const message = reason.includes("EADDRINUSE")
+    ? `Another program listens on ${host}:${port}; set PORT or HOST to something free.`
+    : `The gateway cannot listen on ${host}:${port}: ${reason}.`
+  return new CannotListen({ message })
+}
+
 /** Runs the gateway until it is told to stop. */
 export const serve = (settings: Settings, environment: Environment) =>
   Effect.gen(function* () {
@@ -67,4 +78,7 @@ export const serve = (settings: Settings, environment: Environment) =>
         Layer.provide(impatience)
       )
     )
-  }).pipe(Effect.provide(Layer.mergeAll(NodeContext.layer, logging(settings), tracing(settings))))
+  }).pipe(
+    Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
+    Effect.provide(Layer.mergeAll(NodeContext.layer, logging(settings), tracing(settings)))
+  )
