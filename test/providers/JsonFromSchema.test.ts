@@ -46,6 +46,9 @@ describe("jsonFromSchema", () => {
       days: { type: "integer", minimum: 1, maximum: 7 }
     })
     assert.deepStrictEqual(assertValid(weather), { city: "Paris", unit: "celsius", days: 3 })
+    const names = object({ from: { type: "string" }, to: { type: "string" } })
+    assert.deepStrictEqual(assertValid(names, "Fly from San Francisco to Oslo"), { from: "San Francisco", to: "Oslo" })
+    assert.deepStrictEqual(assertValid(names, 'Call it "the long way"'), { from: "the long way", to: "the long way 2" })
   })
 
   const cases: Record<string, object | boolean> = {

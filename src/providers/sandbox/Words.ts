@@ -12,7 +12,9 @@ const read = 4_000
 const topicsIn = (text: string): ReadonlyArray<string> => {
   const quoted = [...text.matchAll(/["“«`]([^"“”«»`\n]{1,60})["”»`]/gu)].map(([, phrase = ""]) => phrase.trim())
   // A capital only tells a name where it does not begin a sentence.
-  const names = [...text.matchAll(/(?<=[\p{L}\p{N},;:] )\p{Lu}[\p{L}\p{M}]+/gu)].map(([name]) => name)
+  const names = [...text.matchAll(/(?<=[\p{L}\p{N},;:] )\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu)].map(
+    ([name]) => name
+  )
   const words = [...text.matchAll(/[\p{L}\p{M}]{5,24}/gu)].map(([word]) => word)
   const found = [...new Set([...quoted, ...names, ...words].filter((topic) => topic !== ""))]
   return found.length === 0 ? ["sandbox"] : found.slice(0, 50)
