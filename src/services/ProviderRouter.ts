@@ -64,10 +64,14 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     return new ProviderFailure({ class: "network", status: undefined, detail: `no chat adapter is called ${adapter}` })
   }
 
-  const plan = Effect.fnUntraced(function* (model: ChatModel, request: ChatRequest, attempts: Attempts) {
-    const routes = yield* Candidates.inOrder(Candidates.able(model.routes, () => needs(request)))
-    return { model, routes, attempts, within, fairAttempt: firstByte }
-  })
+  const plan = (model: ChatModel, request: ChatRequest, attempts: Attempts) =>
+    Effect.map(Candidates.inOrder(Candidates.able(model.routes, () => needs(request))), (routes) => ({
+      model,
+      routes,
+      attempts,
+      within,
+      fairAttempt: firstByte
+    }))
 
   const complete = Effect.fn("ProviderRouter.complete")(function* (
     model: ChatModel,
@@ -77,14 +81,14 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     return yield* failover(circuits, {
       ...(yield* plan(model, request, attempts)),
       attemptWithin: undefined,
-      ask: Effect.fnUntraced(function* (trial) {
-        const { route } = trial
-        const adapter = yield* adapterOf(route)
-        const answer = yield* adapter.complete(route, request)
-        trial.answered(yield* Clock.currentTimeMillis)
-        trial.whole()
-        return { route, answer }
-      })
+      ask: (trial) =>
+        Effect.flatMap(adapterOf(trial.route), (adapter) =>
+          Effect.map(adapter.complete(trial.route, request), (answer) => {
+            trial.answered()
+            trial.whole()
+            return { route: trial.route, answer }
+          })
+        )
     })
   })
 

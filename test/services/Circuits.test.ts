@@ -149,6 +149,15 @@ describe("the account's fault", () => {
     assert.deepStrictEqual(times, [5, 10, 20, 40, 60, 60])
   })
 
+  it("starts over once the route has recovered", () => {
+    const { closedFor, fail, succeed } = bench("a", "b")
+    fail("a", 0, unpaid)
+    fail("a", 5 * minute, unpaid)
+    succeed("a", 15 * minute)
+    fail("a", 15 * minute, unpaid)
+    assert.strictEqual(closedFor("a", 15 * minute), 5 * minute)
+  })
+
   it("is believed of a request that was under way when the circuit opened for less", () => {
     const { admitted, circuit, closedFor, trip } = bench("a", "b")
     const permit = admitted("a", 0)
@@ -227,6 +236,14 @@ describe("a model's last open route", () => {
       fail("a", now, failure("limit", 429, { retryAfterSeconds: 600 }))
       assert.isAtMost(closedFor("a", now), 5 * second)
     }
+  })
+
+  it("is not closed again by old requests that are told to wait", () => {
+    const { admitted, circuit, enter, trip } = bench("a")
+    const permit = admitted("a", 0)
+    trip("a", 0)
+    circuit("a").fail(permit, failure("limit", 429, { retryAfterSeconds: 600 }), second, 0)
+    assert.isDefined(enter("a", second))
   })
 
   it("is the one that closes last", () => {

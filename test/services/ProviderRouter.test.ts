@@ -760,6 +760,21 @@ describe("a stream", () => {
     )
   })
 
+  it.effect("that probes frees the probe when its client leaves", () => {
+    const fake = new ProviderFake().on(a, ...Array.from({ length: 5 }, () => fails(outage)), answers())
+    return routed(
+      fake,
+      Effect.gen(function* () {
+        for (let times = 0; times < 5; times++) yield* outcome(stream(model(a)))
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* Effect.scoped(outcome(stream(model(a)))), a.id)
+        assert.strictEqual(yield* circuitOf(a.id), "half_open")
+        assert.strictEqual(yield* Effect.scoped(outcome(streamWhole(model(a)))), a.id)
+        assert.strictEqual(yield* circuitOf(a.id), "closed")
+      })
+    )
+  })
+
   it.effect("tells what its provider has sent, so that a client that leaves early can be charged", () => {
     const fake = new ProviderFake().on(a, streams([usage], "hang"))
     return routed(

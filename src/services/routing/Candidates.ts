@@ -16,7 +16,10 @@ const chance = (weight: number): Effect.Effect<number> =>
  * as its share of the weights says. Weight 0 comes after all others.
  */
 export const inOrder = <R extends RouteBase>(routes: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>> => {
-  if (routes.length < 2) return Effect.succeed(routes)
+  const preferences = new Set(routes.map(({ preference }) => preference))
+  if (preferences.size === routes.length) {
+    return Effect.succeed(routes.toSorted((a, b) => a.preference - b.preference))
+  }
   return Effect.map(
     Effect.forEach(routes, (route) => Effect.map(chance(route.weight), (turn) => ({ route, turn }))),
     (drawn) =>

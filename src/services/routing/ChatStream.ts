@@ -1,4 +1,4 @@
-import { Clock, Effect, ExecutionStrategy, Exit, Option, Random, Scope } from "effect"
+import { Effect, ExecutionStrategy, Exit, Option, Random, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { Route, RouteBase } from "../../domain/Model.ts"
@@ -35,13 +35,12 @@ export const openStream = ({ adapter, attempts, endsAt, request, scope }: Openin
         restore,
         Effect.onError((cause) => Scope.close(call, Exit.failCause(cause)))
       )
-      const now = yield* Clock.currentTimeMillis
-      trial.answered(now)
+      trial.answered()
       yield* Scope.addFinalizer(
         call,
-        Effect.map(Clock.currentTimeMillis, (left) => trial.left("cancelled", left))
+        Effect.sync(() => trial.left("cancelled"))
       )
-      const cut = yield* cutAt(endsAt - now, call, scope, trial)
+      const cut = yield* cutAt(endsAt, call, scope, trial)
       return { route: trial.route, first: source.first, pull: watched(source.pull, cut, trial) }
     })
   )
@@ -66,29 +65,20 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, heard: (events: 
 const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
 
 /** Ends the upstream call when the stream's time is over, whether someone is pulling just then or not. */
-const cutAt = Effect.fnUntraced(function* (
-  after: number,
-  call: Scope.CloseableScope,
-  scope: Scope.Scope,
-  trial: Trial<RouteBase>
-) {
+const cutAt = (endsAt: number, call: Scope.CloseableScope, scope: Scope.Scope, trial: Trial<RouteBase>) => {
   const cut = { off: false }
-  yield* Effect.interruptible(Effect.sleep(after)).pipe(
-    Effect.zipRight(Clock.currentTimeMillis),
-    Effect.flatMap((now) => {
-      cut.off = true
-      trial.failed(
-        new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" }),
-        false,
-        now,
-        0
-      )
-      return Scope.close(call, Exit.void)
-    }),
-    Effect.forkIn(scope)
+  const end = Effect.suspend(() => {
+    cut.off = true
+    trial.failed(new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" }), false, 0)
+    return Scope.close(call, Exit.void)
+  })
+  return Effect.clockWith((clock) => Effect.sleep(endsAt - clock.unsafeCurrentTimeMillis())).pipe(
+    Effect.interruptible,
+    Effect.zipRight(end),
+    Effect.forkIn(scope),
+    Effect.as(cut)
   )
-  return cut
-})
+}
 
 /** Tells the trial how the stream ends. */
 const watched = (pull: ChatPull, cut: { readonly off: boolean }, trial: Trial<RouteBase>): RoutedStream["pull"] => {
@@ -99,7 +89,7 @@ const watched = (pull: ChatPull, cut: { readonly off: boolean }, trial: Trial<Ro
         trial.whole()
         return yield* Effect.fail(Option.none())
       }
-      trial.failed(end.value, true, yield* Clock.currentTimeMillis, yield* Random.next)
+      trial.failed(end.value, true, yield* Random.next)
       return yield* Effect.fail(Option.some(end.value.class === "timeout" ? new TimedOut() : new UpstreamFailed()))
     })
   const guarded = Effect.catchAll(pull, ended)

@@ -1,4 +1,4 @@
-import { Cause, Clock, Effect, Either, Exit, Option, Random } from "effect"
+import { Cause, type Clock, Effect, Either, Exit, Option, Random } from "effect"
 import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import { ProviderFailure } from "../Provider.ts"
@@ -29,16 +29,17 @@ export const failover = Effect.fnUntraced(function* <T extends RouteBase, A, R>(
 ) {
   const untried = [...plan.routes]
   const skipped = new Set<T>()
-  const deadline = (yield* Clock.currentTimeMillis) + plan.within
+  const clock = yield* Effect.clock
+  const deadline = clock.unsafeCurrentTimeMillis() + plan.within
   let last: Failed | undefined
 
   while (untried.length > 0) {
-    const now = yield* Clock.currentTimeMillis
+    const now = clock.unsafeCurrentTimeMillis()
     if (now >= deadline) return yield* new TimedOut()
     const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
     const fair = last === undefined || allowance >= plan.fairAttempt
     const tried = yield* Effect.acquireUseRelease(
-      Effect.sync(() => nextTrial(circuits, plan, untried, skipped, now)),
+      Effect.sync(() => nextTrial(circuits, plan, untried, skipped, clock)),
       (trial) => (trial === undefined ? Effect.succeedNone : Effect.asSome(ask(plan, trial, allowance))),
       (trial, exit) => (trial === undefined ? Effect.void : conclude(trial, exit, fair))
     )
@@ -57,14 +58,14 @@ const nextTrial = <T extends RouteBase, A, R>(
   { attempts, model }: Plan<T, A, R>,
   untried: Array<T>,
   skipped: Set<T>,
-  now: number
+  clock: Clock.Clock
 ): Trial<T> | undefined => {
   for (const [position, route] of untried.entries()) {
     const circuit = circuits.of(model, route)
-    const permit = circuit.enter(now)
+    const permit = circuit.enter(clock.unsafeCurrentTimeMillis())
     if (permit !== undefined) {
       untried.splice(position, 1)
-      return new Trial(route, circuit, permit, attempts, now)
+      return new Trial(route, circuit, permit, attempts, clock)
     }
     if (skipped.has(route)) continue
     skipped.add(route)
@@ -103,13 +104,10 @@ const conclude = <A>(
   trial: Trial<RouteBase>,
   exit: Exit.Exit<Option.Option<Either.Either<A, Failed>>>,
   fair: boolean
-) =>
-  Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    if (Exit.isFailure(exit)) {
-      trial.left(Cause.isInterrupted(exit.cause) ? "cancelled" : "defect", now)
-    } else if (Option.isSome(exit.value) && Either.isLeft(exit.value.value)) {
-      const { failure } = exit.value.value.left
-      trial.failed(failure, fair || failure.class !== "timeout", now, yield* Random.next)
-    }
-  })
+): Effect.Effect<void> => {
+  if (Exit.isFailure(exit))
+    return Effect.sync(() => trial.left(Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"))
+  if (Option.isNone(exit.value) || Either.isRight(exit.value.value)) return Effect.void
+  const { failure } = exit.value.value.left
+  return Effect.map(Random.next, (random) => trial.failed(failure, fair || failure.class !== "timeout", random))
+}

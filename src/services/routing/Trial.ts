@@ -1,4 +1,4 @@
-import { MetricLabel } from "effect"
+import { type Clock, MetricLabel } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../Metrics.ts"
 import type { ProviderFailure } from "../Provider.ts"
@@ -20,27 +20,30 @@ const labels = (provider: string, outcome: string): ReadonlyArray<MetricLabel.Me
 
 /**
  * One request's try of one route. What comes of it is told once and goes to the route's circuit, to the request's
- * attempts and to the counters alike. Times are Unix milliseconds.
+ * attempts and to the counters alike.
  */
 export class Trial<R extends RouteBase> {
   readonly route: R
   readonly #circuit: Circuit
   readonly #permit: Permit
   readonly #attempts: Attempts
+  readonly #clock: Clock.Clock
   readonly #startedAt: number
   #answeredAs: number | undefined
   #over = false
 
-  constructor(route: R, circuit: Circuit, permit: Permit, attempts: Attempts, now: number) {
+  constructor(route: R, circuit: Circuit, permit: Permit, attempts: Attempts, clock: Clock.Clock) {
     this.route = route
     this.#circuit = circuit
     this.#permit = permit
     this.#attempts = attempts
-    this.#startedAt = now
+    this.#clock = clock
+    this.#startedAt = clock.unsafeCurrentTimeMillis()
   }
 
   /** The answer is here, or the first delta of a stream: from here on the route is the request's. */
-  answered(now: number): void {
+  answered(): void {
+    const now = this.#clock.unsafeCurrentTimeMillis()
     this.#circuit.answered(now - this.#startedAt)
     this.#note("ok", 200, now)
   }
@@ -52,8 +55,9 @@ export class Trial<R extends RouteBase> {
   }
 
   /** `blame`: whether the failure says anything about the route. `random` is in [0, 1). */
-  failed(failure: ProviderFailure, blame: boolean, now: number, random: number): void {
+  failed(failure: ProviderFailure, blame: boolean, random: number): void {
     if (!this.#close(failure.class)) return
+    const now = this.#clock.unsafeCurrentTimeMillis()
     this.#attempts.underway = undefined
     this.#note(failure.class, failure.status, now, failure.detail)
     if (blame && !isFinal(failure.class)) this.#circuit.fail(this.#permit, failure, now, random)
@@ -61,9 +65,9 @@ export class Trial<R extends RouteBase> {
   }
 
   /** Ended by us or by the client. */
-  left(outcome: "cancelled" | "defect", now: number): void {
+  left(outcome: "cancelled" | "defect"): void {
     if (!this.#close(outcome)) return
-    if (this.#answeredAs === undefined) this.#note(outcome, undefined, now)
+    if (this.#answeredAs === undefined) this.#note(outcome, undefined, this.#clock.unsafeCurrentTimeMillis())
     this.#circuit.leave(this.#permit)
   }
 
