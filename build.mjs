@@ -1,10 +1,10 @@
 import { chmod } from "node:fs/promises"
 import { build } from "esbuild"
 
-const outfile = "dist/gateway.js"
+const [entry = "src/main.ts", outfile = "dist/gateway.js"] = process.argv.slice(2)
 
 await build({
-  entryPoints: ["src/main.ts"],
+  entryPoints: [entry],
   outfile,
   bundle: true,
   platform: "node",

@@ -1,0 +1,116 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import type { OrgId } from "../../src/domain/Organization.ts"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import { Tokens } from "../../src/services/Tokens.ts"
+import { openAccount } from "../support/Account.ts"
+import { ask, openStream } from "../support/ChatClient.ts"
+import { after, charge, completion, delta, either } from "../support/ChatReplies.ts"
+import { Deployment, inDeployment } from "../support/Deployment.ts"
+import { assertCharged, eventually, moneyOf } from "../support/Money.ts"
+import { silent, sse } from "../support/Upstream.ts"
+
+/** More than open a circuit, were a departure a failure. */
+const many = Array.from({ length: 6 })
+
+const logged = (org: OrgId, count: number) =>
+  Effect.flatMap(RequestLog, (log) => eventually(log.list({ org, limit: 100 }), (rows) => rows.length === count))
+
+/** The only route serves the next request: its circuit is closed. */
+const assertServed = (url: string) =>
+  Effect.gen(function* () {
+    const { upstream } = yield* Deployment
+    const { secret } = yield* openAccount({})
+    yield* upstream.script(either)
+    assert.strictEqual((yield* ask({ url, secret })).status, 200)
+  })
+
+describe("a client that leaves", () => {
+  it.live("a stream pays for what was produced until then, and ends the provider's call", () =>
+    Effect.gen(function* () {
+      const { gateway, upstream } = yield* Deployment
+      const { url } = yield* gateway()
+      const { org, secret } = yield* openAccount({})
+      const replies = many.map(() => sse(delta("Hello"), delta(" there,"), delta(" how are"), Effect.never))
+      yield* upstream.script(...replies)
+      const calls = yield* Effect.forEach(many, () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { leave, until } = yield* openStream({ url, secret })
+            yield* until(" how are")
+            yield* leave
+            return yield* upstream.received
+          })
+        )
+      )
+      for (const { closed } of calls) yield* Effect.timeout(closed, "5 seconds")
+      const tokens = yield* Tokens
+      const output = yield* tokens.count("Hello there, how are")
+      for (const row of yield* logged(org, many.length)) {
+        assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", ["usage_estimated"]])
+        assert.deepStrictEqual([row.route, row.stream], ["m1@local", true])
+        assert.strictEqual(row.completionTokens, output)
+        assert.isTrue(row.promptTokens !== null && row.promptTokens >= 1 && row.promptTokens <= 50)
+        assert.strictEqual(row.charge, BigInt(row.promptTokens ?? 0) * 1000n + BigInt(output) * 2000n)
+        assert.strictEqual(row.attempts.length, 1)
+      }
+      const { charges } = yield* moneyOf(org)
+      const [first = 0n] = charges
+      assert.isTrue(first > 0n && first < charge)
+      yield* assertCharged(
+        org,
+        many.map(() => first)
+      )
+      yield* assertServed(url)
+    }).pipe(Effect.provide(Tokens.layer), inDeployment)
+  )
+
+  it.live("a stream on which nothing had come yet costs nothing", () =>
+    Effect.gen(function* () {
+      const { gateway, upstream } = yield* Deployment
+      const { url } = yield* gateway()
+      const { org, secret } = yield* openAccount({})
+      yield* upstream.script(...many.map((_, index) => (index % 2 === 0 ? silent : sse(": wait\n\n", Effect.never))))
+      yield* Effect.forEach(many, () =>
+        Effect.gen(function* () {
+          const asked = yield* Effect.fork(ask({ url, secret, stream: true }))
+          const { closed } = yield* upstream.received
+          yield* Fiber.interrupt(asked)
+          yield* Effect.timeout(closed, "5 seconds")
+        })
+      )
+      for (const row of yield* logged(org, many.length)) {
+        assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", 0n, []])
+      }
+      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
+      yield* assertCharged(org, [])
+      yield* assertServed(url)
+    }).pipe(inDeployment)
+  )
+
+  it.live("an answer that nobody waits for is still made, and paid by what it used", () =>
+    Effect.gen(function* () {
+      const { gateway, upstream } = yield* Deployment
+      const { url } = yield* gateway()
+      const { org, secret } = yield* openAccount({})
+      const gone = yield* Deferred.make<void>()
+      yield* upstream.script(...many.map(() => after(Deferred.await(gone), completion)))
+      const asked = yield* Effect.forEach(many, () => Effect.fork(ask({ url, secret })))
+      const calls = yield* Effect.replicateEffect(upstream.received, many.length)
+      yield* Fiber.interruptAll(asked)
+      const cut = Effect.raceAll(calls.map(({ closed }) => closed))
+      assert.strictEqual((yield* Effect.timeoutOption(cut, "500 millis"))._tag, "None", "the provider's call goes on")
+      assert.strictEqual((yield* moneyOf(org)).openHolds, many.length)
+      yield* Deferred.succeed(gone, undefined)
+      for (const row of yield* logged(org, many.length)) {
+        assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", charge, []])
+        assert.deepStrictEqual([row.promptTokens, row.completionTokens], [50, 10])
+      }
+      yield* assertCharged(
+        org,
+        many.map(() => charge)
+      )
+      yield* assertServed(url)
+    }).pipe(inDeployment)
+  )
+})

@@ -1,0 +1,89 @@
+import { SqlClient } from "@effect/sql"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer, Schema } from "effect"
+import { InFlight } from "../../src/services/InFlight.ts"
+import { Instance } from "../../src/services/Instance.ts"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import { openAccount } from "../support/Account.ts"
+import { ask } from "../support/ChatClient.ts"
+import { after, charge, completion } from "../support/ChatReplies.ts"
+import { Deployment, inDeployment } from "../support/Deployment.ts"
+import { assertCharged, eventually, moneyOf } from "../support/Money.ts"
+
+const Beats = Schema.decodeUnknown(Schema.Array(Schema.Struct({ id: Schema.String, beatAt: Schema.DateFromSelf })))
+
+const instances = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.flatMap(sql`SELECT id, beat_at FROM instances WHERE stopped_at IS NULL AND swept_at IS NULL`, Beats)
+)
+
+const lookDead = (id: string) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
+  )
+
+const onlyInstance = Effect.map(instances, ([first]) => first ?? assert.fail("no instance"))
+
+describe.concurrent("a gateway that stood still until it was taken for dead", () => {
+  it.live("settles nothing that was given back meanwhile, and goes on under a new identity", () =>
+    Effect.gen(function* () {
+      const { gateway, upstream } = yield* Deployment
+      const log = yield* RequestLog
+      const { signal, url } = yield* gateway()
+      const { org, secret } = yield* openAccount({})
+      const before = yield* onlyInstance
+      const other = Context.get(yield* Layer.build(Layer.provide(Instance.layer, InFlight.layer)), Instance)
+
+      const answer = yield* Deferred.make<void>()
+      yield* upstream.script(after(Deferred.await(answer), completion))
+      const asked = yield* Effect.fork(ask({ url, secret }))
+      yield* upstream.received
+      // Just after a heartbeat there are seconds until the next, which would see what happened and end the request.
+      const isBefore = ({ id }: { readonly id: string }) => id === before.id
+      yield* eventually(instances, (all) => (all.find(isBefore)?.beatAt ?? before.beatAt) > before.beatAt)
+      yield* signal("SIGSTOP")
+      yield* lookDead(before.id)
+      assert.strictEqual(yield* other.sweep, 1)
+      assert.deepInclude(yield* moneyOf(org), { openHolds: 0, charges: [] })
+      yield* signal("SIGCONT")
+      yield* Deferred.succeed(answer, undefined)
+
+      assert.strictEqual((yield* Fiber.join(asked)).status, 200)
+      yield* assertCharged(org, [])
+      const [row] = yield* eventually(log.list({ org, limit: 1 }), (rows) => rows.length === 1)
+      assert.deepStrictEqual([row?.status, row?.charge, row?.notes], [200, 0n, ["hold_lost"]])
+
+      yield* eventually(instances, (all) => all.length === 2 && !all.some(isBefore))
+      yield* upstream.script(completion)
+      assert.strictEqual((yield* ask({ url, secret })).status, 200)
+      yield* assertCharged(org, [charge])
+    }).pipe(inDeployment)
+  )
+
+  it.live("charges nothing for an answer that came while it stood still, whatever it finds first", () =>
+    Effect.gen(function* () {
+      const { gateway, upstream } = yield* Deployment
+      const [frozen, awake] = yield* Effect.all([gateway(), gateway()])
+      const { org, secret } = yield* openAccount({})
+      const answer = yield* Deferred.make<void>()
+      yield* upstream.script(...Array.from({ length: 5 }, () => after(Deferred.await(answer), completion)))
+      const asked = yield* Effect.forEach(Array.from({ length: 5 }), () =>
+        Effect.fork(ask({ url: frozen.url, secret }))
+      )
+      yield* Effect.replicateEffect(upstream.received, 5)
+      yield* frozen.signal("SIGSTOP")
+      for (const { id } of yield* instances) yield* lookDead(id)
+      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
+      yield* Deferred.succeed(answer, undefined)
+      yield* Effect.sleep("2 seconds")
+      yield* frozen.signal("SIGCONT")
+      for (const { status } of yield* Effect.forEach(asked, Fiber.join)) assert.oneOf(status, [200, 503])
+      yield* assertCharged(org, [])
+
+      yield* upstream.script(...Array.from({ length: 200 }, () => completion))
+      yield* eventually(ask({ url: frozen.url, secret }), ({ status }) => status === 200)
+      assert.strictEqual((yield* ask({ url: awake.url, secret })).status, 200)
+      yield* assertCharged(org, [charge, charge])
+    }).pipe(inDeployment)
+  )
+})

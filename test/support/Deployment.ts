@@ -1,0 +1,117 @@
+import { execFile } from "node:child_process"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import path from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { Context, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
+import { Database } from "../../src/database/Database.ts"
+import { BlockList } from "../../src/services/BlockList.ts"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import { operator } from "./Account.ts"
+import * as GatewayProcess from "./GatewayProcess.ts"
+import * as Postgres from "./Postgres.ts"
+import * as Proxy from "./Proxy.ts"
+import { prefix } from "./temporary.ts"
+import * as Upstream from "./Upstream.ts"
+
+/** One model over one route, at 1 and 2 USD per million tokens. */
+const catalog = (upstream: string) => `
+providers:
+  local: {adapter: openai-chat, base_url: "${upstream}/v1", credential: LOCAL_KEY}
+families:
+  A: {sampling: true, max_output_policy: clamp}
+models:
+  - id: m1
+    surface: chat
+    family: A
+    context_length: 100000
+    max_output: 8000
+    pricing: {prompt_per_1m_usd: 1, completion_per_1m_usd: 2}
+    reasoning: none
+    capabilities: []
+    image_tokens: 1000
+    created: 2026-01-01
+    routes: [{provider: local, model: up1}]
+`
+
+export interface GatewayOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly entry?: string
+}
+
+/** A database and a provider of one's own; gateways are started over them as processes. */
+export class Deployment extends Context.Tag("test/Deployment")<
+  Deployment,
+  {
+    readonly directory: string
+    readonly upstream: Upstream.FakeUpstream
+    readonly env: Readonly<Record<string, string>>
+    /** A door to the database, for the `DATABASE_URL` of a gateway that shall lose it. */
+    readonly door: Effect.Effect<
+      Effect.Effect.Success<ReturnType<typeof Proxy.make>> & { readonly url: string },
+      never,
+      Scope.Scope
+    >
+    readonly gateway: (
+      options?: GatewayOptions
+    ) => Effect.Effect<GatewayProcess.GatewayProcess, GatewayProcess.NotStarted, Scope.Scope>
+  }
+>() {
+  static readonly layer = Layer.unwrapScoped(
+    Effect.gen(function* () {
+      const databaseUrl = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (url) =>
+        Effect.promise(() => Postgres.drop(url))
+      )
+      const directory = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(prefix)),
+        (made) => Effect.promise(() => rm(made, { recursive: true, force: true }))
+      )
+      const upstream = yield* Upstream.make
+      const file = path.join(directory, "catalog.yaml")
+      yield* Effect.promise(() => writeFile(file, catalog(upstream.url)))
+      const env = { DATABASE_URL: databaseUrl, CATALOG_FILE: file, LOCAL_KEY: "k" }
+      const deployment = Deployment.of({
+        directory,
+        upstream,
+        env,
+        door: doorTo(databaseUrl),
+        gateway: ({ env: more, entry } = {}) =>
+          GatewayProcess.start({ env: { ...env, ...more }, ...(entry === undefined ? {} : { entry }) })
+      })
+      return Layer.merge(operator, Layer.merge(BlockList.layer, RequestLog.layer)).pipe(
+        Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(databaseUrl)))),
+        Layer.merge(Layer.succeed(Deployment, deployment))
+      )
+    })
+  )
+}
+
+/** Runs a test over a deployment of its own; what the test started ends before the database goes. */
+export const inDeployment = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  test.pipe(Effect.scoped, Effect.provide(Deployment.layer), Logger.withMinimumLogLevel(LogLevel.None))
+
+const doorTo = (databaseUrl: string) =>
+  Effect.gen(function* () {
+    const url = new URL(databaseUrl)
+    const host = url.searchParams.get("host")
+    const door = yield* Proxy.make(
+      host === null
+        ? { host: url.hostname, port: Number(url.port || 5432) }
+        : { path: path.join(host, ".s.PGSQL.5432") }
+    )
+    url.searchParams.delete("host")
+    url.host = `127.0.0.1:${door.port}`
+    return { ...door, url: url.href }
+  })
+
+/** Bundles the gateway that dies at a failpoint; answers the path of the program. */
+export const failpointProgram = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const root = fileURLToPath(new URL("../../", import.meta.url))
+    const program = path.join(root, `node_modules/.cache/gateway-test/failpoint-${process.pid}.js`)
+    const entry = fileURLToPath(new URL("FailpointProgram.ts", import.meta.url))
+    await promisify(execFile)(process.execPath, ["build.mjs", entry, program], { cwd: root })
+    return program
+  }),
+  (program) => Effect.promise(() => Promise.all([rm(program, { force: true }), rm(`${program}.map`, { force: true })]))
+)
