@@ -74,6 +74,7 @@ const readiness = Layer.effect(
     const migrations = yield* Migrations
     const pending = migrations.pending.pipe(
       Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
+      Effect.interruptible,
       Effect.timeout("2 seconds"),
       Effect.orElseSucceed(() => "the database is out of reach")
     )

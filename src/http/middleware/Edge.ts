@@ -11,6 +11,16 @@ import { lastResort } from "./LastResort.ts"
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
 
+const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
+
+/** Health must be told above all when the database is not there to say who is blocked. */
+const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
+  isBlocked.pipe(
+    Effect.interruptible,
+    Effect.timeoutTo({ duration: "500 millis", onSuccess: (known) => known, onTimeout: () => false }),
+    Effect.catchAllDefect(() => Effect.succeed(false))
+  )
+
 /**
  * The outermost layer of every request: an id, the address block list before anything else, and an envelope for
  * whatever fails.
@@ -29,7 +39,8 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
       const context = { requestId, address, startedAt: yield* Clock.currentTimeMillis }
 
       const routed = Effect.gen(function* () {
-        if (yield* auth.isBlocked(address)) {
+        const isBlocked = auth.isBlocked(address)
+        if (yield* forMachines.has(request.url.split("?", 1)[0]) ? unlessUnknown(isBlocked) : isBlocked) {
           yield* Metrics.count(Metrics.refused, { reason: "access_denied" })
           return yield* new AddressBlocked()
         }
