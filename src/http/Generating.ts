@@ -84,9 +84,6 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
           yield* log.write(entry)
           const { code: logged, status: final, surface } = entry
           yield* Metrics.count(Metrics.requests, { surface, status: String(final), code: logged ?? "" })
-          for (const { outcome, provider } of entry.attempts) {
-            yield* Metrics.count(Metrics.attempts, { provider, outcome })
-          }
         })
 
         return Generating.of({

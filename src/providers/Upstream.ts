@@ -38,12 +38,15 @@ export const loggable = (account: ProviderAccount, text: string): string => {
 
 const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : "")
 
+/** Undici's words for connecting too long, and for a body that fell silent. */
+const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
+
 const broken =
   (account: ProviderAccount) =>
   (error: Error, received: Received): ProviderFailure => {
     const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
     return new ProviderFailure({
-      class: codeOf(error) === "UND_ERR_BODY_TIMEOUT" ? "timeout" : "network",
+      class: deadlines.has(codeOf(error)) ? "timeout" : "network",
       status: received,
       detail: loggable(account, `${codeOf(error)} ${text}`)
     })

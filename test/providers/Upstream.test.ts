@@ -134,7 +134,7 @@ describe("Upstream", () => {
       const upstream = yield* Upstream
       const mute = yield* listener(() => undefined)
       const failure = yield* Effect.flip(upstream.post(post(`https://127.0.0.1:${mute}`)))
-      assert.strictEqual(failure.class, "network")
+      assert.strictEqual(failure.class, "timeout")
       assert.include(failure.detail, "UND_ERR_CONNECT_TIMEOUT")
     })
   )

@@ -10,6 +10,8 @@ import { RequestContext } from "../RequestContext.ts"
 import { lastResort } from "./LastResort.ts"
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
+/** A target below `/v1/`, in the origin form or the absolute one. */
+const ofApi = /^(?:https?:\/\/[^/]*)?\/v1\//i
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
@@ -45,7 +47,7 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
           return yield* new AddressBlocked()
         }
         // The router would answer HEAD with the route of GET.
-        if (request.method === "HEAD" && request.url.startsWith("/v1/")) return yield* new UnknownEndpoint()
+        if (request.method === "HEAD" && ofApi.test(request.url)) return yield* new UnknownEndpoint()
         return yield* app
       })
       const response = yield* lastResort(Effect.provideService(routed, RequestContext, context))

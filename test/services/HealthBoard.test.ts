@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer, Ref, type Scope } from "effect"
+import { HealthBoard } from "../../src/services/HealthBoard.ts"
 import { ProviderRouter } from "../../src/services/ProviderRouter.ts"
-import { HealthBoard } from "../../src/services/RouteHealth.ts"
 import type { RouteHealth } from "../../src/services/routing/Circuits.ts"
 import * as Postgres from "../support/Postgres.ts"
 
