@@ -176,6 +176,10 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
     Effect.mapError(explain)
   )
 
+/** Beside a database that somebody set up on purpose the sandbox serves only when it is asked for. */
+export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>
+  sandbox ?? (databaseUrl === undefined ? "when-no-credential" : false)
+
 const isLoopback = (host: string) => {
   const name = host.replace(/^\[(.*)\]$/, "$1").toLowerCase()
   return name === "localhost" || (ipaddr.isValid(name) && ipaddr.process(name).range() === "loopback")

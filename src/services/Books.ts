@@ -111,7 +111,7 @@ export class Books extends Context.Tag("gateway/Books")<
             sql`
               WITH moved AS (
                 UPDATE organizations SET balance = balance + ${amount}
-                WHERE id = ${org} AND (${force} OR ${amount} >= 0 OR balance - held + ${amount} >= 0)
+                WHERE id = ${org} AND (${force} OR ${amount}::bigint >= 0 OR balance - held + ${amount} >= 0)
                 RETURNING id
               )
               INSERT INTO ledger_entries (org_id, kind, amount, note)

@@ -39,6 +39,8 @@ export interface RequestQuery {
   readonly status?: number | undefined
   /** Unix milliseconds. */
   readonly since?: number | undefined
+  /** Unix milliseconds: only requests that ended since. */
+  readonly endedSince?: number | undefined
   readonly limit: number
 }
 
@@ -172,7 +174,10 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
               ...(query.key === undefined ? [] : [sql`key_id = ${query.key}`]),
               ...(query.model === undefined ? [] : [sql`model = ${query.model}`]),
               ...(query.status === undefined ? [] : [sql`status = ${query.status}`]),
-              ...(query.since === undefined ? [] : [sql`at >= ${new Date(query.since)}`])
+              ...(query.since === undefined ? [] : [sql`at >= ${new Date(query.since)}`]),
+              ...(query.endedSince === undefined
+                ? []
+                : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(query.endedSince)}`])
             ]
             const rows = yield* sql`
               SELECT * FROM request_log WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}

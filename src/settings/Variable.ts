@@ -27,9 +27,7 @@ export const variable = <A>(name: string, { about, accepts, fallback, parse, sho
   config: Config.string(name).pipe(
     Config.mapOrFail((text) => {
       const value = parse(text.trim())
-      return value === undefined
-        ? Either.left(ConfigError.InvalidData([], `must be ${accepts}`))
-        : Either.right(value)
+      return value === undefined ? Either.left(ConfigError.InvalidData([], `must be ${accepts}`)) : Either.right(value)
     }),
     Config.withDefault(fallback)
   )

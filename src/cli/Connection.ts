@@ -1,0 +1,52 @@
+import { Effect, Layer, Logger, LogLevel, Option } from "effect"
+import { Database } from "../database/Database.ts"
+import { Migrations } from "../database/Migrations.ts"
+import { readEnvironment, readSettings } from "../Settings.ts"
+import { ApiKeys } from "../services/ApiKeys.ts"
+import { BlockList } from "../services/BlockList.ts"
+import { Books } from "../services/Books.ts"
+import { HealthBoard } from "../services/HealthBoard.ts"
+import { Organizations } from "../services/Organizations.ts"
+import { RequestLog } from "../services/RequestLog.ts"
+import { Usage } from "../services/Usage.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+export const settings = Effect.flatMap(readEnvironment(), readSettings)
+
+/** Commands speak on stdout; what is logged on the way is for stderr, and only when it matters. */
+const quiet = Layer.merge(
+  Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
+  Logger.minimumLogLevel(LogLevel.Warning)
+)
+
+/** The database of the settings, with its migrations; an embedded one is attached for as long as the layer lasts. */
+export const database = Layer.unwrapEffect(
+  Effect.map(settings, ({ databaseUrl, dataDir }) =>
+    Migrations.layer.pipe(
+      Layer.provideMerge(
+        Database.layer({ url: Option.fromNullable(databaseUrl), dataDir, options: { maxConnections: 2 } })
+      )
+    )
+  )
+).pipe(Layer.provideMerge(quiet))
+
+/** A database of our own is brought up to date in passing; with somebody's server that is the operator's decision. */
+const upToDate = Effect.gen(function* () {
+  const { databaseUrl } = yield* settings
+  const { migrate, pending } = yield* Migrations
+  const { length } = databaseUrl === undefined ? [] : yield* pending
+  if (databaseUrl === undefined) yield* migrate
+  if (length === 0) return undefined
+  const message = `The database lacks ${length} ${length === 1 ? "migration" : "migrations"}: run gateway migrate first.`
+  return yield* new CommandFailed({ message })
+})
+
+/** Everything that the operator's commands work with. */
+export const operator = Layer.mergeAll(
+  ApiKeys.layer,
+  BlockList.layer,
+  HealthBoard.layer,
+  RequestLog.layer,
+  Usage.layer,
+  Layer.provideMerge(Organizations.layer, Books.layer)
+).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -1,0 +1,115 @@
+import { Args, Command, HelpDoc, Options } from "@effect/cli"
+import { Effect, Option, type Schema } from "effect"
+import { Scope } from "../domain/ApiKey.ts"
+import { fromUsd, type NanoUsd } from "../domain/Money.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+export const json = Options.boolean("json").pipe(Options.withDescription("print one JSON document and nothing else"))
+
+export const orgArgument = Args.text({ name: "ORG" }).pipe(Args.withDescription("an organization's id or name"))
+export const keyArgument = Args.text({ name: "KEYID" }).pipe(Args.withDescription("a key's id"))
+export const orgOption = Options.text("org").pipe(Options.withDescription("an organization's id or name"))
+
+/** An option whose text means something; undefined refuses it. */
+export const option = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
+  Options.text(name).pipe(
+    Options.filterMap((text) => Option.fromNullable(wrap(parse(text))), `--${name} must be ${accepts}.`),
+    Options.map(({ value }) => value)
+  )
+
+/** As `option`, for an argument. */
+export const argument = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
+  Args.text({ name }).pipe(
+    Args.mapEffect((text) =>
+      Effect.mapError(Option.fromNullable(wrap(parse(text))), () => HelpDoc.p(`${name} must be ${accepts}.`))
+    ),
+    Args.map(({ value }) => value)
+  )
+
+/** An option that takes one of some words. */
+export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
+  option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))
+
+/** A word that only groups commands, and says so when it stands alone. */
+export const group = (name: string, description: string) =>
+  Command.make(name, {}, () => {
+    const message = `gateway ${name} needs one of its commands; see gateway ${name} --help.`
+    return new CommandFailed({ message })
+  }).pipe(Command.withDescription(description))
+
+// Null is a meaning of its own: it takes a limit away.
+const wrap = <A>(value: A | undefined) => (value === undefined ? undefined : { value })
+
+const mostUsd = 1_000_000_000_000_000_000n
+
+const usdWhere = (holds: (amount: NanoUsd) => boolean) => (text: string) => {
+  const amount = fromUsd(text)
+  const fits = amount !== undefined && amount <= mostUsd && amount >= -mostUsd
+  return fits && holds(amount) ? amount : undefined
+}
+
+export const positiveUsd = usdWhere((amount) => amount > 0n)
+export const nonNegativeUsd = usdWhere((amount) => amount >= 0n)
+export const nonZeroUsd = usdWhere((amount) => amount !== 0n)
+const decimals = "such as 12.50, with at most 9 decimals and at most 1000000000"
+export const usd = {
+  positive: `an amount above 0 in USD ${decimals}`,
+  nonNegative: `an amount in USD, 0 or more, ${decimals}`,
+  nonZero: `an amount in USD, not 0, ${decimals}; negative takes away`
+}
+
+export const whole =
+  (from: number, to = 2_147_483_647) =>
+  (text: string) => {
+    const number = /^\d+$/.test(text) ? Number(text) : Number.NaN
+    return number >= from && number <= to ? number : undefined
+  }
+
+export const nonBlank = (text: string) => (text.trim() === "" ? undefined : text)
+
+/** `or("none", parse)` reads the word as null. */
+export const or =
+  <A>(word: string, parse: (text: string) => A | undefined) =>
+  (text: string): A | null | undefined =>
+    text.toLowerCase() === word ? null : parse(text)
+
+const isScope = (text: string): text is Schema.Schema.Type<typeof Scope> =>
+  Scope.literals.some((literal) => literal === text)
+
+export const scopes = (text: string): ReadonlyArray<Scope> | undefined => {
+  const items = [...new Set(text.split(",").map((item) => item.trim()))]
+  const known = items.filter(isScope)
+  return known.length === items.length ? known : undefined
+}
+
+/** A moment, or a distance from now; milliseconds. */
+export type Moment = { readonly at: number } | { readonly distance: number }
+
+const units = new Map([
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+  ["w", 604_800_000]
+])
+
+export const momentForms = "a date, a date and time, Unix seconds, or a duration such as 90s, 30m, 1h, 7d or 2w"
+
+const farthest = 8.64e15
+
+/** Dates are UTC midnight, and times are UTC where they name no zone. */
+export const moment = (text: string): Moment | undefined => {
+  const [, amount = "", unit = ""] = /^(\d{1,9})([smhdw])$/.exec(text) ?? []
+  const length = units.get(unit)
+  if (length !== undefined) return { distance: Number(amount) * length }
+  if (/^\d{9,11}$/.test(text)) return { at: Number(text) * 1000 }
+  const [, date, time = "T00:00:00", zone = "Z"] =
+    /^(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(Z|[+-]\d{2}:\d{2})?$/i.exec(text) ?? []
+  if (date === undefined) return undefined
+  const at = Date.parse(`${date}${time.replace(" ", "T").toUpperCase()}${zone.toUpperCase()}`)
+  const exists = Number.isFinite(at) && new Date(Date.parse(date)).toISOString().startsWith(date)
+  return exists ? { at } : undefined
+}
+
+export const past = (when: Moment, now: number) => ("at" in when ? when.at : Math.max(-farthest, now - when.distance))
+export const future = (when: Moment, now: number) => ("at" in when ? when.at : Math.min(farthest, now + when.distance))

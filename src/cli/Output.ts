@@ -1,0 +1,98 @@
+import { Effect, Predicate } from "effect"
+import { toUsd, toUsdText } from "../domain/Money.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+
+/** What commands show: bigints are amounts in nano-USD. */
+export type Value =
+  | string
+  | number
+  | boolean
+  | null
+  | bigint
+  | Date
+  | ReadonlyArray<Value>
+  | { readonly [key: string]: Value | undefined }
+export type Fields = { readonly [key: string]: Value | undefined }
+
+const unixSeconds = (date: Date) => Math.floor(date.getTime() / 1000)
+
+const isFields = (value: Value): value is Fields => Predicate.isRecord(value) && !(value instanceof Date)
+
+const plain = (value: Value | undefined): unknown => {
+  if (typeof value === "bigint") return toUsd(value)
+  if (value instanceof Date) return unixSeconds(value)
+  if (Array.isArray(value)) return value.map(plain)
+  if (value !== undefined && value !== null && isFields(value)) {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
+  }
+  return value
+}
+
+/** Amounts as USD numbers, times as Unix seconds. */
+export const toJson = (value: Value, indent = 2): string => JSON.stringify(plain(value), null, indent)
+
+// What a name or a provider's error holds must not move the operator's cursor.
+const harmless = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+
+const cell = (value: Value | undefined): string => {
+  if (value === undefined || value === null || value === "") return "-"
+  if (typeof value === "bigint") return toUsdText(value)
+  if (value instanceof Date) return value.toISOString().replace(/\.\d+Z$/, "Z")
+  if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(cell).join(",")
+  return harmless(typeof value === "object" ? toJson(value, 0) : String(value))
+}
+
+const isNumeric = (texts: ReadonlyArray<string>) =>
+  texts.every((text) => /^(-|-?[\d.]+)$/.test(text)) && texts.some((text) => text !== "-")
+
+/** Aligned columns, numbers to the right. */
+export const table = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string>, none: string): string => {
+  if (rows.length === 0) return none
+  const cells = rows.map((row) => columns.map((column) => cell(row[column])))
+  const headings = columns.map((column) => column.toUpperCase())
+  const layout = headings.map((heading, index) => {
+    const texts = cells.map((line) => line[index] ?? "")
+    const width = Math.max(heading.length, ...texts.map((text) => text.length))
+    return isNumeric(texts) ? (text: string) => text.padStart(width) : (text: string) => text.padEnd(width)
+  })
+  const line = (texts: ReadonlyArray<string>) =>
+    texts
+      .map((text, index) => layout[index]?.(text) ?? text)
+      .join("  ")
+      .trimEnd()
+  return [headings, ...cells].map(line).join("\n")
+}
+
+/** One record, a field a line. */
+export const sheet = (fields: Fields): string => {
+  const width = Math.max(...Object.keys(fields).map((key) => key.length))
+  return Object.entries(fields)
+    .map(([key, value]) => `${key.padEnd(width)}  ${cell(value)}`)
+    .join("\n")
+}
+
+const ignore = () => {}
+
+/** Writes one text to stdout. A reader that has gone away (`| head`) ends the command without a complaint. */
+export const print = (text: string): Effect.Effect<void, CommandFailed> =>
+  Effect.async<void, CommandFailed>((resume) => {
+    // The error reaches the callback below; unheard it would end the process as well.
+    if (!process.stdout.listeners("error").includes(ignore)) process.stdout.on("error", ignore)
+    process.stdout.write(`${text}\n`, (error) => {
+      if (error === null || error === undefined) return resume(Effect.void)
+      const gone = "code" in error && error.code === "EPIPE"
+      return resume(gone ? Effect.interrupt : new CommandFailed({ message: `stdout: ${error.message}` }))
+    })
+  })
+
+/** One JSON document or a text for people, never both. */
+export const present = (json: boolean, document: Value, text: string) => print(json ? toJson(document) : text)
+
+export const presentRecord = (json: boolean, record: Fields, remark = "") =>
+  present(json, record, remark === "" ? sheet(record) : `${sheet(record)}\n\n${remark}`)
+
+export const presentList = (
+  json: boolean,
+  rows: ReadonlyArray<Fields>,
+  options: { readonly columns: ReadonlyArray<string>; readonly none: string }
+) => present(json, { data: rows }, table(rows, options.columns, options.none))

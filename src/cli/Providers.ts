@@ -1,0 +1,84 @@
+import { Command } from "@effect/cli"
+import { Array as Arr, Effect, Layer, Order } from "effect"
+import * as Gateway from "../Gateway.ts"
+import { readEnvironment, readSettings } from "../Settings.ts"
+import { Catalog, readCatalogFile } from "../services/Catalog.ts"
+import { HealthBoard, type PublishedHealth } from "../services/HealthBoard.ts"
+import { ownFile } from "../services/Installation.ts"
+import { operator } from "./Connection.ts"
+import * as Inputs from "./Inputs.ts"
+import { type Fields, present, table } from "./Output.ts"
+
+const readCatalog = Effect.gen(function* () {
+  const environment = yield* readEnvironment()
+  const settings = yield* readSettings(environment)
+  const source = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
+  const layer = Gateway.catalog({ settings, environment, catalog: source })
+  return yield* Effect.provide(Catalog, Layer.provide(layer, Gateway.providers(settings)))
+})
+
+const worst = { open: 2, half_open: 1, closed: 0 } as const
+const byCircuit = Order.mapInput(Order.number, ({ circuit }: PublishedHealth) => worst[circuit])
+const byError = Order.mapInput(Order.number, ({ lastErrorAt }: PublishedHealth) => lastErrorAt?.getTime() ?? 0)
+
+const total = (all: ReadonlyArray<PublishedHealth>, of: (one: PublishedHealth) => number) =>
+  all.reduce((sum, one) => sum + of(one), 0)
+
+/** One route over all running instances: the worst circuit, the last error, the average latency. */
+const over = (all: Arr.NonEmptyReadonlyArray<PublishedHealth>): Fields => {
+  const { circuit, openUntil } = Arr.max(all, byCircuit)
+  const { lastError, lastErrorAt } = Arr.max(all, byError)
+  const timed = all.filter(({ latencyMs }) => latencyMs !== null)
+  const weight = total(timed, ({ requests }) => requests)
+  return {
+    circuit,
+    open_until: circuit === "open" ? openUntil : null,
+    last_error: lastError,
+    last_error_at: lastErrorAt,
+    latency_ms: weight === 0 ? null : Math.round(total(timed, (one) => (one.latencyMs ?? 0) * one.requests) / weight),
+    requests: total(all, ({ requests }) => requests),
+    failures: total(all, ({ failures }) => failures),
+    instances: all.length
+  }
+}
+
+const untried: Fields = {
+  circuit: "closed",
+  open_until: null,
+  last_error: null,
+  last_error_at: null,
+  latency_ms: null,
+  requests: 0,
+  failures: 0,
+  instances: 0
+}
+
+const rowsOf = ({ models }: typeof Catalog.Service, health: ReadonlyArray<PublishedHealth>): ReadonlyArray<Fields> => {
+  const published = new Map(Object.entries(Arr.groupBy(health, ({ route }) => route)))
+  const known = models.flatMap((model) =>
+    model.routes.map(({ id, provider }) => ({ id, model: model.id, provider: provider.name }))
+  )
+  const ids = new Set(known.map(({ id }) => id))
+  // A gateway with other credentials or another catalog than this command's has routes of its own.
+  const others = [...published].flatMap(([id, [{ model, provider }]]) => (ids.has(id) ? [] : [{ id, model, provider }]))
+  return [...known, ...others].map((route) => {
+    const found = published.get(route.id)
+    return { ...route, ...(found === undefined ? untried : over(found)) }
+  })
+}
+
+const columns = ["model", "provider", "circuit", "requests", "failures", "latency_ms", "last_error", "last_error_at"]
+
+export const providers = Command.make(
+  "providers",
+  { json: Inputs.json },
+  Effect.fnUntraced(function* ({ json }) {
+    const catalog = yield* readCatalog
+    const rows = rowsOf(catalog, yield* Effect.flatMap(HealthBoard, ({ list }) => list))
+    const remark = catalog.sandbox
+      ? "The SANDBOX serves: models without a provider credential get made-up answers.\n\n"
+      : ""
+    const text = remark + table(rows, columns, "There are no routes: no provider of the catalog has its credential.")
+    yield* present(json, { sandbox: catalog.sandbox, data: rows }, text)
+  })
+).pipe(Command.withDescription("Each route: circuit, last error, latency, requests."), Command.provide(operator))

@@ -1,0 +1,42 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { run } from "../../src/cli.ts"
+
+describe("gateway", () => {
+  const misuses: ReadonlyArray<readonly [args: ReadonlyArray<string>, says: string]> = [
+    [["nope"], "There is no command gateway nope; see gateway --help."],
+    [["orgs", "nope"], "There is no command gateway orgs nope; see gateway --help."],
+    [["orgs"], "gateway orgs needs one of its commands; see gateway orgs --help."],
+    [["orgs", "create"], "Missing argument <NAME>"],
+    [["orgs", "create", "a", "b"], "Received unknown argument: 'b'"],
+    [["orgs", "list", "--bogus"], "Received unknown argument: '--bogus'"],
+    [["orgs", "list", "--JSON"], "Received unknown argument: '--JSON'"],
+    [["orgs", "create", "a", "--credits", "-5"], "--credits must be an amount in USD, 0 or more,"],
+    [["keys", "create"], "Expected to find option: '--org'"],
+    [["keys", "create", "--org", "a", "--scopes", "chat,audio"], "--scopes must be"],
+    [["keys", "create", "--org", "a", "--rpm", "0"], "--rpm must be an integer of at least 1, or default."],
+    [["keys", "create", "--org", "a", "--cap-period", "year"], "--cap-period must be one of day, week, month, total."],
+    [["keys", "create", "--org", "a", "--expires", "2026-02-30"], "--expires must be"],
+    [["credits", "adjust", "a", "5"], "Expected to find option: '--note'"],
+    [["credits", "adjust", "a", "0", "--note", "x"], "USD must be an amount in USD, not 0,"],
+    [["credits", "add", "a", "5", "--ref", " "], "--ref must be a text that is not blank."],
+    [["requests", "--limit", "0"], "--limit must be an integer from 1 to 10000."],
+    [["requests", "--status", "20"], "--status must be an HTTP status."],
+    [["usage", "--by", "org"], "--by must be one of model, key, day, provider."]
+  ]
+  for (const [args, says] of misuses) {
+    it.live(`${args.join(" ")} is refused in one line`, () =>
+      Effect.gen(function* () {
+        const written = vi.spyOn(process.stderr, "write").mockReturnValue(true)
+        const code = yield* run(["node", "gateway", ...args], { serve: () => Effect.dieMessage("must not serve") })
+        const lines = written.mock.calls.map(([text]) => String(text))
+        written.mockRestore()
+        assert.strictEqual(code, 1)
+        assert.lengthOf(lines, 1)
+        assert.match(lines[0] ?? "", /^gateway: .+\n$/)
+        assert.include(lines[0], says)
+      })
+    )
+  }
+})

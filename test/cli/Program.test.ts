@@ -1,0 +1,164 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import path from "node:path"
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { allGone } from "../support/Attacher.ts"
+import { Cli, failure, list, text } from "../support/Cli.ts"
+import { emptyUrl } from "../support/Postgres.ts"
+
+withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
+  it.effect("a misuse is one line on stderr and exit code 1, with --json too", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* failure(["nope"]), "There is no command gateway nope; see gateway --help.")
+      assert.strictEqual(yield* failure(["keys", "create", "--json"]), "Expected to find option: '--org'")
+      const capped = ["keys", "create", "--org", "a"]
+      assert.include(yield* failure([...capped, "--cap", "1"]), "--cap needs --cap-period day, week, month or total.")
+      assert.strictEqual(yield* failure([...capped, "--cap-period", "day"]), "--cap-period needs --cap.")
+      const backwards = yield* failure(["usage", "--since", "1d", "--until", "2d"])
+      assert.strictEqual(backwards, "--since must be before --until.")
+    })
+  )
+
+  it.effect("serve runs what main gives it, and tells its failure in one line", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* text("serve"), "serving\n")
+      assert.strictEqual(yield* text("serve", "--json"), "serving in JSON\n")
+      assert.strictEqual(yield* failure(["serve"], { SERVE_FAILS: "1" }), "It cannot be served.")
+    })
+  )
+
+  it.effect("help and version are plain text, and serve's help has every setting", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* text("--version")).trim(), "1.0.0")
+      const help = yield* text("serve", "--help")
+      assert.match(help, /^PORT +8787 /m)
+      assert.match(help, /^OTEL_EXPORTER_OTLP_ENDPOINT /m)
+      assert.notInclude(help, "\u001b")
+      const commands = yield* text("--help")
+      for (const command of [
+        "serve",
+        "migrate",
+        "keys reissue",
+        "ledger verify",
+        "catalog check",
+        "requests",
+        "usage"
+      ]) {
+        assert.include(commands, `- ${command} `)
+      }
+    })
+  )
+
+  it.effect("a wrong setting, a dead database and an unknown password are one line each, without the secret", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(
+        yield* failure(["orgs", "list"], { TRUST_PROXY: "x" }),
+        "TRUST_PROXY must be an integer of at least 0."
+      )
+      const dead = yield* failure(["orgs", "list", "--json"], { DATABASE_URL: "postgres://u:hunter2@127.0.0.1:1/x" })
+      assert.match(dead, /^The database cannot be reached: .+$/)
+      assert.notInclude(dead, "hunter2")
+    })
+  )
+
+  it.effect("settings come from a .env file too", () =>
+    Effect.gen(function* () {
+      const { directory, run, url } = yield* Cli
+      const home = path.join(directory, ".env")
+      writeFileSync(home, "LOG_FORMAT=xml\n")
+      assert.strictEqual(yield* failure(["orgs", "list"]), "LOG_FORMAT must be one of pretty, json.")
+      writeFileSync(home, `DATABASE_URL="postgres://u@127.0.0.1:1/x"\n`)
+      assert.strictEqual((yield* run(["orgs", "list"], { DATABASE_URL: url })).code, 0)
+      writeFileSync(home, "")
+    })
+  )
+
+  it.effect("a server's database is migrated by gateway migrate alone", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Cli
+      const environment = { DATABASE_URL: yield* Effect.promise(emptyUrl) }
+      const refusal = yield* failure(["orgs", "list"], environment)
+      assert.match(refusal, /^The database lacks \d+ migrations: run gateway migrate first\.$/)
+      const first = yield* run(["migrate", "--json"], environment)
+      const document: unknown = JSON.parse(first.stdout)
+      assert.include(JSON.stringify(document), '"applied":["0001_organizations","0002_ledger"')
+      assert.strictEqual(first.stderr, "")
+      assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
+      assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
+    })
+  )
+
+  it.effect("the embedded database comes up and up to date with the first command, and is shared", () =>
+    Effect.gen(function* () {
+      const { directory, run } = yield* Cli
+      const dataDir = path.join(directory, "data")
+      mkdirSync(dataDir)
+      const environment = { DATABASE_URL: "", DATA_DIR: dataDir }
+      const both = yield* Effect.all(
+        [run(["orgs", "create", "a", "--json"], environment), run(["orgs", "create", "b", "--json"], environment)],
+        { concurrency: 2 }
+      )
+      assert.deepStrictEqual(
+        both.map(({ code, stderr }) => ({ code, stderr })),
+        [
+          { code: 0, stderr: "" },
+          { code: 0, stderr: "" }
+        ]
+      )
+      const { stdout } = yield* run(["orgs", "list"], environment)
+      assert.match(stdout, / a .*\n(.*\n)*.* b | b .*\n(.*\n)*.* a /)
+      yield* allGone({ dataDir, home: path.join(dataDir, "postgres") })
+    })
+  )
+
+  const catalogText = `
+providers:
+  acme: {adapter: openai-chat, base_url: https://acme.test/v1, credential: ACME_KEY}
+families:
+  A: {sampling: true, max_output_policy: clamp}
+models:
+  - id: talk
+    surface: chat
+    family: A
+    context_length: 1000000
+    max_output: 64000
+    pricing: {prompt_per_1m_usd: 2, completion_per_1m_usd: 4}
+    reasoning: none
+    capabilities: [tools]
+    created: 2026-07-21
+    routes:
+      - {provider: acme, model: v-talk, cost: {prompt_per_1m_usd: 1.5, completion_per_1m_usd: 5}}
+`
+
+  it.effect("catalog check needs no database: what is on, what is off and why, margins, mistakes by line", () =>
+    Effect.gen(function* () {
+      const { directory, run } = yield* Cli
+      const file = path.join(directory, "catalog.yaml")
+      const nowhere = { DATABASE_URL: "postgres://u@127.0.0.1:1/x" }
+      writeFileSync(file, catalogText)
+      const off = yield* run(["catalog", "check", file], nowhere)
+      assert.strictEqual(off.stderr, "")
+      assert.strictEqual(off.code, 0)
+      assert.match(off.stdout, /talk +chat +off: set ACME_KEY/)
+      assert.match(off.stdout, /talk@acme +prompt per 1M +2 +1\.5 +0\.5 +25$/m)
+      assert.match(off.stdout, /^LOSS {2}talk@acme: the price of completion per 1M/m)
+      const on = yield* run(["catalog", "check", "--json"], { ...nowhere, CATALOG_FILE: file, ACME_KEY: "sk-secret" })
+      assert.notInclude(on.stdout, "sk-secret")
+      const document: unknown = JSON.parse(on.stdout)
+      assert.include(JSON.stringify(document), '"id":"talk","surface":"chat","callable":true')
+      writeFileSync(file, catalogText.replace("max_output: 64000", "max_output: lots"))
+      const broken = yield* run(["catalog", "check", file, "--json"], nowhere)
+      assert.strictEqual(broken.code, 1)
+      assert.match(broken.stderr, /catalog\.yaml:11: models\[0\]\.max_output: /)
+      assert.include(broken.stdout, '"valid": false')
+      assert.include(broken.stdout, '"line": 11')
+      assert.strictEqual((yield* run(["catalog", "check", "/nowhere.yaml"], nowhere)).code, 1)
+    })
+  )
+
+  it.effect("the built-in catalog is the default of catalog check", () =>
+    Effect.gen(function* () {
+      assert.lengthOf(yield* list("catalog", "check"), 45)
+    })
+  )
+})

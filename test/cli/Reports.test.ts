@@ -1,0 +1,220 @@
+import { randomUUID } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import path from "node:path"
+import { SqlClient } from "@effect/sql"
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { Database } from "../../src/database/Database.ts"
+import { eventually } from "../support/Attacher.ts"
+import { Cli, json, list, text } from "../support/Cli.ts"
+
+const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
+const suite = Layer.provideMerge(database, Cli.layer)
+
+const log = (request: {
+  readonly id: string
+  readonly at: Date
+  readonly org: string
+  readonly more?: Readonly<Record<string, unknown>>
+}) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`
+      INSERT INTO request_log
+      SELECT * FROM json_populate_record(NULL::request_log, ${JSON.stringify({
+        id: randomUUID(),
+        request_id: request.id,
+        at: request.at,
+        surface: "chat",
+        status: 200,
+        org_id: request.org,
+        key_id: "key_1",
+        stream: false,
+        attempts: [],
+        notes: [],
+        charge: 0,
+        total_ms: 5,
+        ...request.more
+      })}::json)`
+  )
+
+withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
+  it.effect("requests: newest first, with every field, and by every filter", () =>
+    Effect.gen(function* () {
+      const { id } = yield* json("orgs", "create", "caller")
+      const org = String(id)
+      const usage = { prompt_tokens: 10, completion_tokens: 4, cached_tokens: 3, reasoning_tokens: 0 }
+      const attempts = [{ route: "m@p", provider: "p", outcome: "ok", status: 200, ms: 4 }]
+      const served = {
+        model: "m",
+        route: "m@p",
+        provider: "p",
+        attempts,
+        ...usage,
+        charge: 1_500_000_000,
+        cost: 1_000_000_000,
+        first_byte_ms: 2
+      }
+      yield* log({ id: "first", at: new Date("2026-03-01T00:00:00.250Z"), org, more: served })
+      yield* log({
+        id: "second",
+        at: new Date("2026-03-02T00:00:00Z"),
+        org,
+        more: { status: 429, code: "rate_limit_exceeded", key_id: "key_2" }
+      })
+      yield* log({
+        id: "other",
+        at: new Date("2026-03-03T00:00:00Z"),
+        org: "org_elsewhere",
+        more: { code: "stream_error", stream: true }
+      })
+
+      const ids = (...filters: ReadonlyArray<string>) =>
+        Effect.map(list("requests", ...filters), (rows) => rows.map((row) => row["request_id"]))
+      assert.deepStrictEqual(yield* ids(), ["other", "second", "first"])
+      assert.deepStrictEqual(yield* ids("--org", "caller"), ["second", "first"])
+      assert.deepStrictEqual(yield* ids("--key", "key_2"), ["second"])
+      assert.deepStrictEqual(yield* ids("--model", "m"), ["first"])
+      assert.deepStrictEqual(yield* ids("--status", "429"), ["second"])
+      assert.deepStrictEqual(yield* ids("--since", "2026-03-02"), ["other", "second"])
+      assert.deepStrictEqual(yield* ids("--limit", "1"), ["other"])
+
+      const [row] = yield* list("requests", "--model", "m")
+      assert.isString(row?.["id"])
+      assert.deepStrictEqual(
+        { ...row, id: "" },
+        {
+          id: "",
+          request_id: "first",
+          at: Date.UTC(2026, 2, 1) / 1000,
+          status: 200,
+          code: null,
+          org,
+          key_id: "key_1",
+          surface: "chat",
+          model: "m",
+          stream: false,
+          route: "m@p",
+          attempts,
+          usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14, cached_tokens: 3, reasoning_tokens: 0 },
+          notes: [],
+          charge_usd: 1.5,
+          cost_usd: 1,
+          first_byte_ms: 2,
+          total_ms: 5
+        }
+      )
+      assert.match(yield* text("requests"), /^2026-03-01T00:00:00Z +200 +- +caller +m +m@p +1 +14 +1\.5 +5 +first$/m)
+      const [byModel] = yield* list("usage", "--org", "caller", "--until", "2026-03-02")
+      assert.deepInclude(byModel, {
+        model: "m",
+        requests: 1,
+        total_tokens: 14,
+        spend_usd: 1.5,
+        cost_usd: 1,
+        margin_usd: 0.5
+      })
+    })
+  )
+
+  it.effect("requests --follow: what was there, then each new row once, oldest first, until interrupted", () =>
+    Effect.gen(function* () {
+      const { start } = yield* Cli
+      const org = "org_followed"
+      const now = Date.now()
+      yield* log({ id: "old", at: new Date(now - 10_000), org })
+      const running = start(["requests", "--follow", "--json"])
+      const seen = () =>
+        running.lines.flatMap((line) => {
+          const row: unknown = JSON.parse(line)
+          const isOurs = typeof row === "object" && row !== null && "org" in row && row.org === org
+          return isOurs && "request_id" in row ? [row.request_id] : []
+        })
+      yield* eventually("the old row is shown", () => seen().length === 1)
+      yield* log({ id: "new 2", at: new Date(now), org })
+      yield* eventually("a new row is shown", () => seen().length === 2)
+      // Began long before the rows above, but ends only now.
+      yield* log({ id: "long", at: new Date(now - 3_000_000), org, more: { total_ms: 3_000_000 } })
+      yield* eventually("a long request is shown", () => seen().length === 3)
+      yield* log({ id: "new 4", at: new Date(now + 2), org })
+      yield* log({ id: "new 3", at: new Date(now + 1), org })
+      yield* eventually("all rows are shown", () => seen().length === 5)
+      yield* running.interrupt
+      assert.strictEqual((yield* running.finished).code, 0)
+      assert.deepStrictEqual(seen().slice(0, 3), ["old", "new 2", "long"])
+      assert.sameMembers(seen().slice(3), ["new 3", "new 4"])
+    })
+  )
+
+  it.effect("a command whose reader goes away ends without complaint", () =>
+    Effect.gen(function* () {
+      const { start } = yield* Cli
+      const running = start(["requests", "--follow"])
+      yield* eventually("the heading is there", () => running.lines.length > 0)
+      yield* running.hangUp
+      yield* log({ id: "unread", at: new Date(), org: "org_piped" })
+      const { code, stderr } = yield* running.finished
+      assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
+    })
+  )
+
+  const catalog = `
+providers:
+  acme: {adapter: openai-chat, base_url: https://acme.test/v1, credential: ACME_KEY}
+  spare: {adapter: openai-chat, base_url: https://spare.test/v1, credential: ACME_KEY}
+families:
+  A: {sampling: true, max_output_policy: clamp}
+models:
+  - id: talk
+    surface: chat
+    family: A
+    context_length: 1000000
+    max_output: 64000
+    pricing: {prompt_per_1m_usd: 2, completion_per_1m_usd: 4}
+    reasoning: none
+    capabilities: [tools]
+    created: 2026-07-21
+    routes: [{provider: acme, model: v-talk}, {provider: spare, model: v-talk, preference: 2}]
+`
+
+  it.effect("providers: every route of the catalog, over all running instances", () =>
+    Effect.gen(function* () {
+      const { directory, run } = yield* Cli
+      const sql = yield* SqlClient.SqlClient
+      const file = path.join(directory, "catalog.yaml")
+      writeFileSync(file, catalog)
+      const environment = { CATALOG_FILE: file, ACME_KEY: "sk-secret" }
+      const publish = Effect.fnUntraced(function* (
+        circuit: string,
+        requests: number,
+        latency: number,
+        error: string | null
+      ) {
+        const instance = randomUUID()
+        yield* sql`INSERT INTO instances (id) VALUES (${instance})`
+        yield* sql`
+          INSERT INTO route_health (instance_id, route, provider, model, circuit, open_until, last_error, last_error_at,
+            latency_ms, requests, failures, published_at)
+          VALUES (${instance}, 'talk@acme', 'acme', 'talk', ${circuit}, now() + interval '1 minute', ${error},
+            ${error === null ? null : new Date("2026-03-01T00:00:00Z")}, ${latency}, ${requests}, 1, now())`
+      })
+      yield* publish("closed", 30, 100, null)
+      yield* publish("open", 10, 300, "503 \u001b[31moverloaded")
+      const { stdout } = yield* run(["providers", "--json"], environment)
+      assert.notInclude(stdout, "sk-secret")
+      const document: unknown = JSON.parse(stdout)
+      const found = JSON.stringify(document)
+      assert.include(
+        found,
+        '{"sandbox":false,"data":[{"id":"talk@acme","model":"talk","provider":"acme","circuit":"open"'
+      )
+      assert.include(found, '"latency_ms":150,"requests":40,"failures":2,"instances":2}')
+      assert.include(found, '{"id":"talk@spare","model":"talk","provider":"spare","circuit":"closed"')
+      const plain = yield* run(["providers"], environment)
+      assert.match(plain.stdout, /^talk +acme +open +40 +2 +150 +503 +\[31moverloaded +2026-03-01T00:00:00Z$/m)
+      assert.match(plain.stdout, /^talk +spare +closed +0 +0 +- +- +-$/m)
+      assert.notInclude(plain.stdout, "\u001b")
+      assert.notInclude(plain.stdout, "SANDBOX")
+    })
+  )
+})

@@ -1,0 +1,152 @@
+import { randomUUID } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { OrgId } from "../../src/domain/Organization.ts"
+import { ApiKeys } from "../../src/services/ApiKeys.ts"
+import { Books } from "../../src/services/Books.ts"
+import { Organizations } from "../../src/services/Organizations.ts"
+import { Usage, type UsageRow } from "../../src/services/Usage.ts"
+import * as Postgres from "../support/Postgres.ts"
+
+const services = Layer.mergeAll(Usage.layer, ApiKeys.layer, Organizations.layer).pipe(
+  Layer.provideMerge(Books.layer),
+  Layer.provideMerge(Postgres.layer)
+)
+
+interface Request {
+  readonly at: string
+  readonly org: string
+  readonly key: string
+  readonly model?: string
+  readonly provider?: string
+  readonly charge?: bigint
+  readonly cost?: bigint
+  readonly tokens?: number
+  readonly hold?: string
+}
+
+const log = (request: Request) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) =>
+      sql`INSERT INTO request_log ${sql.insert({
+        id: randomUUID(),
+        request_id: "r",
+        at: new Date(request.at),
+        surface: "chat",
+        status: 200,
+        org_id: request.org,
+        key_id: request.key,
+        model: request.model ?? null,
+        provider: request.provider ?? null,
+        charge: request.charge ?? 0n,
+        cost: request.cost ?? null,
+        prompt_tokens: request.tokens ?? null,
+        completion_tokens: request.tokens ?? null,
+        hold_id: request.hold ?? null,
+        total_ms: 1
+      })}`
+  )
+
+const settledHold = Effect.fnUntraced(function* (org: string, key: string, charged: bigint) {
+  const sql = yield* SqlClient.SqlClient
+  const [instance, hold] = [randomUUID(), randomUUID()]
+  yield* sql`INSERT INTO instances (id) VALUES (${instance})`
+  yield* sql`INSERT INTO holds (id, org_id, key_id, amount, instance_id, state, charged, closed_at)
+    VALUES (${hold}, ${org}, ${key}, 1000000, ${instance}, 'settled', ${charged}, now())`
+  return hold
+})
+
+const summary = (rows: ReadonlyArray<UsageRow>) =>
+  rows.map(({ cost, group, margin, requests, spend, uncosted }) => ({
+    group,
+    requests,
+    spend: BigInt(spend),
+    cost: BigInt(cost),
+    margin: margin === null ? null : BigInt(margin),
+    uncosted
+  }))
+
+withLayer(services, { excludeTestServices: true })("Usage", (it) => {
+  it.effect("adds up by model, key, day and provider; margin only where the cost is known", () =>
+    Effect.gen(function* () {
+      const organizations = yield* Organizations
+      const keys = yield* ApiKeys
+      const usage = yield* Usage
+      const { id: org } = yield* organizations.create({ name: "one" })
+      const a = (yield* keys.create({ org, name: "alpha" })).record.id
+      const b = (yield* keys.create({ org, name: "beta" })).record.id
+      const late = yield* settledHold(org, b, 700n)
+      yield* log({
+        at: "2026-01-01T23:59:59Z",
+        org,
+        key: a,
+        model: "m",
+        provider: "p",
+        charge: 100n,
+        cost: 40n,
+        tokens: 3
+      })
+      yield* log({
+        at: "2026-01-02T00:00:00Z",
+        org,
+        key: a,
+        model: "m",
+        provider: "q",
+        charge: 50n,
+        cost: 60n,
+        tokens: 4
+      })
+      yield* log({ at: "2026-01-02T10:00:00Z", org, key: b, model: "n", provider: "q", hold: late })
+      yield* log({ at: "2026-01-03T10:00:00Z", org, key: b })
+      const by = (grouping: "model" | "key" | "day" | "provider") =>
+        Effect.map(usage.report({ by: grouping, org }), summary)
+
+      assert.deepStrictEqual(yield* by("model"), [
+        { group: "n", requests: 1, spend: 700n, cost: 0n, margin: null, uncosted: 1 },
+        { group: "m", requests: 2, spend: 150n, cost: 100n, margin: 50n, uncosted: 0 },
+        { group: null, requests: 1, spend: 0n, cost: 0n, margin: null, uncosted: 0 }
+      ])
+      assert.deepStrictEqual(yield* by("day"), [
+        { group: "2026-01-01", requests: 1, spend: 100n, cost: 40n, margin: 60n, uncosted: 0 },
+        { group: "2026-01-02", requests: 2, spend: 750n, cost: 60n, margin: -10n, uncosted: 1 },
+        { group: "2026-01-03", requests: 1, spend: 0n, cost: 0n, margin: null, uncosted: 0 }
+      ])
+      assert.deepStrictEqual(
+        (yield* by("provider")).map(({ group, spend }) => ({ group, spend })),
+        [
+          { group: "q", spend: 750n },
+          { group: "p", spend: 100n },
+          { group: null, spend: 0n }
+        ]
+      )
+      const byKey = yield* usage.report({ by: "key", org })
+      assert.deepStrictEqual(
+        byKey.map(({ completionTokens, group, label, promptTokens }) => [group, label, promptTokens, completionTokens]),
+        [
+          [b, "beta", 0, 0],
+          [a, "alpha", 7, 7]
+        ]
+      )
+    })
+  )
+
+  it.effect("counts from since, up to but not including until, and of one organization only", () =>
+    Effect.gen(function* () {
+      const usage = yield* Usage
+      const at = ["2026-02-01T00:00:00Z", "2026-02-02T00:00:00Z", "2026-02-03T00:00:00Z"] as const
+      yield* Effect.forEach(at, (moment) => log({ at: moment, org: "org_x", key: "key_x", model: "m", charge: 1n }))
+      yield* log({ at: at[1], org: "org_y", key: "key_y", model: "m", charge: 10n })
+      const [since, until] = [Date.parse(at[1]), Date.parse(at[2])]
+      const org = OrgId.make("org_x")
+      const spend = (query: { readonly since?: number; readonly until?: number; readonly org?: OrgId }) =>
+        Effect.map(usage.report({ by: "model", ...query }), (rows) => rows.map((row) => row.spend).map(BigInt))
+      assert.deepStrictEqual(yield* spend({ org }), [3n])
+      assert.deepStrictEqual(yield* spend({ org, since }), [2n])
+      assert.deepStrictEqual(yield* spend({ org, until }), [2n])
+      assert.deepStrictEqual(yield* spend({ since, until }), [11n])
+      assert.deepStrictEqual(yield* spend({ org: OrgId.make("org_z") }), [])
+    })
+  )
+})
