@@ -158,7 +158,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
       assert.strictEqual(yield* spent, 0n)
       const row = yield* Served.logged(response.headers.get("x-request-id"))
       assert.deepInclude(row, { status: 200, code: "stream_error", charge: zero })
-      assert.deepStrictEqual(tries(row), [["broken@first", "network", undefined]])
+      assert.deepStrictEqual(tries(row), [["broken@first", "network", 200]])
 
       const raw = yield* calling(() =>
         fetch(`${baseUrl}/chat/completions`, {

@@ -13,6 +13,13 @@ export const calling = <A>(call: (signal: AbortSignal) => PromiseLike<A>) =>
 export const thrownBy = (call: () => PromiseLike<unknown>) =>
   Effect.map(Effect.flip(calling(call)), ({ cause }) => cause)
 
+/** A call that its caller leaves, from within or without: what it throws then, and the leaving. */
+export const leaving = (call: (signal: AbortSignal, leave: () => void) => PromiseLike<unknown>) => {
+  const controller = new AbortController()
+  const leave = () => controller.abort()
+  return { thrown: thrownBy(() => call(controller.signal, leave)), leave: Effect.sync(leave) }
+}
+
 /** Every item of a stream and what ended it, if it did not end by itself. */
 export const drained = <A>(stream: AsyncIterable<A>) =>
   Effect.promise(async () => {

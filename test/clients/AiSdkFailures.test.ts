@@ -1,0 +1,158 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { APICallError, generateText, streamText } from "ai"
+import { Effect } from "effect"
+import { customer } from "../support/AiSdk.ts"
+import { calling, drained, leaving, type Told, thrownBy } from "../support/Clients.ts"
+import { costOf, gateway, model as modelId } from "../support/SandboxChat.ts"
+import * as Served from "../support/ServedGateway.ts"
+
+withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, in bad weather", (it) => {
+  const refusals: ReadonlyArray<{
+    readonly title: string
+    readonly account?: Parameters<typeof customer>[0]
+    readonly id?: string
+    readonly prompt?: string
+    readonly retryable: boolean
+    readonly told: Told
+  }> = [
+    {
+      title: "a model that does not exist",
+      id: "nobody",
+      retryable: false,
+      told: {
+        status: 404,
+        type: "not_found_error",
+        code: "model_not_found",
+        param: "model",
+        message: "The model `nobody` does not exist or is not a chat model."
+      }
+    },
+    {
+      title: "no credits",
+      account: { nanoUsd: 0n },
+      retryable: false,
+      told: {
+        status: 402,
+        type: "insufficient_quota",
+        code: "insufficient_quota",
+        message: "Insufficient credits."
+      }
+    },
+    {
+      title: "no scope",
+      account: { scopes: ["videos"] },
+      retryable: false,
+      told: {
+        status: 403,
+        type: "permission_error",
+        code: "insufficient_scope",
+        message: "API key lacks scope: chat"
+      }
+    },
+    {
+      title: "a refusal by moderation",
+      prompt: "[sandbox moderation]",
+      retryable: false,
+      told: {
+        status: 400,
+        type: "content_policy_violation",
+        code: null,
+        message: "Content was rejected by the moderation system."
+      }
+    },
+    {
+      title: "no provider",
+      prompt: "[sandbox status=500]",
+      retryable: true,
+      told: {
+        status: 503,
+        type: "service_unavailable",
+        code: "no_provider_available",
+        message: "All providers failed (last: sandbox-b 500)."
+      }
+    }
+  ]
+
+  const callError = (error: unknown): APICallError => {
+    if (!APICallError.isInstance(error)) throw new Error("it is no APICallError", { cause: error })
+    return error
+  }
+
+  const assertCallError = (thrown: unknown, { retryable, told }: (typeof refusals)[number]) => {
+    const error = callError(thrown)
+    const { code, message, param = null, status, type } = told
+    assert.deepStrictEqual(
+      { status: error.statusCode, message: error.message, data: error.data, retryable: error.isRetryable },
+      { status, message, data: { error: { message, type, param, code } }, retryable }
+    )
+    assert.match(error.responseHeaders?.["x-request-id"] ?? "", /^req_/)
+  }
+
+  for (const refusal of refusals) {
+    it.effect(`says: ${refusal.title}`, () =>
+      Effect.gen(function* () {
+        const { provider, spent } = yield* customer(refusal.account)
+        const asked = { model: provider(refusal.id ?? modelId), prompt: refusal.prompt ?? "Hello", maxRetries: 0 }
+        assertCallError(yield* thrownBy(() => generateText(asked)), refusal)
+        const errors: Array<unknown> = []
+        const { items } = yield* drained(
+          streamText({ ...asked, onError: ({ error }) => void errors.push(error) }).fullStream
+        )
+        assert.lengthOf(errors, 1)
+        assertCallError(errors[0], refusal)
+        assert.notInclude(
+          items.map(({ type }) => type),
+          "text-delta"
+        )
+        assert.strictEqual(yield* spent, 0n)
+      })
+    )
+  }
+
+  it.effect("says: over the rate, with the time to wait", () =>
+    Effect.gen(function* () {
+      const { model } = yield* customer({ rpm: 1 })
+      const asked = { model, prompt: "Hello", maxRetries: 0 }
+      yield* calling(() => generateText(asked))
+      const error = callError(yield* thrownBy(() => generateText(asked)))
+      assert.deepInclude(error, { statusCode: 429, isRetryable: true, message: "Rate limit exceeded." })
+      assert.strictEqual(error.responseHeaders?.["retry-after"], "60")
+    })
+  )
+
+  it.effect("gets a stream's break as an error after the text, for nothing", () =>
+    Effect.gen(function* () {
+      const { model, spent } = yield* customer()
+      const stream = streamText({ model, prompt: "[sandbox cut=3]", maxRetries: 0, onError: () => {} })
+      const { items } = yield* drained(stream.fullStream)
+      const kinds = items.map(({ type }) => type)
+      assert.strictEqual(items.map((part) => (part.type === "text-delta" ? part.text : "")).join(""), "This is the")
+      assert.isAbove(kinds.indexOf("error"), kinds.lastIndexOf("text-delta"))
+      const broken = items.find((part) => part.type === "error")
+      assert.include(JSON.stringify(broken), "The upstream provider returned an error.")
+      assert.deepInclude(items.at(-1), { type: "finish", finishReason: "error" })
+      assert.strictEqual(yield* spent, 0n)
+    })
+  )
+
+  it.effect("leaves a stream and pays for what it got", () =>
+    Effect.gen(function* () {
+      const { model, spentInTheEnd } = yield* customer()
+      const headers = { "x-request-id": "ai-sdk-leaving" }
+      let heard = ""
+      const { thrown } = leaving(async (abortSignal, leave) => {
+        const stream = streamText({ model, prompt: "[sandbox gap=100] Hello", maxRetries: 0, headers, abortSignal })
+        for await (const part of stream.fullStream) {
+          if (part.type === "text-delta") heard += part.text
+          if (heard.includes("the")) leave()
+          if (part.type === "abort") throw new Error("aborted")
+        }
+      })
+      assert.instanceOf(yield* thrown, Error)
+      const row = yield* Served.logged(headers["x-request-id"])
+      assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", ["usage_estimated"]])
+      assert.isAbove(row.completionTokens ?? 0, 0)
+      assert.strictEqual(yield* spentInTheEnd, costOf(row.promptTokens, row.completionTokens))
+    })
+  )
+})
