@@ -24,7 +24,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
   static readonly layer = Layer.scoped(
     InFlight,
     Effect.gen(function* () {
-      const running = yield* FiberSet.make<unknown, unknown>()
+      const running = yield* FiberSet.make()
       const draining = yield* Ref.make(false)
       const gauge = Effect.flatMap(FiberSet.size(running), (size) => Metric.set(Metrics.inFlight, size))
 
@@ -36,6 +36,8 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
         drain: (patience) =>
           Ref.set(draining, true).pipe(
             Effect.zipRight(FiberSet.awaitEmpty(running)),
+            // A stop runs in a finalizer, where patience would have no end.
+            Effect.interruptible,
             Effect.timeoutOption(patience),
             Effect.zipRight(abort),
             Effect.asVoid

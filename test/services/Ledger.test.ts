@@ -183,7 +183,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
       const bench = yield* LedgerBench
       const { key, org } = yield* bench.organization(one)
       yield* ledger.hold({ org, key, upTo: NanoUsd(one / 2n) })
-      const correction = { org, amount: NanoUsd(-one), note: "mistake" }
+      const correction = { org, amount: NanoUsd(0n - one), note: "mistake" }
       const refused = yield* Effect.flip(books.adjust({ ...correction, force: false }))
       assert.deepInclude(refused, { _tag: "WouldOverdraw", available: one / 2n })
       yield* books.adjust({ ...correction, force: true })
