@@ -73,6 +73,7 @@ describe("jsonFromSchema", () => {
         node: object({ value: { type: "integer" }, next: { anyOf: [{ $ref: "#/$defs/node" }, { type: "null" }] } })
       }
     },
+    "a long conjunction": { allOf: Array.from({ length: 150 }, (_, at) => object({ [`p${at}`]: { const: at } })) },
     "branches that exclude each other": {
       type: "object",
       properties: { email: { type: "string", format: "email" }, phone: { type: "string", pattern: "^\\+\\d{8,12}$" } },
@@ -120,6 +121,7 @@ describe("jsonFromSchema", () => {
     dependents: { ...object({ card: { type: "string" } }), dependentRequired: { card: ["address"] } },
     "a long text": { type: "string", minLength: 500, maxLength: 500 },
     "a pattern with a length": { type: "string", pattern: "^[a-z]+$", minLength: 30, maxLength: 30 },
+    "a repeat that outgrows its length": { type: "string", pattern: "^(abc)+$", minLength: 2, maxLength: 5 },
     "an open pattern with a length": { type: "string", pattern: "^ab", minLength: 12 },
     "other scripts": { type: "string", pattern: "^\\p{Lu}\\p{Ll}+$" },
     "rare characters": { type: "string", pattern: "^[\\u0400-\\u04ff]{3}$" },
@@ -150,6 +152,13 @@ describe("jsonFromSchema", () => {
       '{"type":"object","properties":{"__proto__":{"const":1}},"required":["__proto__"]}'
     )
     assert.strictEqual(JSON.stringify(jsonFromSchema(schema, "")), '{"__proto__":1}')
+  })
+
+  it("ends a recursion as soon as its schema lets it", () => {
+    for (const end of [{ type: ["object", "null"] }, { anyOf: [{ type: "object" }, { type: "null" }] }]) {
+      const list = { ...end, properties: { next: { $ref: "#" } }, required: ["next"] }
+      assert.isAtMost(JSON.stringify(assertValid(list)).length, 80)
+    }
   })
 
   it("leaves optional properties out where they cannot be", () => {

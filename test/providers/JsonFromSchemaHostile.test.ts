@@ -14,6 +14,8 @@ const named = (width: number) => Object.fromEntries(wide(width, (at) => [`name${
 
 const hostile: Record<string, () => object> = {
   "a loop of references": () => loops,
+  "a reference to itself": () => ({ $ref: "#" }),
+  "a chain without an end": () => object({ next: { $ref: "#" } }),
   "a recursion without an end": () => ({
     ...object({ a: { $ref: "#" }, b: { $ref: "#" }, c: { type: "array", items: { $ref: "#" }, minItems: 9 } })
   }),
@@ -79,11 +81,15 @@ const hostile: Record<string, () => object> = {
   })
 }
 
+const depthOf = (value: unknown): number =>
+  typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0
+
 describe("a hostile schema", () => {
   for (const [name, make] of Object.entries(hostile)) {
     it(`is bounded in time and size: ${name}`, { timeout: 5_000 }, () => {
       const value = jsonFromSchema(make(), "a prompt with some words")
       assert.isAtMost(JSON.stringify(value).length, 500_000)
+      assert.isAtMost(depthOf(value), 100)
     })
   }
 })

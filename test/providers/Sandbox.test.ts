@@ -120,6 +120,15 @@ describe("max_tokens", () => {
       assert.deepStrictEqual(yield* complete({ reasoningEffort: "high", maxTokens: total }), full)
     }))
 
+  test("cuts between characters", () =>
+    Effect.gen(function* () {
+      const messages = asks("🦑🪼".repeat(20))
+      for (let maxTokens = 20; maxTokens < 90; maxTokens++) {
+        const { content } = yield* complete({ messages, maxTokens })
+        assert.notMatch(content ?? "", /\p{Surrogate}/u)
+      }
+    }))
+
   test("cuts the arguments of a tool call, or the call itself", () =>
     Effect.gen(function* () {
       const asked = { tools: [getWeather], messages: asks("Weather in Paris?") }

@@ -76,6 +76,10 @@ describe("bad weather", () => {
         assert.strictEqual(outputs(heard.pulls).length, cut)
       }
       yield* fine("[sandbox cut=5000] Why is the sky blue?")
+      const oneDelta = { messages: asks("[sandbox cut=1] Hello"), maxTokens: 1 }
+      assert.strictEqual((yield* hear(oneDelta)).failure?.class, "network")
+      assert.strictEqual((yield* Effect.either(complete(oneDelta)))._tag, "Left")
+      assert.isUndefined((yield* hear({ ...oneDelta, messages: asks("[sandbox cut=2] Hello") })).failure)
     }))
 
   test("a switch in any message counts, the later one where two disagree", () =>

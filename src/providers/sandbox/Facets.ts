@@ -10,7 +10,7 @@ import {
   typesOf
 } from "./JsonSchema.ts"
 
-const mostHops = 200
+const mostHops = 2_000
 
 /** How far a schema is from an end, for choosing the branch that stops a recursion. */
 const reach = (schema: unknown): number => {
