@@ -20,7 +20,7 @@ const closings = [
   "The real model would have more to say; the wiring is the same.",
   "Add a credential and this very request reaches the real thing.",
   "The same question will get the same answer, as often as you like.",
-  "Nothing was spent on this but play money.",
+  "It is counted and charged like any other answer.",
   "From here on it is only a matter of asking a real model."
 ]
 
