@@ -101,7 +101,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       const complete = Effect.fn("ChatCompletions.complete")(function* (job: ChatJob) {
         const held = yield* hold(job)
-        const { answer, route } = yield* router.complete(job.model, job.request, job.record.attempts)
+        const { answer, route } = yield* Effect.interruptible(
+          router.complete(job.model, job.request, job.record.attempts)
+        )
         job.record.route = route
         const produced = [
           answer.reasoning ?? "",
@@ -149,6 +151,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         const outcome = yield* pump(job, sink, output).pipe(
           Effect.as("whole" as const),
           Effect.raceFirst(Effect.as(Deferred.await(sink.departed), "departed" as const)),
+          Effect.interruptible,
           Effect.onInterrupt(() => Effect.whenEffect(broken(new Aborted()), sink.opened)),
           Effect.either
         )

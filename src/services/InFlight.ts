@@ -2,6 +2,9 @@ import { Context, type Duration, Effect, Exit, Fiber, FiberSet, Layer, Metric, R
 import { Aborted } from "../domain/Failure.ts"
 import * as Metrics from "./Metrics.ts"
 
+/** Room for a settle and its retries; what is longer waits for a client that does not read. */
+const abortWithin = "12 seconds"
+
 /**
  * Requests being worked on. Each runs in a fiber of its own, so that a client's departure does not end the work
  * that its money is tied to; only a stop or the loss of the database does.
@@ -9,12 +12,17 @@ import * as Metrics from "./Metrics.ts"
 export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
-    /** Runs the work to its end even if the caller is interrupted; `onDeparture` tells the work of it. */
+    /**
+     * Runs the work to its end even if the caller is interrupted; `onDeparture` tells the work of it. An abort ends
+     * it only inside `Effect.interruptible`: whoever was charged is also answered.
+     */
     readonly run: <A, E, R>(
       work: Effect.Effect<A, E, R>,
       onDeparture: Effect.Effect<void>
     ) => Effect.Effect<A, E | Aborted, R>
-    /** Ends all running work at once; its finalizers give holds back. */
+    /** A part of the work that a stop does not wait for: receiving what the client may never send. */
+    readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
+    /** Ends all running work as soon as it lets itself be ended; its finalizers give holds back. */
     readonly abort: Effect.Effect<void>
     /** Admits nothing more, waits for what runs, and aborts what is left after the patience. */
     readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
@@ -25,9 +33,18 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     InFlight,
     Effect.gen(function* () {
       const running = yield* FiberSet.make()
+      const receiving = new Set<Fiber.Fiber<unknown, unknown>>()
       const draining = yield* Ref.make(false)
       const gauge = Effect.flatMap(FiberSet.size(running), (size) => Metric.set(Metrics.inFlight, size))
 
+      const whileReceiving = <A, E, R>(part: Effect.Effect<A, E, R>) =>
+        Effect.withFiberRuntime<A, E, R>((fiber) => {
+          receiving.add(fiber)
+          return Effect.ensuring(
+            part,
+            Effect.sync(() => receiving.delete(fiber))
+          )
+        })
       const abort = Effect.suspend(() => Fiber.interruptAll([...running]))
 
       return InFlight.of({
@@ -35,23 +52,31 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
         draining: Ref.get(draining),
         drain: (patience) =>
           Ref.set(draining, true).pipe(
+            Effect.zipRight(Effect.suspend(() => Fiber.interruptAll([...receiving]))),
             Effect.zipRight(FiberSet.awaitEmpty(running)),
             // A stop runs in a finalizer, where patience would have no end.
             Effect.interruptible,
             Effect.timeoutOption(patience),
-            Effect.zipRight(abort),
+            Effect.zipRight(Effect.timeoutOption(Effect.interruptible(abort), abortWithin)),
             Effect.asVoid
           ),
-        run: (work, onDeparture) =>
+        receive: (part) =>
           Effect.gen(function* () {
             if (yield* Ref.get(draining)) return yield* new Aborted()
-            const fiber = yield* FiberSet.run(running, work)
-            yield* gauge
-            const exit = yield* Effect.onInterrupt(Fiber.await(fiber), () => onDeparture)
-            yield* gauge
-            if (Exit.isFailure(exit) && Exit.isInterrupted(exit)) return yield* new Aborted()
-            return yield* exit
-          })
+            return yield* Effect.interruptible(part)
+          }).pipe(whileReceiving),
+        run: (work, onDeparture) =>
+          Effect.uninterruptibleMask((restore) =>
+            Effect.gen(function* () {
+              if (yield* Ref.get(draining)) return yield* new Aborted()
+              const fiber = yield* FiberSet.run(running, work)
+              yield* gauge
+              const exit = yield* Effect.onInterrupt(restore(Fiber.await(fiber)), () => onDeparture)
+              yield* gauge
+              if (Exit.isFailure(exit) && Exit.isInterrupted(exit)) return yield* new Aborted()
+              return yield* exit
+            })
+          )
       })
     })
   )

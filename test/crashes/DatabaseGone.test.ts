@@ -1,12 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import type { OrgId } from "../../src/domain/Organization.ts"
 import { openAccount } from "../support/Account.ts"
 import { ask, codeOf, get } from "../support/ChatClient.ts"
 import { after, charge, completion, stream } from "../support/ChatReplies.ts"
 import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { assertCharged, eventually, moneyOf } from "../support/Money.ts"
+import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../support/Money.ts"
 import { silent } from "../support/Upstream.ts"
 
 /** A gateway whose database connections can be told from ours, and can be cut. */
@@ -16,30 +15,6 @@ const losable = Effect.gen(function* () {
   const started = yield* gateway({ env: { DATABASE_URL: `${url}?application_name=losable` } })
   return { ...control, upstream, url: started.url }
 })
-
-/** Keeps every other transaction from changing the organization's money. */
-const lock = (org: OrgId) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const taken = yield* Deferred.make<void>()
-    const over = yield* Deferred.make<void>()
-    yield* sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`.pipe(
-      Effect.zipRight(Deferred.succeed(taken, undefined)),
-      Effect.zipRight(Deferred.await(over)),
-      sql.withTransaction,
-      Effect.forkScoped
-    )
-    yield* Deferred.await(taken)
-    return { unlock: Deferred.succeed(over, undefined) }
-  })
-
-const waitingForLock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  eventually(
-    sql`SELECT pid FROM pg_stat_activity WHERE application_name = 'losable' AND wait_event_type = 'Lock'
-      AND datname = current_database()`,
-    (rows) => rows.length === 1
-  )
-)
 
 const terminateAll = Effect.flatMap(
   SqlClient.SqlClient,
@@ -78,7 +53,7 @@ describe.concurrent("a database that goes away under a running request", () => {
       yield* upstream.received
       const { unlock } = yield* lock(org)
       yield* Deferred.succeed(answer, undefined)
-      yield* waitingForLock
+      yield* waitingForLock("losable")
       yield* terminateAll
       yield* unlock
       assert.strictEqual((yield* Fiber.join(asked)).status, 200)
@@ -96,7 +71,7 @@ describe.concurrent("a database that goes away under a running request", () => {
       yield* upstream.received
       const { unlock } = yield* lock(org)
       yield* Deferred.succeed(answer, undefined)
-      yield* waitingForLock
+      yield* waitingForLock("losable")
       yield* freeze
       yield* unlock
       yield* eventually(moneyOf(org), ({ charges }) => charges.length === 1)

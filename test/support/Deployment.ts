@@ -34,10 +34,7 @@ models:
     routes: [{provider: local, model: up1}]
 `
 
-export interface GatewayOptions {
-  readonly env?: Readonly<Record<string, string>>
-  readonly entry?: string
-}
+export type GatewayOptions = Partial<GatewayProcess.StartOptions>
 
 /** A database and a provider of one's own; gateways are started over them as processes. */
 export class Deployment extends Context.Tag("test/Deployment")<
@@ -75,8 +72,7 @@ export class Deployment extends Context.Tag("test/Deployment")<
         upstream,
         env,
         door: doorTo(databaseUrl),
-        gateway: ({ env: more, entry } = {}) =>
-          GatewayProcess.start({ env: { ...env, ...more }, ...(entry === undefined ? {} : { entry }) })
+        gateway: (options) => GatewayProcess.start({ ...options, env: { ...env, ...options?.env } })
       })
       return Layer.merge(operator, Layer.merge(BlockList.layer, RequestLog.layer)).pipe(
         Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(databaseUrl)))),

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Data, Deferred, Effect, type Scope } from "effect"
+import { isAlive } from "./processes.ts"
 
 /** The built program; `npm test` builds it before the tests. */
 export const program = fileURLToPath(new URL("../../dist/gateway.js", import.meta.url))
@@ -25,6 +26,8 @@ export interface StartOptions {
   readonly env: Readonly<Record<string, string>>
   /** A program other than the built one, such as one that dies at a failpoint. */
   readonly entry?: string
+  /** A command that runs the gateway, in a process group of its own; signals then go to the whole group. */
+  readonly command?: { readonly line: readonly [string, ...ReadonlyArray<string>]; readonly cwd: string }
 }
 
 /** Nothing of the developer's own environment may decide a test. */
@@ -36,22 +39,29 @@ const bareEnvironment = { PATH: process.env["PATH"] ?? "", HOME: process.env["HO
  */
 export const start = (options: StartOptions): Effect.Effect<GatewayProcess, NotStarted, Scope.Scope> =>
   Effect.gen(function* () {
-    const entry = options.entry ?? program
+    const { command: group, entry = program } = options
     if (!existsSync(entry)) return yield* new NotStarted({ message: `${entry} is missing: run npm run build` })
+    const [file, ...args] = group?.line ?? [process.execPath, "--enable-source-maps", entry, "serve"]
+    const send = (running: ChildProcess, signal: NodeJS.Signals) => {
+      if (group === undefined) return running.kill(signal)
+      const { pid } = running
+      return pid !== undefined && isAlive(-pid) && process.kill(-pid, signal)
+    }
     const ended = yield* Deferred.make<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>()
     const ready = yield* Deferred.make<string, NotStarted>()
     let stdout = ""
     let stderr = ""
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
-        spawn(process.execPath, ["--enable-source-maps", entry, "serve"], {
+        spawn(file, args, {
           env: { ...bareEnvironment, PORT: "0", ...options.env },
-          stdio: ["ignore", "pipe", "pipe"]
+          stdio: ["ignore", "pipe", "pipe"],
+          ...(group === undefined ? {} : { cwd: group.cwd, detached: true })
         })
       ),
       (running) =>
         Effect.zipRight(
-          Effect.sync(() => running.kill("SIGKILL")),
+          Effect.sync(() => send(running, "SIGKILL")),
           Deferred.await(ended)
         )
     )
@@ -75,7 +85,7 @@ export const start = (options: StartOptions): Effect.Effect<GatewayProcess, NotS
       process: child,
       stdout: () => stdout,
       stderr: () => stderr,
-      signal: (signal) => Effect.sync(() => child.kill(signal)),
+      signal: (signal) => Effect.sync(() => send(child, signal)),
       ended: Deferred.await(ended)
     }
   })

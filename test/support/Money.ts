@@ -1,7 +1,7 @@
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
-import { Data, Duration, Effect, Schema } from "effect"
+import { Data, Deferred, Duration, Effect, Schema } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { Books } from "../../src/services/Books.ts"
 
@@ -61,3 +61,29 @@ export const eventually = <A, E, R>(
     onTimeout: () => new NeverHappened({ message: `not within ${Duration.format(within)}: ${inspect(last)}` })
   })
 }
+
+/** Keeps every other transaction from changing the organization's money. */
+export const lock = (org: OrgId) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const taken = yield* Deferred.make<void>()
+    const over = yield* Deferred.make<void>()
+    yield* sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`.pipe(
+      Effect.zipRight(Deferred.succeed(taken, undefined)),
+      Effect.zipRight(Deferred.await(over)),
+      sql.withTransaction,
+      Effect.forkScoped
+    )
+    yield* Deferred.await(taken)
+    return { unlock: Deferred.succeed(over, undefined) }
+  })
+
+/** Waits until a statement of the application waits for a lock. */
+export const waitingForLock = (application: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    eventually(
+      sql`SELECT pid FROM pg_stat_activity
+        WHERE application_name = ${application} AND wait_event_type = 'Lock' AND datname = current_database()`,
+      (rows) => rows.length > 0
+    )
+  )

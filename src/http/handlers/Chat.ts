@@ -5,6 +5,7 @@ import { ModelNotFound } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { ChatCompletions } from "../../services/ChatCompletions.ts"
 import { Ids } from "../../services/Ids.ts"
+import { InFlight } from "../../services/InFlight.ts"
 import { Api } from "../Api.ts"
 import { readJson } from "../Body.ts"
 import { completionJson, SseEncoder } from "../ChatAnswer.ts"
@@ -24,10 +25,11 @@ export const ChatHandlers = HttpApiBuilder.group(
     const chat = yield* ChatCompletions
     const generating = yield* Generating
     const ids = yield* Ids
+    const inFlight = yield* InFlight
     const limits = yield* Limits
 
     const read = Effect.fnUntraced(function* ({ record, request }: Admitted) {
-      const asked = yield* decodeChatBody(yield* readJson(request, limits.chatBodyBytes))
+      const asked = yield* decodeChatBody(yield* inFlight.receive(readJson(request, limits.chatBodyBytes)))
       record.model = asked.model
       record.stream = asked.stream
       const model = catalog.find(asked.model)

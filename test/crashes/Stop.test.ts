@@ -1,0 +1,206 @@
+import { existsSync } from "node:fs"
+import { cp, symlink } from "node:fs/promises"
+import net from "node:net"
+import path from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import { openAccount } from "../support/Account.ts"
+import { ask, codeOf, get, openStream } from "../support/ChatClient.ts"
+import { after, charge, either, stream } from "../support/ChatReplies.ts"
+import { Deployment, type GatewayOptions, inDeployment } from "../support/Deployment.ts"
+import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../support/Money.ts"
+import { isAlive } from "../support/processes.ts"
+import { silent } from "../support/Upstream.ts"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+
+/** A gateway in the middle of a stream that goes on when `more` is done. */
+const streaming = (options?: GatewayOptions) =>
+  Effect.gen(function* () {
+    const { gateway, upstream } = yield* Deployment
+    const running = yield* gateway(options)
+    const account = yield* openAccount({})
+    const more = yield* Deferred.make<void>()
+    yield* upstream.script(stream(Deferred.await(more)))
+    const open = yield* openStream({ url: running.url, secret: account.secret })
+    yield* open.until("Hello")
+    yield* upstream.received
+    return { ...running, ...account, open, goOn: Deferred.succeed(more, undefined) }
+  })
+
+const connected = (url: string, text: string) =>
+  Effect.gen(function* () {
+    const { hostname, port } = new URL(url)
+    const socket = yield* Effect.acquireRelease(
+      Effect.async<net.Socket>((resume) => {
+        const made = net.connect({ host: hostname, port: Number(port) }, () => resume(Effect.succeed(made)))
+        made.on("error", () => {})
+      }),
+      (made) => Effect.sync(() => made.destroy())
+    )
+    let heard = ""
+    socket.on("data", (chunk) => (heard += String(chunk)))
+    socket.write(text)
+    return { heard: Effect.sync(() => heard) }
+  })
+
+describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
+  it.live("lets what runs finish, takes nothing new, and leaves nothing undone", () =>
+    Effect.gen(function* () {
+      const { ended, goOn, open, org, secret, signal: send, url } = yield* streaming()
+      assert.strictEqual((yield* get(`${url}/readyz`)).status, 200)
+      yield* send(signal)
+      // What a terminal and npm make of one Ctrl-C.
+      yield* send(signal)
+      yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
+      assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
+      const refused = yield* ask({ url, secret })
+      assert.deepStrictEqual([refused.status, codeOf(refused)], [503, "no_provider_available"])
+      yield* goOn
+      assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
+      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+      yield* assertCharged(org, [charge])
+      const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+      assert.deepInclude(
+        rows.map((row): ReadonlyArray<unknown> => [row.status, row.code, row.charge]),
+        [200, null, charge]
+      )
+    }).pipe(inDeployment)
+  )
+
+  it.live("a second time, a second later, ends the process at once", () =>
+    Effect.gen(function* () {
+      const { ended, org, signal: send } = yield* streaming()
+      yield* send(signal)
+      yield* Effect.sleep("1100 millis")
+      yield* send(signal)
+      const end = yield* Effect.timeout(ended, "3 seconds")
+      assert.deepStrictEqual(end, { code: 1, signal: null })
+      assert.deepInclude(yield* moneyOf(org), { openHolds: 1, charges: [] })
+    }).pipe(inDeployment)
+  )
+})
+
+describe.concurrent("a stop", () => {
+  it.live("ends what outlasts its patience, without charge", () =>
+    Effect.gen(function* () {
+      const { upstream } = yield* Deployment
+      const { ended, open, org, secret, signal, url } = yield* streaming({ env: { SHUTDOWN_TIMEOUT: "1" } })
+      yield* upstream.script(silent)
+      const json = yield* Effect.fork(ask({ url, secret }))
+      yield* upstream.received
+      yield* signal("SIGTERM")
+      const text = yield* open.rest
+      assert.strictEqual(codeOf({ text }), "upstream_error")
+      assert.notInclude(text, "[DONE]")
+      const { status } = yield* Fiber.join(json)
+      assert.strictEqual(status, 503)
+      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+      yield* assertCharged(org, [])
+      const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+      assert.sameDeepMembers(
+        rows.map((row): ReadonlyArray<unknown> => [row.stream, row.status, row.code, row.charge]),
+        [
+          [true, 200, "stream_error", 0n],
+          [false, 503, "no_provider_available", 0n]
+        ]
+      )
+    }).pipe(inDeployment)
+  )
+
+  for (const isStream of [false, true]) {
+    it.live(`in the middle of a settle charges only who is answered (stream: ${isStream})`, () =>
+      Effect.gen(function* () {
+        const { gateway, upstream } = yield* Deployment
+        const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
+        const { org, secret } = yield* openAccount({})
+        const answer = yield* Deferred.make<void>()
+        yield* upstream.script(after(Deferred.await(answer), either))
+        const asked = yield* Effect.fork(ask({ url, secret, stream: isStream }))
+        yield* upstream.received
+        const { unlock } = yield* lock(org)
+        yield* Deferred.succeed(answer, undefined)
+        yield* waitingForLock("generation-gateway")
+        yield* signal("SIGTERM")
+        yield* Effect.sleep("2 seconds")
+        yield* unlock
+        const { status, text } = yield* Fiber.join(asked)
+        assert.strictEqual(status, 200)
+        assert.match(text, isStream ? /\[DONE\]\n\n$/ : /Hello there/)
+        assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+        yield* assertCharged(org, [charge])
+        const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+        assert.deepStrictEqual(
+          rows.map((row): ReadonlyArray<unknown> => [row.status, row.code, row.charge]),
+          [[200, null, charge]]
+        )
+      }).pipe(inDeployment)
+    )
+  }
+
+  it.live("does not wait for connections on which nothing runs", () =>
+    Effect.gen(function* () {
+      const { gateway } = yield* Deployment
+      const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "30" } })
+      const { org, secret } = yield* openAccount({})
+      const idle = yield* connected(url, "GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
+      yield* eventually(idle.heard, (text) => text.includes(`"ok"`))
+      yield* connected(url, "GET /healthz HTTP/1.1\r\nhost: gat")
+      yield* connected(
+        url,
+        `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{"model":`
+      )
+      yield* eventually(get(`${url}/metrics`), ({ text }) => /gateway_in_flight(\{\})? 1\b/.test(text))
+      yield* signal("SIGTERM")
+      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+      yield* assertCharged(org, [])
+    }).pipe(inDeployment)
+  )
+
+  it.live("of a shell's process group reaches the gateway through its shell", () =>
+    Effect.gen(function* () {
+      const line = `exec node --enable-source-maps --max-semi-space-size=64 dist/gateway.js serve`
+      const { ended, goOn, open, org, process, signal } = yield* streaming({
+        command: { line: ["sh", "-c", line], cwd: root }
+      })
+      yield* signal("SIGINT")
+      yield* goOn
+      assert.match(yield* open.rest, /\[DONE\]\n\n$/)
+      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+      assert.isFalse(isAlive(-(process.pid ?? 0)))
+      yield* assertCharged(org, [charge])
+    }).pipe(inDeployment)
+  )
+
+  it.live("of npm start, with the embedded database in it, finishes what runs and leaves nothing behind", () =>
+    Effect.gen(function* () {
+      const { directory, gateway, upstream } = yield* Deployment
+      yield* Effect.promise(async () => {
+        for (const name of ["package.json", "build.mjs"]) await cp(path.join(root, name), path.join(directory, name))
+        for (const name of ["src", "migrations", "node_modules"]) {
+          await symlink(path.join(root, name), path.join(directory, name))
+        }
+      })
+      const running = yield* gateway({ command: { line: ["npm", "start"], cwd: directory }, env: { DATABASE_URL: "" } })
+      const secret = /ggw_\S+/.exec(running.stdout())?.[0] ?? assert.fail("no key was printed")
+      const postmaster = path.join(directory, ".data/postgres/data/postmaster.pid")
+      assert.isTrue(existsSync(postmaster))
+      const more = yield* Deferred.make<void>()
+      yield* upstream.script(stream(Deferred.await(more)))
+      const asked = yield* openStream({ url: running.url, secret })
+      yield* asked.until("Hello")
+      yield* running.signal("SIGINT")
+      yield* eventually(get(`${running.url}/readyz`), ({ status }) => status === 503)
+      yield* Deferred.succeed(more, undefined)
+      assert.match(yield* asked.rest, /\[DONE\]\n\n$/)
+      yield* Effect.timeout(running.ended, "15 seconds")
+      assert.isFalse(isAlive(-(running.process.pid ?? 0)))
+      yield* eventually(
+        Effect.sync(() => existsSync(postmaster)),
+        (isThere) => !isThere
+      )
+    }).pipe(inDeployment)
+  )
+})
