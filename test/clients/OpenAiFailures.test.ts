@@ -35,7 +35,7 @@ const gateway = Served.layer(
           stalling: both("stalling")
         }
       ),
-      env: { FAKE_KEY: "secret", REQUEST_TIMEOUT: "1", IDLE_TIMEOUT: "1", LOG_LEVEL: "none" }
+      env: { FAKE_KEY: "secret", REQUEST_TIMEOUT: "2", IDLE_TIMEOUT: "1", LOG_LEVEL: "none" }
     }
   })
 ).pipe(Layer.provideMerge(upstream))

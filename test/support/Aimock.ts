@@ -40,7 +40,7 @@ export const layer = (models: Readonly<Record<string, ReadonlyArray<CatalogRoute
         },
         models
       ),
-      env: { FIRST_KEY: "first-secret", SECOND_KEY: "second-secret", LOCKED_KEY: "wrong", FIRST_BYTE_TIMEOUT: "1" }
+      env: { FIRST_KEY: "first-secret", SECOND_KEY: "second-secret", LOCKED_KEY: "wrong", FIRST_BYTE_TIMEOUT: "2" }
     }))
   ).pipe(Layer.provideMerge(mocks))
 
