@@ -143,19 +143,19 @@ describe("Upstream", () => {
     Effect.gen(function* () {
       const upstream = yield* Upstream
       const sockets = new Set<number>()
-      for (let round = 0; round < 30; round++) {
+      for (let round = 0; round < 10; round++) {
         yield* fake.script(Fake.json(200, {}), Fake.json(200, {}))
         yield* upstream.post(post(fake.url))
         const first = yield* fake.received
-        yield* Effect.sleep("2 millis")
+        yield* Fake.settled
         yield* fake.closeIdle
-        yield* Effect.sleep("2 millis")
+        yield* Fake.settled
         assert.strictEqual((yield* upstream.post(post(fake.url))).status, 200)
         const second = yield* fake.received
         assert.notStrictEqual(second.socket, first.socket)
         sockets.add(second.socket)
       }
-      assert.strictEqual(sockets.size, 30)
+      assert.strictEqual(sockets.size, 10)
     })
   )
 
@@ -253,7 +253,7 @@ describe("Upstream", () => {
       yield* stream.finish
       yield* close
       yield* Deferred.succeed(end, undefined)
-      yield* Effect.sleep("50 millis")
+      yield* Fake.settled
       yield* upstream.post(post(fake.url))
       assert.strictEqual((yield* fake.received).socket, received.socket)
     })

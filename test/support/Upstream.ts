@@ -73,6 +73,9 @@ export const sse = (...all: ReadonlyArray<Step>): Reply => steps({}, ...all)
 export const event = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
 export const done = "data: [DONE]\n\n"
 
+/** Turns of the event loop, many even when each comes late: what was on its way over loopback has then arrived. */
+export const settled = Effect.repeatN(Effect.sleep("3 millis"), 10)
+
 /** An HTTP server on a port of its own that does what a script says. */
 export const make = Effect.gen(function* () {
   const replies: Array<Reply> = []

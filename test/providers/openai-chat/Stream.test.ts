@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Deferred, Effect, Option } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { type Heard, hear, joined, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
@@ -50,6 +50,18 @@ describe("a stream of an openai-chat host", () => {
           usage: { prompt: 1, completion: 2, cached: 0, cacheWrite: 0, reasoning: 0 }
         })
       )
+  )
+
+  heard(
+    "keeps usage that came before the end",
+    [chunk({ content: "a" }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } }), stop, Fake.done],
+    ({ events }) => assert.strictEqual(events.at(-1)?.type, "usage")
+  )
+
+  heard(
+    "hears nothing after [DONE]",
+    [chunk({ content: "a" }) + stop + Fake.done + chunk({ content: "b" }) + Fake.event({ error: "late" })],
+    (heard) => assert.deepStrictEqual(heard, said(text("a"), finished("stop")))
   )
 
   heard(
@@ -169,6 +181,7 @@ describe("a stream of an openai-chat host", () => {
   fails("garbage in the middle", [a, 'data: {"choi\n\n', stop, Fake.done], "retry", 200, [text("a")])
   fails("data that is no chunk", ["data: 5\n\n", stop, Fake.done], "retry", 200)
   fails("a half-written last event", [a, 'data: {"choices":[{"delta":{}'], "retry", 200, [text("a")])
+  fails("a cut inside an event", [a, 'data: {"choices":[{"delta":{}', Fake.cut], "network", 200, [text("a")])
   fails("a finish_reason of error", [a, chunk({}, "error"), Fake.done], "retry", 200, [text("a")])
   fails(
     "a call that never has a name",
@@ -231,6 +244,19 @@ describe("a stream of an openai-chat host", () => {
       assert.deepStrictEqual(yield* hear(adapter, route, request()), said(text("a"), finished("stop")))
       const { closed } = yield* fake.received
       yield* closed
+    })
+  )
+
+  check("leaves its connection to the next call once it is whole", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const ended = yield* Deferred.make<void>()
+      yield* fake.script(Fake.sse(a, stop, Fake.done, Deferred.await(ended)), Fake.json(200, {}))
+      yield* hear(adapter, route, request())
+      yield* Deferred.succeed(ended, undefined)
+      yield* Fake.settled
+      yield* Effect.exit(adapter.complete(route, request()))
+      const [first, second] = [yield* fake.received, yield* fake.received]
+      assert.strictEqual(second.socket, first.socket)
     })
   )
 
