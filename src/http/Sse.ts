@@ -42,10 +42,13 @@ export const makeSink = (options: {
   const { departed, encoder, response } = options
   let firstDeltaSent = false
   let keepAlive: NodeJS.Timeout | undefined
+  const isGone = () => response.destroyed || response.closed || response.writableEnded
+  // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
+  response.on("error", () => {})
 
   const send = (text: string): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (text === "" || response.closed || response.writableEnded) return Effect.void
+      if (text === "" || isGone()) return Effect.void
       keepAlive?.refresh()
       return response.write(text) ? Effect.void : drained(response)
     })
@@ -53,18 +56,18 @@ export const makeSink = (options: {
   const end = (text: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       clearTimeout(keepAlive)
-      if (response.closed || response.writableEnded) return Effect.void
+      if (isGone()) return Effect.void
       response.end(text)
       return response.writableFinished ? Effect.void : drained(response)
     })
 
   const open = Effect.sync(() => {
-    if (response.headersSent || response.closed) return
+    if (response.headersSent || isGone()) return
     response.writeHead(200, { ...sseHeaders, ...options.headers() })
     response.flushHeaders()
     response.socket?.setNoDelay(true)
     const beat = () => {
-      if (response.closed || response.writableEnded) return
+      if (isGone()) return
       if (!response.writableNeedDrain) response.write(": keep-alive\n\n")
       keepAlive?.refresh()
     }

@@ -24,8 +24,9 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
     /** Ends all running work as soon as it lets itself be ended; its finalizers give holds back. */
     readonly abort: Effect.Effect<void>
-    /** Admits nothing more, waits for what runs, and aborts what is left after the patience. */
+    /** From now on `draining`; waits for what runs, and aborts what is left after the patience. */
     readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
+    /** Whether new requests are to be refused. */
     readonly draining: Effect.Effect<boolean>
   }
 >() {
@@ -61,14 +62,12 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
             Effect.asVoid
           ),
         receive: (part) =>
-          Effect.gen(function* () {
-            if (yield* Ref.get(draining)) return yield* new Aborted()
-            return yield* Effect.interruptible(part)
-          }).pipe(whileReceiving),
+          Effect.flatMap(Ref.get(draining), (late) =>
+            late ? new Aborted() : whileReceiving(Effect.interruptible(part))
+          ),
         run: (work, onDeparture) =>
           Effect.uninterruptibleMask((restore) =>
             Effect.gen(function* () {
-              if (yield* Ref.get(draining)) return yield* new Aborted()
               const fiber = yield* FiberSet.run(running, work)
               yield* gauge
               const exit = yield* Effect.onInterrupt(restore(Fiber.await(fiber)), () => onDeparture)
