@@ -62,8 +62,9 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
             Effect.asVoid
           ),
         receive: (part) =>
-          Effect.flatMap(Ref.get(draining), (late) =>
-            late ? new Aborted() : whileReceiving(Effect.interruptible(part))
+          Effect.zipRight(
+            Effect.whenEffect(new Aborted(), Ref.get(draining)),
+            whileReceiving(Effect.interruptible(part))
           ),
         run: (work, onDeparture) =>
           Effect.uninterruptibleMask((restore) =>
