@@ -2,9 +2,10 @@ import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Answer, assertRefused, chat, type Refusal, refusals, talk } from "../support/Calls.ts"
 import * as Served from "../support/ServedGateway.ts"
-import { cut, done, event, json, type Reply, sse, steps, text } from "../support/Upstream.ts"
+import { cut, done, event, json, type Reply, type Step, sse, steps, text } from "../support/Upstream.ts"
 import {
   answers,
+  chunk,
   completion,
   gateway,
   hidden,
@@ -83,6 +84,7 @@ const models: Models = {
   ...Object.fromEntries(ids.map((id) => [`${id}-pair`, { routes: [onFirst, onSecond] }])),
   weak: {},
   shut: {},
+  breaking: { routes: [onFirst, onSecond] },
   "weak-pair": { routes: [onFirst, onSecond] },
   refused: { routes: [{ provider: "refusing", model: "x" }] },
   "refused-pair": { routes: [{ provider: "refusing", model: "x" }, onSecond] },
@@ -191,6 +193,31 @@ withLayer(served, { excludeTestServices: true })("what providers answer", (it) =
       )
     })
   }
+
+  const breaks: ReadonlyArray<readonly [what: string, ...steps: ReadonlyArray<Step>]> = [
+    ["an error", event(error()), done],
+    ["an error that names a fault of the request", event(error({ code: "content_policy_violation" }))],
+    ["garbage", "data: {hush\n\n"],
+    ["the connection's end", cut],
+    ["its own end, without a finish"]
+  ]
+
+  it.effect.each(breaks)(
+    "%s after the first delta ends the stream with an error, and no other route is asked",
+    ([, ...rest]) =>
+      Effect.gen(function* () {
+        const reply = sse(chunk({ content: "Servus" }), ...rest)
+        const { answer, asked, spent } = yield* asking({ ...talk("breaking"), stream: true }, { first: reply })
+        assert.strictEqual(answer.status, 200)
+        const events = answer.text.split("\n\n").filter((event) => event !== "")
+        const { code, message, type } = refusals.upstream
+        assert.deepStrictEqual<unknown>(JSON.parse(events.at(-1)?.replace("data: ", "") ?? ""), {
+          error: { message, type, param: null, code }
+        })
+        assert.include(events.at(-2) ?? "", '"content":"Servus"')
+        assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
+      })
+  )
 
   it.effect("five failures in a row close a route: then nobody is asked", () =>
     Effect.gen(function* () {

@@ -161,9 +161,10 @@ export const soon = <A, E, R>(check: Effect.Effect<A, E, R>) =>
     Effect.unsandbox
   )
 
+const range = (text: string) =>
+  Effect.orElse(Effect.fromNullable(parseRange(text)), () => Effect.dieMessage(`no range: ${text}`))
+
 /** Puts an address or a range on the block list; the gateway follows within a second. */
-export const block = Effect.fnUntraced(function* (text: string) {
-  const range = parseRange(text)
-  if (range === undefined) return yield* Effect.dieMessage(`no range: ${text}`)
-  return yield* (yield* BlockList).add(range)
-})
+export const block = (text: string) => Effect.flatMap(BlockList, ({ add }) => Effect.flatMap(range(text), add))
+
+export const unblock = (text: string) => Effect.flatMap(BlockList, ({ remove }) => Effect.flatMap(range(text), remove))

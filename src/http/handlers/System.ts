@@ -9,7 +9,8 @@ import { exposition } from "../Prometheus.ts"
 import { Readiness } from "../Readiness.ts"
 import { json, jsonText } from "../Respond.ts"
 
-const forwardingHeaders = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"]
+/** What proxies add, by whatever name, to say who is really asking. */
+const forwardingHeader = /^(?:via|forwarded|x-forwarded(?:-.*)?|x-real-ip|.*-client-ip|.*-connecting-ip)$/
 
 const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
   const { remoteAddress } = NodeHttpServerRequest.toIncomingMessage(request).socket
@@ -17,7 +18,7 @@ const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
     remoteAddress !== undefined &&
     ipaddr.isValid(remoteAddress) &&
     ipaddr.process(remoteAddress).range() === "loopback" &&
-    forwardingHeaders.every((name) => request.headers[name] === undefined)
+    !Object.keys(request.headers).some((name) => forwardingHeader.test(name))
   )
 }
 
