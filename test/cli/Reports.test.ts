@@ -215,6 +215,13 @@ models:
       assert.match(plain.stdout, /^talk +spare +closed +0 +0 +- +- +-$/m)
       assert.notInclude(plain.stdout, "\u001b")
       assert.notInclude(plain.stdout, "SANDBOX")
+
+      const offline = { CATALOG_FILE: file, SANDBOX: "true" }
+      const sandboxed = yield* run(["providers"], offline)
+      assert.match(sandboxed.stdout, /^The SANDBOX serves/)
+      assert.match(sandboxed.stdout, /^talk +sandbox-b +closed +0 /m)
+      const asJson: unknown = JSON.parse((yield* run(["providers", "--json"], offline)).stdout)
+      assert.include(JSON.stringify(asJson), '{"sandbox":true,"data":[{"id":"talk@sandbox",')
     })
   )
 })
