@@ -5,7 +5,7 @@ import { Readiness } from "./http/Readiness.ts"
 import * as Server from "./http/Server.ts"
 import * as Registry from "./providers/Registry.ts"
 import { Upstream } from "./providers/Upstream.ts"
-import type { Environment, Settings } from "./Settings.ts"
+import { type Environment, type Settings, sandboxMode } from "./Settings.ts"
 import { Auth } from "./services/Auth.ts"
 import { Catalog } from "./services/Catalog.ts"
 import { ChatCompletions } from "./services/ChatCompletions.ts"
@@ -43,14 +43,13 @@ export const providers = ({ timeouts }: Settings) =>
     )
   )
 
-/** The sandbox never serves on its own beside a database that somebody set up on purpose. */
 export const catalog = ({ catalog: source, environment, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
     Effect.map(Providers, (adapters) =>
       Catalog.layer({
         source,
         environment,
-        sandbox: settings.sandbox ?? (settings.databaseUrl === undefined ? "when-no-credential" : false),
+        sandbox: sandboxMode(settings),
         adapters: adaptersOf(adapters)
       })
     )

@@ -24,7 +24,11 @@ export const database = Layer.unwrapEffect(
   Effect.map(settings, ({ databaseUrl, dataDir }) =>
     Migrations.layer.pipe(
       Layer.provideMerge(
-        Database.layer({ url: Option.fromNullable(databaseUrl), dataDir, options: { maxConnections: 2 } })
+        Database.layer({
+          url: Option.fromNullable(databaseUrl),
+          dataDir,
+          options: { maxConnections: 2, queryTimeout: "1 hour" }
+        })
       )
     )
   )
