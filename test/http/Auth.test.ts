@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
+import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { ApiKeys } from "../../src/services/ApiKeys.ts"
 import { Organizations } from "../../src/services/Organizations.ts"
@@ -84,59 +84,61 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
       assertRefused(yield* chat(account, talk("talk")), invalidKey)
     })
 
-  it.effect("a revoked key is dead, the organization's other one is not", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const account = yield* openAccount({})
-      const other = yield* keys.create({ org: account.org })
-      yield* dies(account, keys.revoke(account.key))
-      isFine(yield* models(bearer(Redacted.value(other.secret))))
-    })
-  )
+  describe.concurrent("what an operator does to a key", () => {
+    it.effect("a revoked key is dead, the organization's other one is not", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const account = yield* openAccount({})
+        const other = yield* keys.create({ org: account.org })
+        yield* dies(account, keys.revoke(account.key))
+        isFine(yield* models(bearer(Redacted.value(other.secret))))
+      })
+    )
 
-  it.effect("an expired key is dead, and lives again when its time is longer", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const account = yield* openAccount({})
-      const at = (expiresAt: Date) => keys.update(account.key, { expiresAt })
-      yield* at(new Date("2999-01-01"))
-      yield* dies(account, at(new Date("2020-01-01")))
-      yield* at(new Date("2999-01-01"))
-      yield* soon(Effect.map(models(bearer(account.secret)), isFine))
-    })
-  )
+    it.effect("an expired key is dead, and lives again when its time is longer", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const account = yield* openAccount({})
+        const at = (expiresAt: Date) => keys.update(account.key, { expiresAt })
+        yield* at(new Date("2999-01-01"))
+        yield* dies(account, at(new Date("2020-01-01")))
+        yield* at(new Date("2999-01-01"))
+        yield* soon(Effect.map(models(bearer(account.secret)), isFine))
+      })
+    )
 
-  it.effect("a key expires by itself", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const sql = yield* SqlClient.SqlClient
-      const account = yield* openAccount({})
-      const in1s = sql`UPDATE api_keys SET expires_at = now() + interval '1 second' WHERE id = ${account.key}`
-      yield* dies(account, in1s)
-      assert.isNotNull((yield* keys.find(account.key)).expiresAt)
-    })
-  )
+    it.effect("a key expires by itself", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const sql = yield* SqlClient.SqlClient
+        const account = yield* openAccount({})
+        const in1s = sql`UPDATE api_keys SET expires_at = now() + interval '1 second' WHERE id = ${account.key}`
+        yield* dies(account, in1s)
+        assert.isNotNull((yield* keys.find(account.key)).expiresAt)
+      })
+    )
 
-  it.effect("a suspended organization's keys are dead until it resumes", () =>
-    Effect.gen(function* () {
-      const organizations = yield* Organizations
-      const account = yield* openAccount({})
-      yield* dies(account, organizations.suspend(account.org))
-      yield* organizations.resume(account.org)
-      yield* soon(Effect.map(models(bearer(account.secret)), isFine))
-    })
-  )
+    it.effect("a suspended organization's keys are dead until it resumes", () =>
+      Effect.gen(function* () {
+        const organizations = yield* Organizations
+        const account = yield* openAccount({})
+        yield* dies(account, organizations.suspend(account.org))
+        yield* organizations.resume(account.org)
+        yield* soon(Effect.map(models(bearer(account.secret)), isFine))
+      })
+    )
 
-  it.effect("a reissued key has a new secret, and the old one is dead", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const account = yield* openAccount({})
-      isFine(yield* models(bearer(account.secret)))
-      const { secret } = yield* keys.reissue(account.key)
-      isFine(yield* models(bearer(Redacted.value(secret))))
-      yield* soon(Effect.map(models(bearer(account.secret)), (answer) => assertRefused(answer, invalidKey)))
-    })
-  )
+    it.effect("a reissued key has a new secret, and the old one is dead", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const account = yield* openAccount({})
+        isFine(yield* models(bearer(account.secret)))
+        const { secret } = yield* keys.reissue(account.key)
+        isFine(yield* models(bearer(Redacted.value(secret))))
+        yield* soon(Effect.map(models(bearer(account.secret)), (answer) => assertRefused(answer, invalidKey)))
+      })
+    )
+  })
 
   it.effect("a scope covers its surface; a key without any list covers all; reads need none", () =>
     Effect.gen(function* () {

@@ -9,7 +9,7 @@ import { answers, gateway, streams, Upstreams } from "../support/Upstreams.ts"
 
 const served = gateway(
   { talk: {}, weak: {}, down: { routes: [{ provider: "refusing", model: "x" }] } },
-  { DEFAULT_RPM: "25", REQUEST_TIMEOUT: "2", MAX_BODY_BYTES: "10000" }
+  { DEFAULT_RPM: "25", REQUEST_TIMEOUT: "1", MAX_BODY_BYTES: "10000" }
 )
 
 /** What a rich, poor, capped or scoped customer with five requests a minute hears, and after what of the provider's. */

@@ -1,6 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
+import type { AddressInfo } from "node:net"
+import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
-import { type Answer, assertRefused, chat, rateOf, refusals, talk } from "../support/Calls.ts"
+import { listener } from "../../src/http/Listener.ts"
+import { type Answer, assertRefused, badRequest, chat, rateOf, refusals, talk } from "../support/Calls.ts"
+import { answersIn, openTo } from "../support/RawSocket.ts"
 import * as Served from "../support/ServedGateway.ts"
 import { type Reply, silent, sse, steps } from "../support/Upstream.ts"
 import { answers, chunk, gateway, Upstreams } from "../support/Upstreams.ts"
@@ -84,33 +87,82 @@ const cases: ReadonlyArray<
   ["endless", true, isCut, 0, "stream_error"]
 ]
 
-withLayer(served, { excludeTestServices: true })("a provider that keeps everyone waiting", (it) => {
-  it.effect("is given up in time, at no cost", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      yield* first.script(...cases.map(() => mannerly))
-      yield* second.script(...cases.map(() => mannerly))
-      yield* Effect.forEach(
-        cases,
-        ([model, stream, judge, tries, code]) =>
-          Effect.gen(function* () {
-            const { spent, ...customer } = yield* Served.customer()
-            const answer = yield* chat(customer, { ...talk(model), stream })
-            judge(answer)
-            assert.strictEqual((yield* spent) > 0n, code === null, model)
-            const row = yield* Served.logged(answer.headers.get("x-request-id"))
-            assert.deepInclude(row, { status: answer.status, code, model }, model)
-            assert.lengthOf(row.attempts, tries + 1, model)
-            assert.strictEqual(row.attempts[0]?.outcome, "timeout", model)
-          }),
-        { concurrency: "unbounded" }
-      )
-      assert.lengthOf(first.calls, cases.length)
-      assert.lengthOf(second.calls, cases.filter(([, , , tries]) => tries > 0).length)
+/** The gateway's own listener, in more of a hurry; it looks at its connections every five seconds all the same. */
+const hurried = Effect.acquireRelease(
+  Effect.tap(listener, (server) => {
+    server.headersTimeout = 200
+    server.requestTimeout = 200
+  }),
+  (server) =>
+    Effect.sync(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+).pipe(
+  Effect.flatMap((server) =>
+    Effect.async<string>((resume) => {
+      server.listen(0, "127.0.0.1", () => {
+        const address: AddressInfo | string | null = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        resume(Effect.succeed(`http://127.0.0.1:${port}`))
+      })
     })
   )
+)
 
-  it.effect("is left: no call outlives its request", () =>
+const slow = [
+  "GET /v1/models HTTP/1.1\r\nHo",
+  "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123"
+]
+
+withLayer(served, { excludeTestServices: true })("whoever keeps others waiting", (it) => {
+  describe.concurrent("all of these wait, together", () => {
+    it.effect("a provider is given up in time, at no cost", () =>
+      Effect.gen(function* () {
+        const { first, second } = yield* Upstreams
+        yield* first.script(...cases.map(() => mannerly))
+        yield* second.script(...cases.map(() => mannerly))
+        yield* Effect.forEach(
+          cases,
+          ([model, stream, judge, tries, code]) =>
+            Effect.gen(function* () {
+              const { spent, ...customer } = yield* Served.customer()
+              const answer = yield* chat(customer, { ...talk(model), stream })
+              judge(answer)
+              assert.strictEqual((yield* spent) > 0n, code === null, model)
+              const row = yield* Served.logged(answer.headers.get("x-request-id"))
+              assert.deepInclude(row, { status: answer.status, code, model }, model)
+              assert.lengthOf(row.attempts, tries + 1, model)
+              assert.strictEqual(row.attempts[0]?.outcome, "timeout", model)
+            }),
+          { concurrency: "unbounded" }
+        )
+        assert.lengthOf(first.calls, cases.length)
+        assert.lengthOf(second.calls, cases.filter(([, , , tries]) => tries > 0).length)
+      })
+    )
+
+    it.scoped("a request that takes too long to come is refused in the envelope, and its connection ends", () =>
+      Effect.gen(function* () {
+        const url = yield* hurried
+        yield* Effect.forEach(
+          slow,
+          (start) =>
+            Effect.gen(function* () {
+              const connection = yield* openTo(url)
+              yield* connection.write(start)
+              const [refusal, ...more] = answersIn(yield* connection.closed)
+              if (refusal === undefined) return assert.fail(`nothing was answered to ${start}`)
+              assertRefused(refusal, badRequest("The request was not received in time."))
+              assert.isEmpty(more)
+            }),
+          { concurrency: "unbounded" }
+        )
+      })
+    )
+  })
+
+  it.effect("no call outlives its request", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       yield* Effect.forEach(first.calls, ({ closed }) => closed, { discard: true }).pipe(
