@@ -7,6 +7,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/globalSetup.ts"],
     pool: "forks",
+    // Most files wait for processes and clocks rather than for a core.
+    poolOptions: { forks: { minForks: 1, maxForks: 4 } },
     testTimeout: 60_000,
     hookTimeout: 60_000,
     ...(report ? { reporters: ["default", "json"], outputFile: { json: report } } : {})
