@@ -1,0 +1,205 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Console, Effect, Layer, Predicate } from "effect"
+import { run } from "../../src/cli.ts"
+import * as Registry from "../../src/providers/Registry.ts"
+import { Upstream } from "../../src/providers/Upstream.ts"
+import { Catalog } from "../../src/services/Catalog.ts"
+import { wires } from "../../src/services/catalog/Adapters.ts"
+import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
+import { adaptersOf, Providers } from "../../src/services/Providers.ts"
+import { variables } from "../../src/settings/Variables.ts"
+import * as TokensFake from "../fakes/TokensFake.ts"
+import { builtIn } from "../support/Catalogs.ts"
+import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
+
+const operating = page("docs/operating.md")
+const providers = page("docs/providers.md")
+
+const registered = Effect.map(Providers, adaptersOf).pipe(
+  Effect.provide(
+    Layer.provide(
+      Registry.layer,
+      Layer.merge(Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 }), TokensFake.layer)
+    )
+  )
+)
+
+describe("the docs", () => {
+  const broken = (from: Page) =>
+    links(from).filter((target) => {
+      if (/^[a-z]+:/.test(target)) return false
+      const [file = "", anchor] = target.split("#")
+      const found = file === "" ? from.file : path.join(path.dirname(from.file), file)
+      if (!existsSync(path.join(root, found))) return true
+      return anchor !== undefined && !anchors(page(found)).has(anchor)
+    })
+  for (const one of pages) {
+    it(`${one.file} links to what exists`, () => {
+      assert.isAbove(links(one).length, 0)
+      assert.deepStrictEqual(broken(one), [])
+    })
+  }
+
+  it("README.md links to every page", () => {
+    const [readme, ...others] = pages
+    const targets = readme === undefined ? [] : links(readme)
+    assert.deepStrictEqual(
+      others.map(({ file }) => file).filter((file) => !targets.includes(file)),
+      []
+    )
+  })
+
+  it("the settings are those of the program", () => {
+    assert.deepStrictEqual(
+      table(section(operating, "Settings"), "Variable"),
+      Object.values(variables).map(({ about, name, shown }) => [name, shown, about])
+    )
+  })
+
+  it("the metrics are those that are counted", () => {
+    const files = readdirSync(path.join(root, "src"), { recursive: true, encoding: "utf8" })
+    const sources = files.filter((file) => file.endsWith(".ts")).map((file) => page(path.join("src", file)).text)
+    const declared = page("src/services/Metrics.ts").text.matchAll(/export const (\w+) = Metric\.\w+\("(\w+)"/g)
+    const used = [...declared].flatMap(([, name = "", metric = ""]) =>
+      sources.some((source) => new RegExp(`Metrics\\.${name}\\b`).test(source)) ? [metric] : []
+    )
+    const documented = table(section(operating, "Health and metrics"), "Metric").map(([name = ""]) => name)
+    assert.deepStrictEqual(documented.toSorted(), used.toSorted())
+  })
+})
+
+describe("the catalogs of the docs", () => {
+  const blocks = pages.flatMap((one) =>
+    fences(one, "yaml")
+      .filter((block) => block.startsWith("providers:"))
+      .map((text, index) => ({ file: `${one.file} block ${index + 1}`, text }))
+  )
+
+  it("are there", () => assert.isAbove(blocks.length, 3))
+
+  for (const source of blocks) {
+    it.effect(`${source.file} is valid, and on once its credentials are set`, () =>
+      Effect.gen(function* () {
+        const variables = [...source.text.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => name)
+        const environment = Object.fromEntries(variables.map((name) => [name, "key"]))
+        const adapters = yield* registered
+        const { models, off } = yield* Catalog.make({ source, environment, sandbox: false, adapters })
+        assert.isAbove(models.length, 0)
+        assert.deepStrictEqual(off, [])
+      })
+    )
+  }
+
+  it("explain every key of the format", () => {
+    const keys = new Set<string>()
+    const collect = (schema: unknown): void => {
+      if (Array.isArray(schema)) return schema.forEach(collect)
+      if (!Predicate.isRecord(schema)) return
+      const { properties } = schema
+      if (Predicate.isRecord(properties)) for (const key of Object.keys(properties)) keys.add(key)
+      Object.values(schema).forEach(collect)
+    }
+    collect(catalogJsonSchema())
+    assert.isAbove(keys.size, 40)
+    const catalog = section(operating, "The catalog")
+    assert.deepStrictEqual(
+      [...keys].filter((key) => !new RegExp(`[\`{ ,*]${key}[\`:,}]`).test(catalog)),
+      []
+    )
+  })
+
+  it.effect("name the wire formats of the program", () =>
+    Effect.gen(function* () {
+      const spoken = [...(yield* registered)].filter(([, surfaces]) => surfaces.has("chat")).map(([name]) => name)
+      const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name = ""]) => name)
+      assert.deepStrictEqual(documented.toSorted(), spoken.toSorted())
+    })
+  )
+
+  it.effect("tell what each credential turns on", () =>
+    Effect.gen(function* () {
+      const adapters = yield* registered
+      const rows = table(section(page("docs/getting-started.md"), "6. Switch to a real provider"), "Variable")
+      assert.isAbove(rows.length, 0)
+      for (const [name = "", claim = ""] of rows) {
+        const source = { file: "catalog.yaml", text: builtIn }
+        const { models } = yield* Catalog.make({ source, environment: { [name]: "key" }, sandbox: false, adapters })
+        const prefix = /`(\w+-)…`/.exec(claim)?.[1] ?? ""
+        assert.isTrue(
+          models.every(({ id }) => id.startsWith(prefix)),
+          name
+        )
+        assert.strictEqual(models.length, Number(/\d+/.exec(claim)?.[0]), name)
+      }
+    })
+  )
+})
+
+/** What the program prints for these arguments. */
+const printed = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+  const own = yield* Console.consoleWith(Effect.succeed)
+  const texts: Array<string> = []
+  const keeping: Console.Console = { ...own, log: (...all) => Effect.sync(() => void texts.push(all.join(" "))) }
+  const serve = () => Effect.dieMessage("nothing is to be served")
+  assert.strictEqual(yield* Effect.withConsole(run(["node", "gateway", ...args], { serve }), keeping), 0)
+  return texts.join("\n")
+})
+
+describe("the commands of the docs", () => {
+  const invocation = /^(?:[A-Z_]+=\S+ )*(?:npx )?gateway ([a-z].*)$/
+  const invocations = pages.flatMap((one) =>
+    [...fences(one, "sh").flatMap((block) => block.split("\n")), ...codeSpans(one)].flatMap((text) => {
+      const [, words] = invocation.exec(text.trim()) ?? []
+      return words === undefined ? [] : [words]
+    })
+  )
+
+  it.effect("exist, with their options", () =>
+    Effect.gen(function* () {
+      const help = yield* printed("--help")
+      const known = new Map(
+        [...help.matchAll(/^ {2}- ([a-z]+(?: [a-z]+)?)(.*?)(?: {2,}|$)/gm)].map(([, name = "", usage = ""]) => [
+          name,
+          new Set(["--help", ...(usage.match(/--[a-z-]+/g) ?? [])])
+        ])
+      )
+      assert.isAbove(known.size, 20)
+      assert.isAbove(invocations.length, 40)
+      const named = new Set<string>()
+      const wrong = invocations.filter((words) => {
+        const [first = "", second = ""] = words.split(" ")
+        const name = known.has(`${first} ${second}`) ? `${first} ${second}` : first
+        const options = known.get(name)
+        // A word that only groups commands is no command.
+        if (options === undefined || [...known.keys()].some((other) => other.startsWith(`${name} `))) {
+          return !words.endsWith("…")
+        }
+        named.add(name)
+        return (words.match(/--[a-z-]+/g) ?? []).some((option) => !options.has(option))
+      })
+      assert.deepStrictEqual(wrong, [])
+      const commands = [...known.keys()].filter((name) => ![...known.keys()].some((it) => it.startsWith(`${name} `)))
+      assert.deepStrictEqual(
+        commands.filter((name) => !named.has(name)),
+        [],
+        "every command is shown somewhere"
+      )
+    })
+  )
+
+  it("npm scripts of the docs exist", () => {
+    const scripts = Object.keys(JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).scripts)
+    const used = pages.flatMap((one) =>
+      fences(one, "sh").flatMap((block) => [...block.matchAll(/npm (?:run )?([a-z]+)/g)].map(([, name = ""]) => name))
+    )
+    assert.includeMembers([...scripts, "ci", "install"], used)
+  })
+})
+
+describe("the formats that a catalog may name", () => {
+  it.effect("hold every registered one", () =>
+    Effect.map(registered, (adapters) => assert.includeMembers([...wires.keys()], [...adapters.keys()]))
+  )
+})

@@ -1,0 +1,126 @@
+import { IncomingMessage } from "node:http"
+import { Socket } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Either } from "effect"
+import { applyRules } from "../../src/domain/ChatRules.ts"
+import * as Failure from "../../src/domain/Failure.ts"
+import type { Capability, ChatModel } from "../../src/domain/Model.ts"
+import { readJson } from "../../src/http/Body.ts"
+import { decodeChatBody } from "../../src/http/ChatBody.ts"
+import { internalError, toWire, type WireError } from "../../src/http/Wire.ts"
+import { model, route } from "../fakes/ProviderFake.ts"
+import { page, section, table } from "./Markdown.ts"
+
+const api = page("docs/api.md")
+
+/** Every failure that a chat request can end with, in the words of the docs. */
+const failures: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Failure.Failure> } = {
+  InvalidRequest: [new Failure.InvalidRequest({ message: "what is wrong", param: null })],
+  UpstreamRejected: [
+    new Failure.UpstreamRejected({ param: null }),
+    new Failure.UpstreamRejected({ param: "messages" })
+  ],
+  ContentRejected: [new Failure.ContentRejected()],
+  MissingApiKey: [new Failure.MissingApiKey()],
+  InvalidApiKey: [new Failure.InvalidApiKey()],
+  InsufficientCredits: [new Failure.InsufficientCredits()],
+  SpendLimitReached: [new Failure.SpendLimitReached({ period: "day" })],
+  InsufficientScope: [new Failure.InsufficientScope({ scope: "chat" })],
+  AddressBlocked: [new Failure.AddressBlocked()],
+  ModelNotFound: [new Failure.ModelNotFound({ model: "<id>", surface: "chat" })],
+  UnknownEndpoint: [new Failure.UnknownEndpoint()],
+  BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 32 * 1024 * 1024 })],
+  RateLimited: [new Failure.RateLimited()],
+  SettleFailed: [new Failure.SettleFailed()],
+  UpstreamFailed: [new Failure.UpstreamFailed()],
+  UpstreamAuthFailed: [new Failure.UpstreamAuthFailed()],
+  AllProvidersFailed: [new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })],
+  NoHealthyProvider: [new Failure.NoHealthyProvider()],
+  Aborted: [new Failure.Aborted()],
+  TimedOut: [new Failure.TimedOut()]
+}
+
+const cells = ({ body: { error }, status }: WireError) =>
+  [String(status), error.type, String(error.code), error.message].join(" | ")
+
+const distinct = (rows: ReadonlyArray<string>) => [...new Set(rows)].toSorted()
+
+const messages = [{ role: "user", content: "Hi." }]
+const picture = { type: "image_url", image_url: { url: "https://example.com/a.png" } }
+const tool = { type: "function", function: { name: "f" } }
+const asked = (more: object) => ({ model: "<id>", messages, ...more })
+
+const able = (more: Partial<ChatModel> = {}): ChatModel => ({ ...model(route("a")), id: "<id>", ...more })
+const plain = able({ capabilities: new Set<Capability>() })
+
+/** What is wrong with a body for a model. */
+const complaint = (body: unknown, of: ChatModel = able()) =>
+  decodeChatBody(body).pipe(
+    Either.flatMap((read) => applyRules(of, read)),
+    Either.flip,
+    Either.getOrThrowWith(() => new Error(`nothing is wrong with ${JSON.stringify(body)}`))
+  )
+
+/** What is wrong with the bytes of a request, as a server meets them. */
+const refusedBody = (body: string, headers: Readonly<Record<string, string>> = {}) =>
+  Effect.gen(function* () {
+    const incoming = new IncomingMessage(new Socket())
+    Object.assign(incoming.headers, { "content-type": "application/json", ...headers })
+    incoming.push(body)
+    incoming.push(null)
+    const failure = yield* Effect.flip(readJson(incoming, 1024))
+    return failure._tag === "InvalidRequest" ? failure : yield* Effect.die(failure)
+  })
+
+const complaints = [
+  complaint([]),
+  complaint({ messages }),
+  complaint({ model: "<id>", messages: [] }),
+  complaint(asked({ messages: [{ role: "bot", content: "" }] })),
+  complaint(asked({ messages: [{ role: "tool", content: "", tool_call_id: "call_1" }] })),
+  complaint(asked({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "x" } }] }] })),
+  complaint(asked({ temperature: 3 })),
+  complaint(asked({ max_tokens: 0 })),
+  complaint(asked({ max_tokens: 9000 }), able({ maxOutputPolicy: "reject" })),
+  complaint(asked({ n: 2 })),
+  complaint(asked({ stop: Array.from({ length: 17 }, () => "x") })),
+  complaint(asked({ tools: [tool] }), plain),
+  complaint(asked({ tools: [tool], tool_choice: { type: "function", function: { name: "g" } } })),
+  complaint(asked({ functions: [] })),
+  complaint(asked({ response_format: { type: "json_object" } }), plain),
+  complaint(asked({ web_search: true }), plain),
+  complaint(asked({ reasoning_effort: "low" }), plain),
+  complaint(asked({ reasoning_effort: "medium" }), able({ reasoning: ["low", "high"] })),
+  complaint(asked({ messages: [{ role: "user", content: [picture] }] }), plain)
+]
+
+describe("the errors of the docs", () => {
+  it("are those of the wire, all of them", () => {
+    const documented = table(section(api, "Errors"), "Status").map((row) => row.slice(0, 4).join(" | "))
+    const produced = [...Object.values(failures).flat().map(toWire), internalError].map(cells)
+    assert.deepStrictEqual(documented.toSorted(), distinct(produced))
+  })
+
+  it("tell when to wait", () => {
+    const waits = Object.values(failures)
+      .flat()
+      .filter((failure) => toWire(failure).retryAfterSeconds !== undefined)
+    assert.deepStrictEqual(
+      waits.map(({ _tag }) => _tag),
+      ["RateLimited"]
+    )
+  })
+
+  it.effect("give the messages of 400 as they are", () =>
+    Effect.gen(function* () {
+      const bodies = yield* Effect.all([
+        refusedBody("{"),
+        refusedBody("a=b", { "content-type": "application/x-www-form-urlencoded" }),
+        refusedBody("{}", { "content-encoding": "gzip" })
+      ])
+      const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
+      const produced = [...bodies, ...complaints].map(({ message, param }) => `${message} | ${param ?? ""}`)
+      assert.deepStrictEqual(documented.toSorted(), distinct(produced))
+    })
+  )
+})
