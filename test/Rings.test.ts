@@ -1,0 +1,87 @@
+import { spawnSync } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { prefix } from "./support/temporary.ts"
+
+/** For each folder, what its files must not import; `..` counts from that folder. */
+const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "src/domain": ["../services/Ids.ts", "node:fs", "fs", "pg", "@effect/platform"],
+  "src/domain/nested": ["../../services/Ids.ts"],
+  "src/services": ["../http/Limits.ts", "../providers/Sse.ts", "../database/Database.ts", "../cli/Output.ts"],
+  "src/services/nested": ["../../http/Limits.ts", "../../Settings.ts", "../../Gateway.ts", "../../main.ts"],
+  "src/providers": ["../http/Limits.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
+  "src/providers/nested": ["../../http/Limits.ts", "../../Serving.ts", "../../settings/Variables.ts"],
+  "src/database": ["../http/Limits.ts", "../providers/Sse.ts", "../cli.ts"],
+  "src/database/nested": ["../../http/Limits.ts", "../../providers/Sse.ts", "../../Settings.ts"],
+  "src/http": ["../providers/Sse.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
+  "src/http/contract": ["../../services/Ids.ts", "../Generating.ts", "../handlers/Chat.ts", "@effect/sql-pg"],
+  "src/http/handlers": ["../Server.ts", "../middleware/Edge.ts", "../../providers/Sse.ts", "@effect/sql/SqlClient"],
+  "src/http/middleware": ["../Server.ts", "../handlers/Chat.ts", "../../database/Database.ts", "../../main.ts"],
+  "src/cli": ["../http/Limits.ts", "../providers/Sse.ts", "../main.ts"],
+  "src/settings": ["../database/Database.ts", "../http/Limits.ts", "../Gateway.ts"],
+  src: ["./main.ts", "./cli.ts", "./cli/Output.ts"]
+}
+
+const violations = Object.entries(forbidden).flatMap(([folder, specifiers]) => {
+  const test = `${"../".repeat(folder.split("/").length)}test/support/temporary.ts`
+  return [test, ...specifiers].map((specifier) => ({ folder, specifier }))
+})
+
+/** What each folder may import, of what the others may not. */
+const allowed = [
+  { folder: "src/domain", specifier: "./Money.ts" },
+  { folder: "src/domain", specifier: "effect" },
+  { folder: "src/services/nested", specifier: "../Ids.ts" },
+  { folder: "src/services", specifier: "@effect/sql" },
+  { folder: "src/database", specifier: "pg" },
+  { folder: "src/http/contract", specifier: "../Wire.ts" },
+  { folder: "src/http/handlers", specifier: "../contract/Chat.ts" },
+  { folder: "src/http", specifier: "./handlers/Chat.ts" },
+  { folder: "src/cli", specifier: "../Gateway.ts" },
+  { folder: "src", specifier: "./http/Server.ts" }
+]
+
+const Report = Schema.parseJson(
+  Schema.Struct({ diagnostics: Schema.Array(Schema.Struct({ code: Schema.String, filename: Schema.String })) })
+)
+
+/** The files, of those with one import each, whose import the rules of the project refuse. */
+const refused = (imports: ReadonlyArray<{ readonly folder: string; readonly specifier: string }>) => {
+  const directory = mkdtempSync(prefix)
+  try {
+    cpSync(".oxlintrc.json", path.join(directory, ".oxlintrc.json"))
+    for (const [at, { folder, specifier }] of imports.entries()) {
+      mkdirSync(path.join(directory, folder), { recursive: true })
+      writeFileSync(path.join(directory, folder, `Import${at}.ts`), `export * as Imported from "${specifier}"\n`)
+    }
+    const oxlint = path.resolve("node_modules/.bin/oxlint")
+    const { stdout } = spawnSync(oxlint, ["--format", "json"], { cwd: directory, encoding: "utf8" })
+    const found = Schema.decodeUnknownSync(Report)(stdout).diagnostics.filter(({ code }) =>
+      code.includes("no-restricted-imports")
+    )
+    const files = new Set(found.map(({ filename }) => path.basename(filename)))
+    return imports.filter((_, at) => files.has(`Import${at}.ts`))
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+describe("the lint rules", () => {
+  it("know every ring there is", () => {
+    const rings = readdirSync("src", { withFileTypes: true }).filter((entry) => entry.isDirectory())
+    assert.includeMembers(
+      Object.keys(forbidden),
+      rings.map(({ name }) => `src/${name}`)
+    )
+  })
+
+  it("refuse imports against the rings, in nested folders too", () => {
+    assert.deepStrictEqual(refused(violations), violations)
+  })
+
+  it("let the rings import inwards", () => {
+    assert.deepStrictEqual(refused(allowed), [])
+  })
+})
