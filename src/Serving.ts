@@ -1,4 +1,4 @@
-import { HttpServer } from "@effect/platform"
+import { HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Logger, Option, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
@@ -53,8 +53,15 @@ const impatience = Layer.effectDiscard(
 )
 
 /** Spans and fiber counts cost every request something; nobody looks at them unless traces are collected. */
-const tracing = ({ otlpEndpoint }: Settings) =>
-  Layer.merge(Layer.setTracerEnabled(otlpEndpoint !== undefined), RuntimeFlags.disableRuntimeMetrics)
+const tracing = ({ otlpEndpoint }: Settings) => {
+  const enabled = otlpEndpoint !== undefined
+  return Layer.mergeAll(
+    Layer.setTracerEnabled(enabled),
+    // The server would describe each request for a span that is never made.
+    Layer.scopedDiscard(Effect.locallyScoped(HttpMiddleware.currentTracerDisabledWhen, () => !enabled)),
+    RuntimeFlags.disableRuntimeMetrics
+  )
+}
 
 /** The address is taken or not ours to take. */
 export class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}

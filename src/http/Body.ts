@@ -8,8 +8,8 @@ export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 /** Reads a body of at most `limitBytes`; of a longer one no more than that is kept. */
 const readBytes = (request: IncomingMessage, limitBytes: number): Effect.Effect<Buffer, BodyTooLarge | BodyCutOff> =>
   Effect.async((resume) => {
-    const tooLarge = Effect.fail(new BodyTooLarge({ limitBytes }))
-    if (Number(request.headers["content-length"] ?? 0) > limitBytes) return resume(tooLarge)
+    const tooLarge = () => Effect.fail(new BodyTooLarge({ limitBytes }))
+    if (Number(request.headers["content-length"] ?? 0) > limitBytes) return resume(tooLarge())
     const chunks: Array<Buffer> = []
     let size = 0
     const done = (result: Effect.Effect<Buffer, BodyTooLarge | BodyCutOff>) => {
@@ -20,7 +20,7 @@ const readBytes = (request: IncomingMessage, limitBytes: number): Effect.Effect<
     }
     const onData = (chunk: Buffer) => {
       size += chunk.length
-      if (size > limitBytes) return done(tooLarge)
+      if (size > limitBytes) return done(tooLarge())
       chunks.push(chunk)
     }
     const onEnd = () =>

@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net"
 import ipaddr from "ipaddr.js"
 
 const withoutPort = (entry: string): string => {
@@ -9,6 +10,8 @@ const withoutPort = (entry: string): string => {
 
 /** One spelling per address: `::ffff:a.b.c.d` is the IPv4 address. Undefined for anything that is no address. */
 const normalise = (entry: string): string | undefined => {
+  // What nearly every socket says, and has one spelling anyway.
+  if (isIPv4(entry)) return entry
   const text = withoutPort(entry.trim())
   return ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined
 }

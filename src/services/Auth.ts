@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { Clock, Context, Effect, Layer, Option, Redacted, Ref, Schema } from "effect"
@@ -28,7 +28,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const keys = new Map<string, KeyRow>()
-      let blocked = new BlockList()
+      let blocked: BlockList | undefined
       let revision: string | undefined
       const checkedAt = yield* Ref.make(Number.NEGATIVE_INFINITY)
 
@@ -42,7 +42,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
           )
           const next = new BlockList()
           for (const { bits, host } of ranges) next.addSubnet(host, bits, host.includes(":") ? "ipv6" : "ipv4")
-          blocked = next
+          blocked = ranges.length === 0 ? undefined : next
           keys.clear()
           revision = found.revision
         }
@@ -86,13 +86,13 @@ export class Auth extends Context.Tag("gateway/Auth")<
         return row
       })
 
-      const authenticate = Effect.fn("Auth.authenticate")(function* (presented: Option.Option<Redacted.Redacted>) {
+      const authenticate = Effect.fnUntraced(function* (presented: Option.Option<Redacted.Redacted>) {
         if (Option.isNone(presented)) return yield* new MissingApiKey()
         const secret = Redacted.value(presented.value)
         if (secret === "") return yield* new MissingApiKey()
         if (!secret.startsWith(keyPrefix)) return yield* new InvalidApiKey()
         yield* fresh
-        const row = yield* find(createHash("sha256").update(secret).digest("hex"))
+        const row = yield* find(hash("sha256", secret, "hex"))
         if (Option.isNone(row)) return yield* new InvalidApiKey()
         const { expiresAtMillis, id, orgId, rpm, scopes } = row.value
         if (expiresAtMillis !== null && expiresAtMillis <= (yield* Clock.currentTimeMillis)) {
@@ -101,9 +101,9 @@ export class Auth extends Context.Tag("gateway/Auth")<
         return { key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined }
       })
 
-      const isBlocked = Effect.fn("Auth.isBlocked")(function* (address: string) {
+      const isBlocked = Effect.fnUntraced(function* (address: string) {
         yield* fresh
-        if (!ipaddr.isValid(address)) return false
+        if (blocked === undefined || !ipaddr.isValid(address)) return false
         const parsed = ipaddr.process(address)
         return blocked.check(parsed.toString(), parsed.kind())
       })

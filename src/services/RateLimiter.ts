@@ -70,12 +70,8 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
       })
 
       return RateLimiter.of({
-        take: Effect.fn("RateLimiter.take")((key: KeyId, limit: number) =>
-          Effect.map(Effect.orDie(submit(key)), (place) => allowance(limit, place))
-        ),
-        peek: Effect.fn("RateLimiter.peek")((key: KeyId, limit: number) =>
-          Effect.map(Effect.orDie(usedBy(key)), (used) => allowance(limit, used))
-        )
+        take: (key, limit) => Effect.map(Effect.orDie(submit(key)), (place) => allowance(limit, place)),
+        peek: (key, limit) => Effect.map(Effect.orDie(usedBy(key)), (used) => allowance(limit, used))
       })
     })
   )
