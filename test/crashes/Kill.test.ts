@@ -69,8 +69,8 @@ describe("a gateway that is killed in the middle of a request", () => {
             : either(response, received)
         yield* upstream.script(...deaths.map(() => reply))
         const dead = yield* Effect.forEach(deaths, (death) => kill(program, unanswered, death), { concurrency: 3 })
-        yield* gateway()
-        yield* Effect.forEach(
+        const survivor = yield* gateway()
+        const released = Effect.forEach(
           dead,
           Effect.fnUntraced(function* ({ charges, killedAt, org }) {
             yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "60 seconds")
@@ -79,7 +79,13 @@ describe("a gateway that is killed in the middle of a request", () => {
           }),
           { concurrency: "unbounded" }
         )
+        const survivorEnded = Effect.map(survivor.ended, (end) =>
+          assert.fail(`the survivor ended: ${JSON.stringify(end)}`)
+        )
+        yield* Effect.raceFirst(released, survivorEnded).pipe(
+          Effect.tapErrorCause(() => Effect.sync(() => process.stderr.write(survivor.stderr())))
+        )
       }).pipe(inDeployment),
-    120_000
+    180_000
   )
 })

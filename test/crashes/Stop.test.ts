@@ -8,11 +8,11 @@ import { Deferred, Effect, Fiber } from "effect"
 import { RequestLog } from "../../src/services/RequestLog.ts"
 import { openAccount } from "../support/Account.ts"
 import { ask, codeOf, get, openStream } from "../support/ChatClient.ts"
-import { after, charge, either, stream } from "../support/ChatReplies.ts"
+import { after, charge, delta, either, stream } from "../support/ChatReplies.ts"
 import { Deployment, type GatewayOptions, inDeployment } from "../support/Deployment.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../support/Money.ts"
 import { isAlive } from "../support/processes.ts"
-import { silent } from "../support/Upstream.ts"
+import { silent, sse } from "../support/Upstream.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
@@ -43,7 +43,7 @@ const connected = (url: string, text: string) =>
     let heard = ""
     socket.on("data", (chunk) => (heard += String(chunk)))
     socket.write(text)
-    return { heard: Effect.sync(() => heard) }
+    return { socket, heard: Effect.sync(() => heard) }
   })
 
 describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
@@ -72,11 +72,12 @@ describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
 
   it.live("a second time, a second later, ends the process at once", () =>
     Effect.gen(function* () {
-      const { ended, org, signal: send } = yield* streaming()
+      const { ended, org, signal: send, url } = yield* streaming()
       yield* send(signal)
+      yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
       yield* Effect.sleep("1100 millis")
       yield* send(signal)
-      const end = yield* Effect.timeout(ended, "3 seconds")
+      const end = yield* Effect.timeout(ended, "10 seconds")
       assert.deepStrictEqual(end, { code: 1, signal: null })
       assert.deepInclude(yield* moneyOf(org), { openHolds: 1, charges: [] })
     }).pipe(inDeployment)
@@ -107,6 +108,42 @@ describe.concurrent("a stop", () => {
           [false, 503, "no_provider_available", 0n]
         ]
       )
+    }).pipe(inDeployment)
+  )
+
+  it.live("does not wait for a client that reads nothing", () =>
+    Effect.gen(function* () {
+      const { gateway, upstream } = yield* Deployment
+      const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
+      const { org, secret } = yield* openAccount({})
+      const chunk = delta("x".repeat(100_000))
+      yield* upstream.script(sse(...Array.from({ length: 400 }, () => chunk), Effect.never))
+      const body = JSON.stringify({
+        model: "m1",
+        stream: true,
+        max_tokens: 10,
+        messages: [{ role: "user", content: "hi" }]
+      })
+      const { socket } = yield* connected(
+        url,
+        `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+      )
+      yield* Effect.async<void>((resume) => void socket.once("data", () => resume(Effect.sync(() => socket.pause()))))
+      yield* Effect.sleep("1 second")
+      yield* signal("SIGTERM")
+      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
+      yield* assertCharged(org, [])
+    }).pipe(inDeployment)
+  )
+
+  it.live("ends though the database says nothing", () =>
+    Effect.gen(function* () {
+      const { door, gateway } = yield* Deployment
+      const { freeze, url } = yield* door
+      const { ended, signal } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1", DATABASE_URL: url } })
+      yield* freeze
+      yield* signal("SIGTERM")
+      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
     }).pipe(inDeployment)
   )
 
