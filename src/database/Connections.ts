@@ -2,6 +2,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
 import { ImpatientClient } from "./ImpatientClient.ts"
+import { PreparingClient } from "./PreparingClient.ts"
 
 /** Where the server is and who we are there, in the driver's terms. */
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
@@ -49,7 +50,7 @@ export const pool = (server: Server, limits: Limits) =>
           ...common,
           max: limits.maxConnections,
           idleTimeoutMillis: 30_000,
-          Client: class extends ImpatientClient {
+          Client: class extends PreparingClient {
             constructor(config?: Pg.ClientConfig) {
               super(limit, config)
             }

@@ -50,6 +50,11 @@ export const completionJson = (options: {
 
 const done = "data: [DONE]\n\n"
 
+type Shown = Exclude<ChatEvent, { readonly type: "usage" }>
+
+const isShown = (event: ChatEvent): event is Shown =>
+  event.type !== "usage" && !(event.type === "content" && event.text === "")
+
 /** Writes one stream. Events are put together around their text, so that a delta costs one string. */
 export class SseEncoder {
   private opened = false
@@ -76,7 +81,7 @@ export class SseEncoder {
   /** The text of these events; empty for those that show only at the end. */
   encode(events: ReadonlyArray<ChatEvent>): string {
     let text = ""
-    for (const event of events) if (event.type !== "usage") text += this.one(event)
+    for (const event of events) if (isShown(event)) text += this.one(event)
     if (text === "" || this.opened) return text
     this.opened = true
     return this.chunk(`"role":"assistant","content":""`) + text
@@ -92,7 +97,7 @@ export class SseEncoder {
     return `data: ${JSON.stringify(body)}\n\n`
   }
 
-  private one(event: Exclude<ChatEvent, { readonly type: "usage" }>): string {
+  private one(event: Shown): string {
     switch (event.type) {
       case "content":
         return this.chunk(`"content":${JSON.stringify(event.text)}`)

@@ -23,7 +23,7 @@ const samples = ({ metricKey, metricState }: Pairs[number]): ReadonlyArray<strin
     const buckets = Array.from(
       metricState.buckets,
       ([bound, count]) =>
-        `${name}_bucket${labels(tags, [`le="${bound === Number.MAX_VALUE ? "+Inf" : bound}"`])} ${count}`
+        `${name}_bucket${labels(tags, [`le="${bound < Number.MAX_VALUE ? bound : "+Inf"}"`])} ${count}`
     )
     return [
       ...buckets,

@@ -80,6 +80,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         const settlement = yield* ledger.settle(held, Pricing.chatCharge(model.pricing, usage))
         yield* failpoint.reach("after_settle")
         record.charge = settlement.charged
+        yield* Metrics.add(Metrics.tokens, usage.prompt, { kind: "prompt" })
+        yield* Metrics.add(Metrics.tokens, usage.completion, { kind: "completion" })
         if (settlement.exceeded) record.notes.add("hold_exceeded")
         if (settlement.lost) record.notes.add("hold_lost")
       })

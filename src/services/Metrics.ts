@@ -68,6 +68,12 @@ const labelled = new WeakMap<Metric.Metric.Counter<number>, Map<string, Metric.M
 export const count = (
   counter: Metric.Metric.Counter<number>,
   labels: Readonly<Record<string, string>>
+): Effect.Effect<void> => add(counter, 1, labels)
+
+export const add = (
+  counter: Metric.Metric.Counter<number>,
+  amount: number,
+  labels: Readonly<Record<string, string>>
 ): Effect.Effect<void> => {
   const series = labelled.get(counter) ?? new Map<string, Metric.Metric.Counter<number>>()
   labelled.set(counter, series)
@@ -79,5 +85,5 @@ export const count = (
       Object.entries(labels).map(([key, value]) => MetricLabel.make(key, value))
     )
   series.set(name, one)
-  return Metric.increment(one)
+  return Metric.incrementBy(one, amount)
 }

@@ -6,7 +6,6 @@ import { run } from "../../src/cli.ts"
 import * as Registry from "../../src/providers/Registry.ts"
 import { Upstream } from "../../src/providers/Upstream.ts"
 import { Catalog } from "../../src/services/Catalog.ts"
-import { wires } from "../../src/services/catalog/Adapters.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
 import { adaptersOf, Providers } from "../../src/services/Providers.ts"
 import { variables } from "../../src/settings/Variables.ts"
@@ -196,10 +195,4 @@ describe("the commands of the docs", () => {
     )
     assert.includeMembers([...scripts, "ci", "install"], used)
   })
-})
-
-describe("the formats that a catalog may name", () => {
-  it.effect("hold every registered one", () =>
-    Effect.map(registered, (adapters) => assert.includeMembers([...wires.keys()], [...adapters.keys()]))
-  )
 })

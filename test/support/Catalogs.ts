@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ChatModel, Model } from "../../src/domain/Model.ts"
+import type { ChatModel, Model, Surface } from "../../src/domain/Model.ts"
 import { Catalog, type CatalogOptions } from "../../src/services/Catalog.ts"
 import { wires } from "../../src/services/catalog/Adapters.ts"
 
@@ -59,7 +59,8 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
   source: { file: "catalog.yaml", text: over.text ?? small },
   environment: {},
   sandbox: false,
-  adapters: wires,
+  // As in a gateway that speaks every wire there will be.
+  adapters: wires(new Map([["openai-chat", new Set<Surface>(["chat"])]])),
   ...over
 })
 

@@ -2,6 +2,7 @@ import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Clock, Effect } from "effect"
 import { applyRules } from "../../domain/ChatRules.ts"
 import { ModelNotFound } from "../../domain/Failure.ts"
+import type { Route } from "../../domain/Model.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { ChatCompletions } from "../../services/ChatCompletions.ts"
 import { Ids } from "../../services/Ids.ts"
@@ -45,8 +46,12 @@ export const ChatHandlers = HttpApiBuilder.group(
         created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
         model: job.model.id
       }
+      // A head that goes out before any route has answered is the sandbox's if nothing else could serve it.
+      const isSandbox = ({ provider }: Route) => provider.adapter === "sandbox"
       const marked = () =>
-        record.route?.provider.adapter === "sandbox" ? { ...headers, "x-gateway-sandbox": "true" } : headers
+        (record.route === undefined ? job.model.routes.every(isSandbox) : isSandbox(record.route))
+          ? { ...headers, "x-gateway-sandbox": "true" }
+          : headers
       if (job.request.stream) {
         const encoder = new SseEncoder({ ...name, includeUsage: job.request.includeUsage })
         yield* chat.stream(job, makeSink({ response, headers: marked, encoder, departed }))

@@ -14,6 +14,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
   let usage: Usage | undefined
   let written = false
   let refused = false
+  let heard = false
 
   const broken = (what: string) => malformed(account, 200, what)
   // A body has no headers of its own, hence no Retry-After that would need the time.
@@ -48,20 +49,28 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
     return undefined
   }
 
+  const chunk: ChatDecoder["take"] = ({ data, event }, out) => {
+    if (data.trim() === "[DONE]") {
+      return reason === undefined ? broken("[DONE] without a finish_reason") : (finish(out) ?? "whole")
+    }
+    const said = parse(data)
+    if (!Predicate.isRecord(said)) return broken("an event that is no chunk")
+    const error = event === "error" ? said : errorIn(said)
+    if (error !== undefined) return failed(error)
+    const first: unknown = Array.isArray(said.choices) ? said.choices[0] : undefined
+    usage = usageOf(said.usage) ?? usage
+    if (!Predicate.isRecord(first)) return undefined
+    usage = usageOf(first.usage) ?? usage
+    return choice(first, out)
+  }
+
   return {
-    take: ({ data, event }, out) => {
-      if (data.trim() === "[DONE]") {
-        return reason === undefined ? broken("[DONE] without a finish_reason") : (finish(out) ?? "whole")
-      }
-      const chunk = parse(data)
-      if (!Predicate.isRecord(chunk)) return broken("an event that is no chunk")
-      const error = event === "error" ? chunk : errorIn(chunk)
-      if (error !== undefined) return failed(error)
-      const first: unknown = Array.isArray(chunk.choices) ? chunk.choices[0] : undefined
-      usage = usageOf(chunk.usage) ?? usage
-      if (!Predicate.isRecord(first)) return undefined
-      usage = usageOf(first.usage) ?? usage
-      return choice(first, out)
+    take: (event, out) => {
+      const outcome = chunk(event, out)
+      // From the provider's first event on its work is paid for, so even one without output is told.
+      if (!heard && outcome === undefined && out.length === 0) out.push({ type: "content", text: "" })
+      heard = true
+      return outcome
     },
     close: (out, cause) => {
       if (reason !== undefined) return finish(out)

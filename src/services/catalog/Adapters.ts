@@ -6,11 +6,10 @@ export type Adapters = ReadonlyMap<string, ReadonlySet<Surface>>
 const surfaces = (...of: ReadonlyArray<Surface>): ReadonlySet<Surface> => new Set(of)
 
 /**
- * Every wire that a catalog may name. A gateway that was not built with one of them keeps the routes that
- * speak it off, and says so; any other name is a mistake in the catalog.
+ * Wires that a catalog may name besides those the gateway was built with: routes that speak one of them stay off,
+ * and the check says so. Any other name is a mistake in the catalog.
  */
-export const wires: Adapters = new Map([
-  ["openai-chat", surfaces("chat")],
+const foreseen: Adapters = new Map([
   ["openai-responses", surfaces("chat")],
   ["anthropic", surfaces("chat")],
   ["gemini", surfaces("chat", "image")],
@@ -19,3 +18,10 @@ export const wires: Adapters = new Map([
   ["replicate", surfaces("image", "video")],
   ["sandbox", surfaces("chat", "image", "video")]
 ])
+
+/** Every wire that a catalog may name, in a gateway with these adapters. */
+export const wires = (built: Adapters): Adapters => {
+  const all = new Map(built)
+  for (const [name, served] of foreseen) all.set(name, new Set([...(built.get(name) ?? []), ...served]))
+  return all
+}

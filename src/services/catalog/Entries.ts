@@ -1,4 +1,5 @@
 import { Array as Arr, Either, Option, Order, ParseResult, Predicate, Schema } from "effect"
+import { type Adapters, wires } from "./Adapters.ts"
 import { CatalogFile, FamilyEntry, ModelEntry, ProviderEntry } from "./Format.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
 import { type Entries, type Mistake, mistakes } from "./Rules.ts"
@@ -41,7 +42,7 @@ const wellFormed = <A, I>(schema: Schema.Schema<A, I>, named: Readonly<Record<st
   )
 }
 
-const entriesOf = (value: unknown): Entries => {
+const entriesOf = (value: unknown, adapters: Adapters): Entries => {
   const providers = record(section(value, "providers"))
   const families = record(section(value, "families"))
   const models = section(value, "models")
@@ -52,17 +53,18 @@ const entriesOf = (value: unknown): Entries => {
     models: Arr.filterMap(Array.isArray(models) ? models : [], (model, index) =>
       Option.map(decode(model), (entry) => ({ index, entry }))
     ),
+    wires: wires(adapters),
     known: { providers: new Set(Object.keys(providers)), families: new Set(Object.keys(families)) }
   }
 }
 
 const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
 
-/** The entries of a catalog file, or everything that is wrong with it. */
-export const read = (source: SourceFile): Either.Either<Entries, CatalogInvalid> => {
+/** The entries of a catalog file for a gateway with these adapters, or everything that is wrong with it. */
+export const read = (source: SourceFile, adapters: Adapters): Either.Either<Entries, CatalogInvalid> => {
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
-  const entries = entriesOf(value)
+  const entries = entriesOf(value, adapters)
   const found = [...malformed(value), ...mistakes(entries)].map(({ path, message }) => ({
     file: source.file,
     line: lineOf(path),

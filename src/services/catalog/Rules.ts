@@ -1,5 +1,5 @@
 import type { Capability, ReasoningEffort } from "../../domain/Model.ts"
-import { wires } from "./Adapters.ts"
+import type { Adapters } from "./Adapters.ts"
 import type {
   ChatModelEntry,
   FamilyEntry,
@@ -15,6 +15,8 @@ export interface Entries {
   readonly providers: ReadonlyMap<string, ProviderEntry>
   readonly families: ReadonlyMap<string, FamilyEntry>
   readonly models: ReadonlyArray<{ readonly index: number; readonly entry: ModelEntry }>
+  /** What a provider's adapter may be. */
+  readonly wires: Adapters
   readonly known: { readonly providers: ReadonlySet<string>; readonly families: ReadonlySet<string> }
 }
 
@@ -49,7 +51,7 @@ export const chatRules = (entry: ChatModelEntry, family: FamilyEntry | undefined
   } as const
 }
 
-const checkProvider = (say: Say, name: string, { adapter, base_url }: ProviderEntry) => {
+const checkProvider = (say: Say, name: string, { adapter, base_url }: ProviderEntry, wires: Adapters) => {
   const path = ["providers", name]
   if (!/^[A-Za-z0-9][\w.-]*$/.test(name)) say(path, "a provider's name must be letters, digits and . _ - only")
   if (!wires.has(adapter)) say([...path, "adapter"], `unknown adapter ${adapter}; known: ${list(wires.keys())}`)
@@ -65,7 +67,7 @@ const checkRoutes = (say: Say, at: Path, { routes, surface }: ModelEntry, entrie
       return say(path, `unknown provider ${provider}; known: ${list(entries.known.providers)}`)
     }
     const adapter = entries.providers.get(provider)?.adapter ?? sandboxAdapter
-    if (wires.get(adapter)?.has(surface) === false) {
+    if (entries.wires.get(adapter)?.has(surface) === false) {
       say(path, `${provider} speaks ${adapter}, which has no ${surface} models`)
     }
   })
@@ -174,7 +176,7 @@ const checkVideo = (say: Say, at: Path, entry: VideoModelEntry) => {
 export const mistakes = (entries: Entries): ReadonlyArray<Mistake> => {
   const found: Array<Mistake> = []
   const say: Say = (path, message) => void found.push({ path, message })
-  for (const [name, entry] of entries.providers) checkProvider(say, name, entry)
+  for (const [name, entry] of entries.providers) checkProvider(say, name, entry, entries.wires)
   const seen = new Map<string, number>()
   for (const { index, entry } of entries.models) {
     const at = ["models", index]
