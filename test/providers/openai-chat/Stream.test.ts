@@ -18,7 +18,7 @@ const heard = (name: string, all: ReadonlyArray<Fake.Step>, then: (heard: Heard)
 
 describe("a stream of an openai-chat host", () => {
   heard(
-    "passes over roles, empty deltas, comments and chunks without choices",
+    "of roles, empty deltas, comments and chunks without choices tells only that the first has come",
     [
       ": hello\n\n",
       Fake.event({ choices: [], prompt_filter_results: [] }),
@@ -31,7 +31,7 @@ describe("a stream of an openai-chat host", () => {
       Fake.done,
       chunk({ content: "after the end" })
     ],
-    (heard) => assert.deepStrictEqual(heard, said(text("a"), finished("stop")))
+    (heard) => assert.deepStrictEqual(heard, said(text(""), text("a"), finished("stop")))
   )
 
   heard(
@@ -187,7 +187,8 @@ describe("a stream of an openai-chat host", () => {
     "a call that never has a name",
     [calling({ index: 0, id: "x", function: piece("{}") }), tools, Fake.done],
     "retry",
-    200
+    200,
+    [text("")]
   )
   fails("an error chunk", [a, Fake.event({ error: { message: "m", type: "server_error" } })], "retry", 200, [text("a")])
   fails(
