@@ -14,7 +14,7 @@ export class PreparingClient extends ImpatientClient {
 
   constructor(limitMillis: number, config?: Pg.ClientConfig) {
     super(limitMillis, config)
-    this.query = new Proxy(this.query, {
+    this.query = new Proxy(this.query.bind(this), {
       apply: (query, self, args: ReadonlyArray<unknown>) => {
         const [text, values, ...rest] = args
         const name = typeof text === "string" && Array.isArray(values) ? this.#nameOf(text, values) : undefined
