@@ -51,12 +51,12 @@ describe("Database", () => {
       const sql = yield* SqlClient
       const often = (n: number) => sql`SELECT ${n}::int + 1 AS next`
       const answers = yield* Effect.forEach(
-        Array.from({ length: 30 }, (_, n) => n),
+        Array.from({ length: 170 }, (_, n) => n),
         often
       )
       assert.deepStrictEqual(
         answers.flat(),
-        Array.from({ length: 30 }, (_, n) => ({ next: n + 1 }))
+        Array.from({ length: 170 }, (_, n) => ({ next: n + 1 }))
       )
       yield* Effect.forEach(
         Array.from({ length: 300 }, (_, n) => n),
