@@ -18,7 +18,6 @@ import { ProviderRouter } from "./services/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/Providers.ts"
 import { RateLimiter } from "./services/RateLimiter.ts"
 import { RequestLog } from "./services/RequestLog.ts"
-
 import { Tokens } from "./services/Tokens.ts"
 
 /** There is no model to serve; the message says what to set. */
@@ -100,30 +99,24 @@ const housekeeping = ({ logRetention }: Settings) =>
 
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => HealthBoard.publisher(id)))
 
-/** Every service of the gateway, over a migrated database. */
-export const services = (options: GatewayOptions) => {
-  const { timeouts } = options.settings
+/** Every service of the gateway, over a migrated database and what it sells. */
+const services = ({ settings }: GatewayOptions) => {
+  const { timeouts } = settings
   const routing = ProviderRouter.layer({
     requestTimeoutSeconds: Duration.toSeconds(timeouts.request),
     firstByteTimeoutSeconds: Duration.toSeconds(timeouts.firstByte),
     streamTimeoutSeconds: Duration.toSeconds(timeouts.stream)
   })
-  return Layer.mergeAll(
-    ChatCompletions.layer,
-    readiness,
-    servable,
-    publishedHealth,
-
-    housekeeping(options.settings)
-  ).pipe(
+  return Layer.mergeAll(ChatCompletions.layer, readiness, publishedHealth, housekeeping(settings)).pipe(
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, RequestLog.layer, Tokens.layer, routing)),
     Layer.provideMerge(Ledger.layer),
     Layer.provideMerge(Instance.layer),
-    Layer.provideMerge(InFlight.layer),
-    Layer.provideMerge(catalog(options)),
-    Layer.provideMerge(providers(options.settings))
+    Layer.provideMerge(InFlight.layer)
   )
 }
+
+const sold = (options: GatewayOptions) =>
+  servable.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
 
 const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
   Layer.provideMerge(Migrations.layer)
@@ -145,5 +138,10 @@ export const layer = (options: GatewayOptions) => {
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     shutdownTimeout: settings.timeouts.shutdown
-  }).pipe(Layer.provideMerge(services(options)), Layer.provideMerge(migrated))
+  }).pipe(
+    Layer.provideMerge(services(options)),
+    // A gateway that cannot serve stops before it changes anything in the database.
+    Layer.provideMerge(migrated),
+    Layer.provideMerge(sold(options))
+  )
 }

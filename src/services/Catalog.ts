@@ -1,4 +1,5 @@
 import { FileSystem } from "@effect/platform"
+import type { PlatformError } from "@effect/platform/Error"
 import { Context, Effect, Layer } from "effect"
 import type { Model, ProviderAccount } from "../domain/Model.ts"
 import type { Adapters } from "./catalog/Adapters.ts"
@@ -75,13 +76,20 @@ export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: Ca
   return { all, providers }
 })
 
+const unreadable = (error: PlatformError): string =>
+  error._tag === "SystemError" && error.reason === "NotFound"
+    ? "there is no such file; CATALOG_FILE names the catalog"
+    : `cannot be read as CATALOG_FILE: ${error.description ?? error.message}`
+
 /** Reads a catalog's text. A file that cannot be read is an invalid catalog. */
 export const readCatalogFile = Effect.fn("Catalog.readFile")(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* files
     .readFileString(path)
     .pipe(
-      Effect.catchAll(({ message }) => new CatalogInvalid({ problems: [{ file: path, line: 1, key: "", message }] }))
+      Effect.catchAll(
+        (error) => new CatalogInvalid({ problems: [{ file: path, line: 1, key: "", message: unreadable(error) }] })
+      )
     )
   return { file: path, text }
 })

@@ -208,14 +208,18 @@ describe("a wrong catalog", () => {
         })}`
       )
       assert.match(bomb ?? "", /^catalog\.yaml:1: /)
-      assert.lengthOf(yield* problemsOf(""), 1)
+      const mapping = "catalog.yaml:1: must be a mapping of providers, models and families"
+      assert.deepStrictEqual(yield* problemsOf(""), [mapping])
+      assert.deepStrictEqual(yield* problemsOf("- a\n- b\n"), [mapping])
     })
   )
 
   it.effect("that cannot be read is an invalid one", () =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(readCatalogFile("/nowhere/catalog.yaml"))
-      assert.match(message, /^\/nowhere\/catalog\.yaml:1: /)
+      assert.strictEqual(message, "/nowhere/catalog.yaml:1: there is no such file; CATALOG_FILE names the catalog")
+      const directory = yield* Effect.flip(readCatalogFile("/"))
+      assert.match(directory.message, /^\/:1: cannot be read as CATALOG_FILE: /)
     }).pipe(Effect.provide(NodeContext.layer))
   )
 })

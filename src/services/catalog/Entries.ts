@@ -21,12 +21,16 @@ const wordOf = ({ _tag, message }: ParseResult.ArrayFormatterIssue): string => {
   return shorten(`unknown key; known: ${known}`)
 }
 
-const malformed = (value: unknown): ReadonlyArray<Mistake> =>
-  Either.match(Schema.decodeUnknownEither(CatalogFile, strict)(value), {
+const malformed = (value: unknown): ReadonlyArray<Mistake> => {
+  if (!Predicate.isReadonlyRecord(value)) {
+    return [{ path: [], message: "must be a mapping of providers, models and families" }]
+  }
+  return Either.match(Schema.decodeUnknownEither(CatalogFile, strict)(value), {
     onLeft: (error) =>
       ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({ path: issue.path, message: wordOf(issue) })),
     onRight: () => []
   })
+}
 
 const section = (value: unknown, key: string): unknown =>
   Predicate.isReadonlyRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined
