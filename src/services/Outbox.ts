@@ -1,0 +1,65 @@
+import { type Array as Arr, type Duration, Effect, Queue, Schedule, type Scope } from "effect"
+
+const isNonEmpty = <A>(items: ReadonlyArray<A>): items is Arr.NonEmptyReadonlyArray<A> => items.length > 0
+
+const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
+
+/**
+ * Rows that somebody else need not wait for. They are written in order and in batches, kept while the store is away,
+ * and flushed when the scope closes. A row that the store refuses for what it is does not hold up the others.
+ */
+export const make = <Row, E>(options: {
+  /** Rows kept at most; what comes on top is lost. */
+  readonly capacity: number
+  readonly perBatch: number
+  /** Must do nothing for rows that are there already: after a failure they come again. */
+  readonly write: (rows: Arr.NonEmptyReadonlyArray<Row>) => Effect.Effect<unknown, E>
+  /** Whether a failure is the row's own, so that trying again is of no use. */
+  readonly isRefusal: (error: E) => boolean
+  readonly lost: (rows: number, why: string) => Effect.Effect<void>
+  /** How long the last flush may take. */
+  readonly flushWithin: Duration.DurationInput
+}): Effect.Effect<(row: Row) => Effect.Effect<void>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const waiting: Array<Row> = []
+    const arrival = yield* Queue.sliding<void>(1)
+    const mutex = yield* Effect.makeSemaphore(1)
+
+    const writeOne = (row: Row) =>
+      Effect.catchIf(options.write([row]), options.isRefusal, (error) => options.lost(1, String(error)))
+    const writeBatch = (batch: Arr.NonEmptyReadonlyArray<Row>) =>
+      Effect.catchIf(options.write(batch), options.isRefusal, () => Effect.forEach(batch, writeOne, { discard: true }))
+
+    const flush = Effect.suspend(() => {
+      const batch = waiting.slice(0, options.perBatch)
+      if (!isNonEmpty(batch)) return Effect.succeed(false)
+      return Effect.map(writeBatch(batch), () => {
+        waiting.splice(0, batch.length)
+        return true
+      })
+    }).pipe(Effect.uninterruptible, mutex.withPermits(1), Effect.repeat({ while: (more) => more }))
+
+    yield* Effect.addFinalizer(() =>
+      flush.pipe(
+        Effect.retry(untilBack),
+        Effect.interruptible,
+        Effect.timeoutFail({ duration: options.flushWithin, onTimeout: () => "the store was away at the stop" }),
+        Effect.catchAll((why) => options.lost(waiting.length, String(why)))
+      )
+    )
+    yield* Queue.take(arrival).pipe(
+      Effect.zipRight(Effect.retry(flush, untilBack)),
+      // What comes within a moment shares a statement.
+      Effect.zipRight(Effect.sleep("50 millis")),
+      Effect.ignore,
+      Effect.forever,
+      Effect.forkScoped
+    )
+
+    return (row) =>
+      Effect.suspend(() => {
+        if (waiting.length >= options.capacity) return options.lost(1, "too many rows are waiting")
+        waiting.push(row)
+        return Effect.asVoid(Queue.offer(arrival, undefined))
+      })
+  })
