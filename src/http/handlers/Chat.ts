@@ -1,5 +1,5 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Predicate } from "effect"
 import { applyRules } from "../../domain/ChatRules.ts"
 import { ModelNotFound } from "../../domain/Failure.ts"
 import type { Route } from "../../domain/Model.ts"
@@ -30,8 +30,10 @@ export const ChatHandlers = HttpApiBuilder.group(
     const limits = yield* Limits
 
     const read = Effect.fnUntraced(function* ({ record, request }: Admitted) {
-      const asked = yield* decodeChatBody(yield* inFlight.receive(readJson(request, limits.chatBodyBytes)))
-      record.model = asked.model
+      const body = yield* inFlight.receive(readJson(request, limits.chatBodyBytes))
+      // The log names the model of a request that is refused, too.
+      if (Predicate.hasProperty(body, "model") && Predicate.isString(body.model)) record.model = body.model
+      const asked = yield* decodeChatBody(body)
       record.stream = asked.stream
       const model = catalog.find(asked.model)
       if (model?.surface !== "chat") return yield* new ModelNotFound({ model: asked.model, surface: "chat" })
