@@ -6,6 +6,9 @@ export const NanoUsd = Brand.nominal<NanoUsd>()
 
 export const zero: NanoUsd = NanoUsd(0n)
 
+/** The largest amount that a row can carry. */
+export const mostStored: NanoUsd = NanoUsd(2n ** 63n - 1n)
+
 /** Rows carry amounts as PostgreSQL `bigint`, which arrives as a string. */
 export const NanoUsdFromRow = Schema.BigInt.pipe(Schema.fromBrand(NanoUsd))
 
@@ -39,3 +42,5 @@ export const toUsd = (amount: bigint): number => Number(toUsdText(amount))
 
 export const max = (...amounts: ReadonlyArray<NanoUsd>): NanoUsd =>
   amounts.reduce((most, amount) => (amount > most ? amount : most), zero)
+
+export const min = (a: NanoUsd, b: NanoUsd): NanoUsd => (a < b ? a : b)

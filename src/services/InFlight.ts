@@ -22,7 +22,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     ) => Effect.Effect<A, E | Aborted, R>
     /** A part of the work that a stop does not wait for: receiving what the client may never send. */
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
-    /** Ends all running work as soon as it lets itself be ended; its finalizers give holds back. */
+    /** Tells all running work to end, and does not wait until it lets itself be ended; its finalizers give holds back. */
     readonly abort: Effect.Effect<void>
     /** From now on `draining`; waits for what runs, and aborts what is left after the patience. */
     readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
@@ -49,7 +49,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       const abort = Effect.suspend(() => Fiber.interruptAll([...running]))
 
       return InFlight.of({
-        abort: Effect.asVoid(abort),
+        abort: Effect.suspend(() => Effect.forEach([...running], Fiber.interruptFork, { discard: true })),
         draining: Ref.get(draining),
         drain: (patience) =>
           Ref.set(draining, true).pipe(

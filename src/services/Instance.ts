@@ -62,7 +62,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         yield* inFlight.abort
       })
 
-      const sweep = Effect.gen(function* () {
+      const sweepSome = Effect.gen(function* () {
         const found = yield* Statements.orphans(sql, sweepBatch)
         if (found.length === 0) return 0
         yield* Statements.close(
@@ -73,6 +73,14 @@ export class Instance extends Context.Tag("gateway/Instance")<
         yield* Effect.logWarning(`Released ${found.length} holds of instances that are gone`)
         return found.length
       }).pipe(Effect.uninterruptible, Effect.orDie)
+      const sweep = Effect.gen(function* () {
+        let released = 0
+        while (true) {
+          const found = yield* sweepSome
+          released += found
+          if (found < sweepBatch) return released
+        }
+      })
 
       yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
       yield* watch.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)
@@ -83,6 +91,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
       )
       yield* Effect.addFinalizer(() =>
         Effect.flatMap(Ref.get(current), (id) => sql`UPDATE instances SET stopped_at = now() WHERE id = ${id}`).pipe(
+          Effect.interruptible,
           Effect.timeout("5 seconds"),
           Effect.ignore
         )

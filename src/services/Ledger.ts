@@ -1,8 +1,8 @@
 import { SqlClient, SqlSchema } from "@effect/sql"
-import { type Array as Arr, Context, Data, Effect, Layer, Metric, Queue, Schedule, Schema, type Scope } from "effect"
+import { type Array as Arr, Context, Data, Effect, Layer, Metric, Schedule, Schema, type Scope } from "effect"
 import type { KeyId } from "../domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
-import { type NanoUsd, zero } from "../domain/Money.ts"
+import { min, mostStored, type NanoUsd, zero } from "../domain/Money.ts"
 import { Balance, OrgId } from "../domain/Organization.ts"
 import { Ids } from "./Ids.ts"
 import { Instance } from "./Instance.ts"
@@ -16,6 +16,11 @@ const forTenSeconds = Schedule.exponential("50 millis").pipe(
   Schedule.upTo("10 seconds")
 )
 const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
+
+/** The database did not answer in time; what was asked of it may still happen. */
+class NoAnswer extends Data.TaggedError("NoAnswer")<{}> {}
+const patience = { seconds: 10, late: () => new NoAnswer() }
+const answered = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer"
 
 /** Another statement was closing the hold at this moment; asking again tells how it ended. */
 class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
@@ -70,10 +75,16 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const decodeClosed = Schema.decodeUnknown(Schema.Array(Statements.Closed))
       // Holds of this process that nobody has closed yet, so that a scope's end costs a statement only when it must.
       const open = new Set<string>()
+      // Reservations being made, and whether a statement for them failed: it may have come through all the same.
+      const doubtful = new Map<string, boolean>()
+
+      const doubt = (hold: string) => void (doubtful.has(hold) && doubtful.set(hold, true))
 
       const reserveAll = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
         const id = yield* instance.id
-        return yield* Effect.flatMap(Statements.reserve(sql, id, batch), decodeVerdicts)
+        return yield* Effect.flatMap(Statements.reserve(sql, id, batch), decodeVerdicts).pipe(
+          Effect.tapErrorCause(() => Effect.sync(() => batch.forEach((reservation) => doubt(reservation.id))))
+        )
       })
       // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit.
       const reserveFairly = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
@@ -91,20 +102,12 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         return verdicts
       })
 
-      const submitReservation = yield* NaturalBatch.make({ maxSize: 256, run: reserveFairly })
+      const submitReservation = yield* NaturalBatch.make({ maxSize: 256, patience, run: reserveFairly })
       const submitClosing = yield* NaturalBatch.make({
         maxSize: 256,
+        patience,
         run: (batch: Arr.NonEmptyReadonlyArray<Statements.Closing>) =>
           Effect.flatMap(Statements.close(sql, batch), decodeClosed)
-      })
-
-      const reserve = Effect.fn("Ledger.reserve")(function* (hold: Hold) {
-        const { period, verdict } = yield* Effect.orDie(Effect.retry(submitReservation(hold), brief))
-        if (verdict === "capped" && period !== null) return yield* new SpendLimitReached({ period })
-        if (verdict === "insufficient") return yield* new InsufficientCredits()
-        if (verdict === "fenced") return yield* Effect.dieMessage("this instance lost its heartbeat")
-        open.add(hold.id)
-        return hold
       })
 
       const close = (closing: Statements.Closing) =>
@@ -115,15 +118,45 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         )
 
       // What could not be closed in time: nobody was answered for it, so nothing may stay held or charged.
-      const debts = yield* Queue.unbounded<string>()
-      const forgive = (id: string) => Effect.zipRight(close({ id, cost: undefined }), Statements.refund(sql, id))
-      yield* Queue.take(debts).pipe(
-        Effect.flatMap((id) => Effect.retry(forgive(id), untilDone)),
-        Effect.catchAllCause((cause) => Effect.logError("A hold could not be given back", cause)),
-        Effect.forever,
-        Effect.forkScoped
+      const forgive = Effect.fnUntraced(function* (hold: Hold) {
+        yield* Statements.bar(sql, yield* instance.id, hold)
+        yield* close({ id: hold.id, cost: undefined })
+        yield* Statements.refund(sql, hold.id)
+      })
+      const scope = yield* Effect.scope
+      const owe = (hold: Hold) =>
+        forgive(hold).pipe(
+          Effect.retry(untilDone),
+          Effect.catchAllCause((cause) => Effect.logError("A hold could not be given back", cause)),
+          Effect.interruptible,
+          Effect.forkIn(scope),
+          Effect.asVoid
+        )
+
+      const reserve = Effect.fn("Ledger.reserve")(
+        function* (hold: Hold) {
+          doubtful.set(hold.id, false)
+          const { period, verdict } = yield* submitReservation(hold).pipe(
+            Effect.retry({ schedule: brief, while: answered }),
+            Effect.tapErrorCause(() => Effect.sync(() => doubt(hold.id))),
+            Effect.orDie
+          )
+          if (verdict === "capped" && period !== null) return yield* new SpendLimitReached({ period })
+          if (verdict === "insufficient") return yield* new InsufficientCredits()
+          if (verdict === "fenced") return yield* Effect.dieMessage("this instance lost its heartbeat")
+          doubtful.delete(hold.id)
+          open.add(hold.id)
+          return hold
+        },
+        (reserving, hold) =>
+          Effect.onError(reserving, () =>
+            Effect.suspend(() => {
+              const isHeldPerhaps = doubtful.get(hold.id) === true
+              doubtful.delete(hold.id)
+              return isHeldPerhaps ? owe(hold) : Effect.void
+            })
+          )
       )
-      const owe = (hold: Hold) => Effect.asVoid(Queue.offer(debts, hold.id))
 
       const release = Effect.fn("Ledger.release")(
         (hold: Hold) =>
@@ -136,10 +169,10 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       )
 
       const settle = Effect.fn("Ledger.settle")(function* (hold: Hold, cost: NanoUsd) {
-        const closed = yield* close({ id: hold.id, cost }).pipe(
-          Effect.retry(forTenSeconds),
-          Effect.catchAll((error) =>
-            Effect.logError("Settling failed; the hold is given back", error).pipe(
+        const closed = yield* close({ id: hold.id, cost: min(cost, hold.amount) }).pipe(
+          Effect.retry({ schedule: forTenSeconds, while: answered }),
+          Effect.catchAllCause((cause) =>
+            Effect.logError("Settling failed; the hold is given back", cause).pipe(
               Effect.zipRight(Metric.increment(Metrics.settleFailed)),
               Effect.zipRight(owe(hold)),
               Effect.zipRight(new SettleFailed())
@@ -165,7 +198,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       return Ledger.of({
         hold: ({ org, key, upTo }) =>
           Effect.acquireRelease(
-            Effect.suspend(() => reserve({ id: ids.uuid(), org, key, amount: upTo })),
+            Effect.suspend(() => reserve({ id: ids.uuid(), org, key, amount: min(upTo, mostStored) })),
             release
           ),
         settle,

@@ -54,6 +54,20 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
       })
     )
 
+    it.effect("no amount is too large to be understood", () =>
+      Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const { key, org } = yield* (yield* LedgerBench).organization(usd(10))
+        const immense = NanoUsd(10n ** 30n)
+        const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: immense })))
+        assert.strictEqual(refused._tag, "InsufficientCredits")
+        const settled = yield* Effect.scoped(
+          Effect.flatMap(ledger.hold({ org, key, upTo: usd(2) }), (hold) => ledger.settle(hold, immense))
+        )
+        assert.deepStrictEqual(settled, { charged: usd(2), exceeded: true, lost: false })
+      })
+    )
+
     it.effect("a cost of zero is a charge of zero", () =>
       Effect.gen(function* () {
         const ledger = yield* Ledger

@@ -1,15 +1,19 @@
 import { SqlClient } from "@effect/sql"
+import { SqlError } from "@effect/sql/SqlError"
 import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect, Exit, Layer, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Books } from "../../src/services/Books.ts"
+import { Ids } from "../../src/services/Ids.ts"
 import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
+import { invariants } from "../../src/services/ledger/Invariants.ts"
 import { ledgerContract } from "../contracts/Ledger.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import * as LedgerFake from "../fakes/LedgerFake.ts"
 import * as Bench from "../support/LedgerBench.ts"
+import { eventually, lock, moneyOf } from "../support/Money.ts"
 import * as Postgres from "../support/Postgres.ts"
 
 const instance = Instance.layer.pipe(Layer.provideMerge(InFlight.layer))
@@ -88,6 +92,64 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
     }).pipe(Effect.scoped)
   )
 
+  it.effect("one sweep releases however many holds the dead left", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const bench = yield* LedgerBench
+      const { key, org } = yield* bench.organization(one)
+      const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
+      yield* sql`INSERT INTO instances (id, swept_at) VALUES (${dead}, now())`
+      yield* sql`
+        WITH placed AS (
+          INSERT INTO holds (id, org_id, key_id, amount, instance_id)
+          SELECT gen_random_uuid(), ${org}, ${key}, 1, ${dead} FROM generate_series(1, 1700) RETURNING amount
+        )
+        UPDATE organizations SET held = (SELECT sum(amount) FROM placed) WHERE id = ${org}`
+      yield* (yield* Instance).sweep
+      assert.strictEqual(yield* bench.openHolds(org), 0)
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+
+  it.effect("an instance taken for dead goes on at once, whatever its old work waits for", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { inFlight, it } = yield* Effect.provide(
+        Effect.all({ inFlight: InFlight, it: Instance }),
+        yield* anotherInstance
+      )
+      const read = yield* Deferred.make<void>()
+      const unread = yield* Effect.fork(inFlight.run(Deferred.await(read), Effect.void))
+      const before = yield* it.id
+      yield* sql`UPDATE instances SET swept_at = now() WHERE id = ${before}`
+      yield* eventually(it.id, (id) => id !== before)
+      assert.isNull(unread.unsafePoll())
+      yield* Deferred.succeed(read, undefined)
+      yield* Fiber.await(unread)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("settling does not wait for a locked database longer than 10 s, and then nothing is charged", () =>
+    Effect.gen(function* () {
+      const bench = yield* LedgerBench
+      const ledger = yield* Ledger
+      const { key, org } = yield* bench.organization(one)
+      const scope = yield* Scope.make()
+      const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
+      const { unlock } = yield* lock(org)
+      const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one)), "13 seconds")
+      assert.strictEqual(failed._tag, "SettleFailed")
+      yield* unlock
+      const { entries } = yield* eventually(
+        moneyOf(org),
+        ({ charges, balance, openHolds }) => openHolds === 0 && (charges.length === 0 || balance === one)
+      )
+      assert.strictEqual<bigint>(entries, one)
+      assert.isTrue(yield* bench.proved)
+      yield* Scope.close(scope, Exit.void)
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("settling and sweeping race without making or losing money", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -144,19 +206,82 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const books = yield* Books
-      const { org } = yield* (yield* LedgerBench).organization(one)
-      yield* sql`UPDATE organizations SET balance = balance + 1, held = held + 1 WHERE id = ${org}`
-      const { violations } = yield* books.verify
-      assert.sameMembers(
-        violations.map(({ invariant }) => invariant),
-        [
-          "a balance is the sum of the organization's entries",
-          "what is held is the sum of the organization's open holds"
-        ]
+      const bench = yield* LedgerBench
+      const ledger = yield* Ledger
+      const { key, org } = yield* bench.organization(10n * one)
+      const settled = yield* Effect.scoped(
+        Effect.tap(ledger.hold({ org, key, upTo: one }), (hold) => ledger.settle(hold, one))
       )
-      assert.isTrue(violations.every(({ row }) => row.orgId === org))
-      yield* sql`UPDATE organizations SET balance = balance - 1, held = held - 1 WHERE id = ${org}`
-    })
+      const open = yield* ledger.hold({ org, key, upTo: one })
+      yield* books.adjust({ org, amount: NanoUsd(-1n), note: "mistake", force: false })
+      assert.isTrue(yield* bench.proved)
+
+      const sums = "a balance is the sum of the organization's entries"
+      const held = "what is held is the sum of the organization's open holds"
+      const covered = "what is held was covered by the balance"
+      const charge = "a settled hold has exactly one charge, of what the hold says was charged"
+      const day = "a key's daily spend is the sum of its charges of that day"
+      const far = 20n * one
+      const tampering = [
+        { breaks: [sums], by: [sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`] },
+        { breaks: [held], by: [sql`UPDATE organizations SET held = held + 1 WHERE id = ${org}`] },
+        { breaks: [held], by: [sql`DELETE FROM holds WHERE id = ${open.id}`] },
+        { breaks: [day], by: [sql`DELETE FROM key_spend WHERE key_id = ${key}`] },
+        {
+          breaks: [day],
+          by: [sql`UPDATE ledger_entries SET at = at - interval '2 days' WHERE hold_id = ${settled.id}`]
+        },
+        {
+          breaks: [charge, day],
+          by: [
+            sql`DELETE FROM ledger_entries WHERE hold_id = ${settled.id}`,
+            sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
+          ]
+        },
+        {
+          breaks: [covered],
+          by: [
+            sql`UPDATE holds SET amount = ${far} WHERE id = ${open.id}`,
+            sql`UPDATE organizations SET held = ${far} WHERE id = ${org}`
+          ]
+        },
+        {
+          breaks: [covered, "no charge took a balance below zero"],
+          by: [
+            sql`UPDATE holds SET amount = ${far}, charged = ${far} WHERE id = ${settled.id}`,
+            sql`UPDATE ledger_entries SET amount = ${-far} WHERE hold_id = ${settled.id}`,
+            sql`UPDATE organizations SET balance = balance + ${one} - ${far} WHERE id = ${org}`,
+            sql`UPDATE key_spend SET spent = ${far} WHERE key_id = ${key}`
+          ]
+        },
+        {
+          breaks: ["a refund gives back what its hold was charged"],
+          by: [
+            sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
+              VALUES (${org}, 'adjustment', ${2n * one}, ${`refund:${settled.id}`})`,
+            sql`UPDATE organizations SET balance = balance + ${2n * one} WHERE id = ${org}`
+          ]
+        }
+      ]
+      for (const { breaks, by } of tampering) {
+        const found = yield* Effect.gen(function* () {
+          yield* sql`SET LOCAL session_replication_role = replica`
+          yield* Effect.all(by)
+          const broken: Array<string> = []
+          for (const { check, name } of invariants(sql)) if ((yield* check).length > 0) broken.push(name)
+          return yield* Effect.fail(broken)
+        }).pipe(sql.withTransaction, Effect.flip)
+        assert.deepStrictEqual<unknown>(found, breaks)
+      }
+
+      yield* sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`
+      const { violations } = yield* books.verify
+      assert.deepStrictEqual(
+        violations.map(({ invariant, row }) => [invariant, row.orgId]),
+        [[sums, org]]
+      )
+      yield* sql`UPDATE organizations SET balance = balance - 1 WHERE id = ${org}`
+    }).pipe(Effect.scoped)
   )
 
   it.effect("a top-up with a known reference pays once", () =>
@@ -190,5 +315,43 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
       assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, 0n)
       assert.isTrue(yield* bench.proved)
     }).pipe(Effect.scoped)
+  )
+})
+
+/** Every statement that places holds is carried out, and its answer lost. */
+const forgetful = Layer.map(Postgres.layer, (context) => {
+  const lost = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
+  const sql = new Proxy(Context.get(context, SqlClient.SqlClient), {
+    apply: (client, self, args) => {
+      const statement = Reflect.apply(client, self, args)
+      const places = Array.isArray(args[0]) && args[0].join("").includes("placed AS")
+      return places ? Effect.zipRight(statement, lost) : statement
+    }
+  })
+  return Context.add(context, SqlClient.SqlClient, sql)
+})
+
+withLayer(
+  Bench.layer.pipe(
+    Layer.provideMerge(Books.layer),
+    Layer.provideMerge(Ledger.layer),
+    Layer.provideMerge(instance),
+    Layer.provideMerge(forgetful)
+  ),
+  { excludeTestServices: true, timeout: "60 seconds" }
+)("a reservation of which nobody knows whether it was made", (it) => {
+  it.effect("is given back", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const bench = yield* LedgerBench
+      const ledger = yield* Ledger
+      const { key, org } = yield* bench.organization(one)
+      const failed = yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: one })))
+      assert.isTrue(Exit.isFailure(failed))
+      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
+      assert.lengthOf(yield* sql`SELECT id FROM holds WHERE org_id = ${org} AND amount = ${one}`, 1)
+      assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+      assert.isTrue(yield* bench.proved)
+    })
   )
 })

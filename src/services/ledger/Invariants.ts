@@ -71,13 +71,32 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       WHERE coalesce(s.spent, 0) <> coalesce(c.charged, 0)`
   },
   {
+    name: "a refund gives back what its hold was charged",
+    check: sql`
+      SELECT e.id AS entry_id, e.org_id, e.amount, e.ref, holds.charged
+      FROM ledger_entries e LEFT JOIN holds ON holds.id::text = substr(e.ref, length('refund:') + 1)
+      WHERE e.kind = 'adjustment' AND e.ref LIKE 'refund:%'
+        AND (holds.charged IS DISTINCT FROM e.amount OR holds.org_id <> e.org_id)`
+  },
+  {
+    // Only a correction may take away what is held already, so what corrections took is added back.
+    name: "what is held was covered by the balance",
+    check: sql`
+      SELECT organizations.id AS org_id, balance, held, coalesce(taken.total, 0) AS corrected
+      FROM organizations
+      LEFT JOIN (
+        SELECT org_id, sum(amount) AS total FROM ledger_entries WHERE kind = 'adjustment' AND amount < 0 GROUP BY org_id
+      ) AS taken ON taken.org_id = organizations.id
+      WHERE held > 0 AND balance - coalesce(taken.total, 0) < held`
+  },
+  {
     name: "no charge took a balance below zero",
     check: sql`
-      SELECT org_id, id AS entry_id, balance FROM (
+      SELECT org_id, id AS entry_id, balance, corrected FROM (
         SELECT org_id, id, kind, sum(amount) OVER (PARTITION BY org_id ORDER BY id) AS balance,
           sum(amount) FILTER (WHERE kind = 'adjustment' AND amount < 0) OVER (PARTITION BY org_id ORDER BY id) AS corrected
         FROM ledger_entries
       ) AS running
-      WHERE kind = 'charge' AND balance < 0 AND corrected IS NULL`
+      WHERE kind = 'charge' AND balance - coalesce(corrected, 0) < 0`
   }
 ]

@@ -89,6 +89,15 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string, batch: Reado
   ORDER BY asked.ord`
 
 /**
+ * Keeps a reservation that may still be under way from ever being placed: its id is taken, by a hold of nothing that
+ * is closed already. Waits for a statement that is placing it just now, and then changes nothing.
+ */
+export const bar = (sql: SqlClient.SqlClient, instance: string, { id, key, org }: Omit<Reservation, "amount">) => sql`
+  INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
+  VALUES (${id}, ${org}, ${key}, 0, 'released', ${instance}, now())
+  ON CONFLICT (id) DO NOTHING`
+
+/**
  * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
  * hold what it is now, whoever closed it.
  */
