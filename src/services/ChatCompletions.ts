@@ -5,7 +5,8 @@ import {
   type InsufficientCredits,
   type RoutingFailure,
   type SettleFailed,
-  type SpendLimitReached
+  type SpendLimitReached,
+  UpstreamFailed
 } from "../domain/Failure.ts"
 import type { ChatModel } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
@@ -139,26 +140,30 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }, Effect.scoped)
 
-      const stream = Effect.fn("ChatCompletions.stream")(function* (job: ChatJob, sink: ChatSink) {
+      /** Ends what the client already sees the beginning of. */
+      const broken = Effect.fnUntraced(function* (
+        { record }: ChatJob,
+        sink: ChatSink,
+        held: Hold,
+        failure: RoutingFailure | SettleFailed | Aborted
+      ) {
+        record.code = "stream_error"
+        yield* ledger.release(held)
+        yield* sink.fail(failure)
+      })
+
+      const streamHeld = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink, held: Hold) {
         const { record } = job
-        const held = yield* hold(job)
         const output = new Output()
-
-        const broken = Effect.fnUntraced(function* (failure: RoutingFailure | SettleFailed | Aborted) {
-          record.code = "stream_error"
-          yield* ledger.release(held)
-          yield* sink.fail(failure)
-        })
-
         const outcome = yield* pump(job, sink, output).pipe(
           Effect.as("whole" as const),
           Effect.raceFirst(Effect.as(Deferred.await(sink.departed), "departed" as const)),
           Effect.interruptible,
-          Effect.onInterrupt(() => Effect.whenEffect(broken(new Aborted()), sink.opened)),
+          Effect.onInterrupt(() => Effect.whenEffect(broken(job, sink, held, new Aborted()), sink.opened)),
           Effect.either
         )
         if (Either.isLeft(outcome)) {
-          return yield* (yield* sink.opened) ? broken(outcome.left) : Effect.fail(outcome.left)
+          return yield* (yield* sink.opened) ? broken(job, sink, held, outcome.left) : Effect.fail(outcome.left)
         }
         if (outcome.right === "departed") {
           const { underway } = record.attempts
@@ -171,7 +176,20 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         }
         const usage = yield* measure(job, output.usage, output.text())
         const settled = yield* Effect.either(settle(job, held, usage))
-        yield* Either.isLeft(settled) ? broken(settled.left) : sink.finish(usage)
+        yield* Either.isLeft(settled) ? broken(job, sink, held, settled.left) : sink.finish(usage)
+      })
+
+      const stream = Effect.fn("ChatCompletions.stream")(function* (job: ChatJob, sink: ChatSink) {
+        const held = yield* hold(job)
+        yield* Effect.catchAllDefect(
+          streamHeld(job, sink, held),
+          // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
+          Effect.fnUntraced(function* (defect) {
+            if (!(yield* sink.opened)) return yield* Effect.die(defect)
+            yield* Effect.logError("A stream failed unexpectedly", defect)
+            return yield* broken(job, sink, held, new UpstreamFailed())
+          })
+        )
       }, Effect.scoped)
 
       return ChatCompletions.of({ complete, stream })

@@ -288,6 +288,22 @@ describe("a streamed chat", () => {
     }).pipe(running(fake))
   })
 
+  it.effect("that a bug interrupts is ended all the same, once its head is out", () => {
+    const fake = new ProviderFake().on(a, streams([content("half")], [content("more")]))
+    return Effect.gen(function* () {
+      const { chat, record, settled } = yield* bench
+      const { line, sink } = yield* makeSink
+      let writes = 0
+      const write: ChatSink["write"] = (events) =>
+        Effect.suspend(() => (++writes > 1 ? Effect.die("a bug") : sink.write(events)))
+      yield* chat.stream({ model: priced(a), request: streamed, record }, { ...sink, write })
+      assert.deepInclude(yield* line, { events: [content("half")], end: "UpstreamFailed" })
+      assert.strictEqual(record.code, "stream_error")
+      assert.strictEqual((yield* settled).spent, 0n)
+      assert.deepStrictEqual(fake.busy, [])
+    }).pipe(running(fake))
+  })
+
   it.effect("that is ended from outside gives its hold back and says so to the client", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], "hang"))
     return Effect.gen(function* () {
