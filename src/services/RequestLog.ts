@@ -1,11 +1,12 @@
-import { SqlClient } from "@effect/sql"
-import { type Array as Arr, Chunk, Context, Duration, Effect, Layer, Metric, Queue, Schedule, Schema } from "effect"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Predicate, Schema } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import type { Usage } from "../domain/Chat.ts"
 import type { Surface } from "../domain/Model.ts"
-import { NanoUsdFromRow } from "../domain/Money.ts"
+import { mostStored, NanoUsdFromRow } from "../domain/Money.ts"
 import { OrgId } from "../domain/Organization.ts"
 import * as Metrics from "./Metrics.ts"
+import * as Outbox from "./Outbox.ts"
 import type { Attempt } from "./routing/Attempts.ts"
 
 /** What happened to one request. No prompt, no output, no secret. Times in milliseconds, amounts in nano-USD. */
@@ -77,8 +78,9 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-const capacity = 50_000
-const perStatement = 500
+/** PostgreSQL's classes of errors for values it cannot take and rules they break: they fail however often. */
+const isRefusal = ({ cause }: SqlError.SqlError): boolean =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^2[23]...$/.test(cause.code)
 
 /** Keeps what a client made up from breaking a row: no control characters, bounded. */
 const tame = (text: string | undefined): string | null =>
@@ -106,7 +108,7 @@ const toRow = (entry: RequestEntry) => ({
   reasoning_tokens: entry.usage?.reasoning ?? null,
   hold_id: entry.hold ?? null,
   charge: entry.charge.toString(),
-  cost: entry.cost?.toString() ?? null,
+  cost: entry.cost === undefined ? null : (entry.cost < mostStored ? entry.cost : mostStored).toString(),
   first_byte_ms: entry.firstByteMs ?? null,
   total_ms: entry.totalMs
 })
@@ -129,8 +131,6 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     RequestLog,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const queue = yield* Queue.sliding<RequestEntry>(capacity)
-
       const insert = (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) => sql`
         INSERT INTO request_log (
           id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
@@ -141,32 +141,20 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
         ON CONFLICT (id) DO NOTHING`
 
-      const store = Effect.fnUntraced(function* (taken: Chunk.Chunk<RequestEntry>) {
-        const entries = Chunk.toReadonlyArray(taken)
-        if (!isNonEmpty(entries)) return
-        const patience = Schedule.exponential("100 millis").pipe(Schedule.intersect(Schedule.recurs(6)))
-        yield* insert(entries).pipe(
-          Effect.retry(patience),
-          Effect.catchAll((error) =>
-            Effect.logError(`${entries.length} rows of the request log could not be written`, error).pipe(
-              Effect.zipRight(Metric.incrementBy(Metrics.logDropped, entries.length))
-            )
-          )
-        )
-      }, Effect.uninterruptible)
-
-      yield* Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(restore(Queue.takeBetween(queue, 1, perStatement)), store)
-      ).pipe(Effect.zipLeft(Effect.sleep("50 millis")), Effect.forever, Effect.forkScoped)
-      // Runs before the worker above is interrupted, and takes what it has not.
-      yield* Effect.addFinalizer(() =>
-        Effect.flatMap(Queue.takeUpTo(queue, perStatement), (taken) =>
-          Effect.as(store(taken), Chunk.isNonEmpty(taken))
-        ).pipe(Effect.repeat({ while: (more) => more }))
-      )
+      const write = yield* Outbox.make<RequestEntry, SqlError.SqlError>({
+        capacity: 50_000,
+        perBatch: 500,
+        write: insert,
+        isRefusal,
+        lost: (rows, why) =>
+          Effect.logError(`${rows} rows of the request log are lost: ${why}`).pipe(
+            Effect.zipRight(Metric.incrementBy(Metrics.logDropped, rows))
+          ),
+        flushWithin: "5 seconds"
+      })
 
       return RequestLog.of({
-        write: (entry) => Effect.asVoid(Queue.offer(queue, entry)),
+        write,
         list: Effect.fn("RequestLog.list")(
           function* (query: RequestQuery) {
             const conditions = [
@@ -199,5 +187,3 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     })
   )
 }
-
-const isNonEmpty = <A>(items: ReadonlyArray<A>): items is Arr.NonEmptyReadonlyArray<A> => items.length > 0
