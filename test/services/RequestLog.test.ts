@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
@@ -50,6 +51,19 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)), {
     Effect.gen(function* () {
       const [row] = yield* written(OrgId.make("dear"), [{ cost: 10n ** 30n }], 1)
       assert.strictEqual<bigint | null | undefined>(row?.cost, 2n ** 63n - 1n)
+    })
+  )
+
+  it.effect("waits for a database that is away longer than a restart takes", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const log = yield* RequestLog
+      yield* sql`ALTER TABLE request_log RENAME TO away`
+      const patient = OrgId.make("patient")
+      yield* Effect.flatMap(entry(patient, {}), log.write)
+      yield* Effect.sleep("9 seconds")
+      yield* sql`ALTER TABLE away RENAME TO request_log`
+      assert.lengthOf(yield* written(patient, [{}], 2), 2)
     })
   )
 
