@@ -15,6 +15,7 @@ import { type Hold, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
+import { StreamOutput } from "./StreamOutput.ts"
 import { Tokens } from "./Tokens.ts"
 
 export interface ChatJob {
@@ -119,7 +120,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       }, Effect.scoped)
 
       /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
-      const pump = Effect.fnUntraced(function* ({ model, record, request }: ChatJob, sink: ChatSink, output: Output) {
+      const pump = Effect.fnUntraced(function* (
+        { model, record, request }: ChatJob,
+        sink: ChatSink,
+        output: StreamOutput
+      ) {
         const routed = yield* Effect.raceFirst(
           router.stream(model, request, record.attempts),
           Effect.zipRight(Effect.delay(sink.open, headAfter), Effect.never)
@@ -154,7 +159,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       const streamHeld = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink, held: Hold) {
         const { record } = job
-        const output = new Output()
+        const output = new StreamOutput()
         const outcome = yield* pump(job, sink, output).pipe(
           Effect.as("whole" as const),
           Effect.raceFirst(Effect.as(Deferred.await(sink.departed), "departed" as const)),
@@ -195,24 +200,4 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       return ChatCompletions.of({ complete, stream })
     })
   )
-}
-
-/** What a stream has brought so far, for the count if it ends early or its provider reports nothing. */
-class Output {
-  started = false
-  usage: Usage | undefined
-  private readonly pieces: Array<string> = []
-
-  take(events: ReadonlyArray<ChatEvent>): void {
-    this.started = true
-    for (const event of events) {
-      if (event.type === "content" || event.type === "reasoning") this.pieces.push(event.text)
-      else if (event.type === "tool_call") this.pieces.push(event.name ?? "", event.arguments)
-      else if (event.type === "usage") this.usage = event.usage
-    }
-  }
-
-  text(): string {
-    return this.pieces.join("")
-  }
 }

@@ -65,7 +65,7 @@ const cases: ReadonlyArray<Case> = [
   {
     what: "a field out of its range",
     body: say("talk", { temperature: 9 }),
-    row: { ...unread, status: 400, code: null }
+    row: { ...unread, status: 400, code: null, model: "talk" }
   },
   {
     what: "a model that cannot",
