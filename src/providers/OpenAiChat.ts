@@ -96,14 +96,16 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   return {
     adapter: "openai-chat",
     chat: {
-      complete: Effect.fn("OpenAiChat.complete")((route, request) => {
-        const dialect = dialects.of(route)
-        return ask(route, request, dialect, dialect)
-      }),
-      stream: Effect.fn("OpenAiChat.stream")((route, request) => {
-        const dialect = dialects.of(route)
-        return open(route, request, dialect, dialect)
-      })
+      complete: (route, request) =>
+        Effect.suspend(() => {
+          const dialect = dialects.of(route)
+          return ask(route, request, dialect, dialect)
+        }),
+      stream: (route, request) =>
+        Effect.suspend(() => {
+          const dialect = dialects.of(route)
+          return open(route, request, dialect, dialect)
+        })
     }
   }
 })

@@ -1,10 +1,9 @@
-import { type Array as Arr, Deferred, Effect, Exit, Queue, Schedule, type Scope } from "effect"
-
-const isNonEmpty = <A>(items: ReadonlyArray<A>): items is Arr.NonEmptyReadonlyArray<A> => items.length > 0
+import { Array as Arr, Deferred, Effect, Exit, Queue, Schedule, type Scope } from "effect"
+import * as EventLoop from "./EventLoop.ts"
 
 /**
- * Turns one-at-a-time calls into batches without adding delay: a worker takes whatever queued up while its last
- * batch ran. `run` must answer every item in order and be safe to repeat, because after a failure each item of
+ * Turns one-at-a-time calls into batches, at the delay of one turn of the event loop: a worker takes whatever queued
+ * up while its last batch ran. `run` must answer every item in order and be safe to repeat, because after a failure each item of
  * the batch runs once more by itself, so that one bad item cannot fail its neighbours.
  *
  * An item that was submitted runs even if its submitter is interrupted while waiting. One whose submitter lost
@@ -57,9 +56,13 @@ export const make = <Item, Result, E, R, Late = never>(options: {
     })
 
     yield* Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(restore(Queue.takeBetween(queue, 1, options.maxSize)), (taken) => {
-        const batch = [...taken].filter((pending) => waiting.has(pending))
-        return isNonEmpty(batch) ? runBatch(batch) : Effect.void
+      Effect.gen(function* () {
+        const first = yield* restore(Queue.take(queue))
+        // What came in together is asked together, also when nothing was running.
+        yield* EventLoop.turn
+        const rest = yield* Queue.takeUpTo(queue, options.maxSize - 1)
+        const batch = [first, ...rest].filter((pending) => waiting.has(pending))
+        if (Arr.isNonEmptyReadonlyArray(batch)) yield* runBatch(batch)
       })
     ).pipe(Effect.forever, Effect.forkScoped)
 

@@ -73,11 +73,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       fairAttempt: firstByte
     }))
 
-  const complete = Effect.fn("ProviderRouter.complete")(function* (
-    model: ChatModel,
-    request: ChatRequest,
-    attempts: Attempts
-  ) {
+  const complete = Effect.fnUntraced(function* (model: ChatModel, request: ChatRequest, attempts: Attempts) {
     return yield* failover(circuits, {
       ...(yield* plan(model, request, attempts)),
       attemptWithin: undefined,
@@ -92,11 +88,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     })
   })
 
-  const stream = Effect.fn("ProviderRouter.stream")(function* (
-    model: ChatModel,
-    request: ChatRequest,
-    attempts: Attempts
-  ) {
+  const stream = Effect.fnUntraced(function* (model: ChatModel, request: ChatRequest, attempts: Attempts) {
     const scope = yield* Effect.scope
     const endsAt = (yield* Clock.currentTimeMillis) + deadlines.streamTimeoutSeconds * 1000
     return yield* failover(circuits, {

@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { ChatRequest } from "../domain/Chat.ts"
 import { imagesIn, promptTexts } from "../domain/Pricing.ts"
+import * as EventLoop from "./EventLoop.ts"
 
 /** Role marks and separators around one message. */
 const perMessage = 4
@@ -31,12 +32,6 @@ const sliceEnd = (text: string, start: number): number => {
   const splitsPair = (text.charCodeAt(end - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(end) & 0xfc00) === 0xdc00
   return splitsPair ? end - 1 : end
 }
-
-/** Lets pending I/O run; `Effect.yieldNow` alone only lets other fibers run. */
-const eventLoopTurn = Effect.async<void>((resume) => {
-  const turn = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(turn))
-})
 
 type CountSlice = (slice: string) => number
 
@@ -77,7 +72,7 @@ export class Tokens extends Context.Tag("gateway/Tokens")<
             start = end
             if (counted >= breath) {
               counted = 0
-              yield* eventLoopTurn
+              yield* EventLoop.turn
             }
           }
         }

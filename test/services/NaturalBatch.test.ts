@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Ref, TestClock } from "effect"
+import * as EventLoop from "../../src/services/EventLoop.ts"
 import * as NaturalBatch from "../../src/services/NaturalBatch.ts"
 
 /** Batches of numbers that wait for a gate; what ran is in `ran`. */
@@ -16,21 +17,33 @@ const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =
           Effect.zipRight(Effect.suspend(() => (fails(items) ? Effect.fail("bad" as const) : Effect.succeed(items))))
         )
     })
-    const ask = (item: number) => Effect.zipLeft(Effect.fork(Effect.exit(submit(item))), Effect.yieldNow())
-    return { gate, ran, ask }
+    const ask = (item: number) => Effect.fork(Effect.exit(submit(item)))
+    /** Asks once a batch of all that came before can have begun. */
+    const askLater = (item: number) => Effect.zipRight(Effect.repeatN(EventLoop.turn, 2), ask(item))
+    return { gate, ran, ask, askLater }
   })
 
 describe("natural batches", () => {
   it.scoped("take what queued up while the last one ran, and answer each its own", () =>
     Effect.gen(function* () {
-      const { ask, gate, ran } = yield* gated()
-      const asked = yield* Effect.forEach([1, 2, 3, 4, 5], ask)
+      const { askLater, gate, ran } = yield* gated()
+      const asked = yield* Effect.forEach([1, 2, 3, 4, 5], askLater)
       yield* Deferred.succeed(gate, undefined)
       assert.deepStrictEqual(
         yield* Fiber.join(Fiber.all(asked)),
         [1, 2, 3, 4, 5].map((item) => Exit.succeed(item))
       )
       assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2, 3, 4], [5]])
+    })
+  )
+
+  it.scoped("take what came in together, also when nothing ran", () =>
+    Effect.gen(function* () {
+      const { ask, gate, ran } = yield* gated()
+      const asked = yield* Effect.forEach([1, 2, 3, 4], ask)
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(Fiber.all(asked))
+      assert.deepStrictEqual(yield* Ref.get(ran), [[1, 2, 3], [4]])
     })
   )
 
@@ -50,10 +63,10 @@ describe("natural batches", () => {
 
   it.scoped("keep nobody waiting beyond their patience, and pass over who has lost it", () =>
     Effect.gen(function* () {
-      const { ask, gate, ran } = yield* gated()
-      const early = yield* Effect.forEach([1, 2], ask)
+      const { askLater, gate, ran } = yield* gated()
+      const early = yield* Effect.forEach([1, 2], askLater)
       yield* TestClock.adjust("9 seconds")
-      const late = yield* ask(3)
+      const late = yield* askLater(3)
       assert.isNull(early[1]?.unsafePoll())
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(yield* Fiber.join(Fiber.all(early)), [
