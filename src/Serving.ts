@@ -12,7 +12,7 @@ import { ownFile } from "./services/Installation.ts"
 import { Organizations } from "./services/Organizations.ts"
 
 /** Log lines go to stderr: stdout is for what a command prints. */
-export const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
+const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
   const logger =
     logFormat === "json" ? Logger.withConsoleError(Logger.jsonLogger) : Logger.prettyLogger({ stderr: true })
   return Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(logLevel))

@@ -64,7 +64,7 @@ export const table = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string
 }
 
 /** One record, a field a line. */
-export const sheet = (fields: Fields): string => {
+const sheet = (fields: Fields): string => {
   const width = Math.max(...Object.keys(fields).map((key) => key.length))
   return Object.entries(fields)
     .map(([key, value]) => `${key.padEnd(width)}  ${cell(value)}`)

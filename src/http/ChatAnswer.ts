@@ -2,7 +2,7 @@ import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../domain/Chat.ts"
 import type { ChatCompletion, CompletionUsage } from "./contract/ChatCompletion.ts"
 import type { Envelope } from "./contract/Envelope.ts"
 
-export const usageJson = (usage: Usage): CompletionUsage => ({
+const usageJson = (usage: Usage): CompletionUsage => ({
   prompt_tokens: usage.prompt,
   completion_tokens: usage.completion,
   total_tokens: usage.prompt + usage.completion,

@@ -1,5 +1,5 @@
 import type { Server } from "node:http"
-import { HttpApiBuilder, HttpServer } from "@effect/platform"
+import { HttpApiBuilder } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { type Duration, Effect, Layer } from "effect"
 import { InFlight } from "../services/InFlight.ts"
@@ -65,8 +65,3 @@ export const layer = (options: ServerOptions) =>
       )
     })
   )
-
-/** Where the server listens, e.g. `127.0.0.1:8787`. */
-export const address = Effect.map(HttpServer.HttpServer, ({ address: bound }) =>
-  bound._tag === "TcpAddress" ? `${bound.hostname}:${bound.port}` : bound.path
-)

@@ -1,4 +1,5 @@
 import { Match } from "effect"
+import { rateWindowSeconds } from "../domain/ApiKey.ts"
 import type { Failure } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
 import type { Envelope, ErrorType } from "./contract/Envelope.ts"
@@ -29,9 +30,6 @@ const noProvider = unavailable("No healthy provider is available for this model.
 
 /** What a client is told of everything that is no `Failure`. */
 export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
-
-/** Worst case of what is left of a rate window. */
-const retryAfterSeconds = 60
 
 const kindOf: Record<Surface, string> = { chat: "a chat", image: "an image", video: "a video" }
 
@@ -69,7 +67,8 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),
   RateLimited: () => ({
     ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."),
-    retryAfterSeconds
+    // Worst case of what is left of the window.
+    retryAfterSeconds: rateWindowSeconds
   }),
   SettleFailed: () => internalError,
   UpstreamFailed: () => upstreamError,

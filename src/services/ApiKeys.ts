@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
@@ -6,6 +5,7 @@ import { CapPeriod, KeyId, Scope } from "../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../domain/Money.ts"
 import { OrgId } from "../domain/Organization.ts"
 import { Ids } from "./Ids.ts"
+import { keyHash } from "./KeyHash.ts"
 
 /** `spent` is the settled spend of the running cap period; without a cap, of all time. Null limits are absent. */
 export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
@@ -111,7 +111,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
           Effect.flatMap(
             sql`
               INSERT INTO api_keys (id, org_id, name, hash, scopes, rpm, cap, cap_period, expires_at)
-              VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hashOf(secret)}, ${scopes}::text[], ${rpm},
+              VALUES (${ids.prefixed("key")}, ${org}, ${name}, decode(${keyHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
                 ${cap?.amount ?? null}, ${cap?.period ?? null}, ${expiresAt})
               RETURNING ${columns}`,
             Schema.decodeUnknown(Schema.Tuple(ApiKey))
@@ -138,12 +138,10 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         }, Effect.uninterruptible),
         reissue: Effect.fn("ApiKeys.reissue")(function* (id: string) {
           const secret = ids.secret()
-          const record = yield* changeLive(id, [sql`hash = ${hashOf(secret)}`])
+          const record = yield* changeLive(id, [sql`hash = decode(${keyHash(secret)}, 'hex')`])
           return { record, secret: Redacted.make(secret) }
         }, Effect.uninterruptible)
       })
     })
   )
 }
-
-const hashOf = (secret: string) => createHash("sha256").update(secret).digest()

@@ -1,4 +1,3 @@
-import { hash } from "node:crypto"
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { Clock, Context, Effect, Layer, Option, Redacted, Ref, Schema } from "effect"
@@ -6,6 +5,7 @@ import ipaddr from "ipaddr.js"
 import { type Caller, KeyId, keyPrefix, Scope } from "../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey } from "../domain/Failure.ts"
 import { OrgId } from "../domain/Organization.ts"
+import { keyHash } from "./KeyHash.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
 
 const trustForMillis = 900
@@ -92,7 +92,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
         if (secret === "") return yield* new MissingApiKey()
         if (!secret.startsWith(keyPrefix)) return yield* new InvalidApiKey()
         yield* fresh
-        const row = yield* find(hash("sha256", secret, "hex"))
+        const row = yield* find(keyHash(secret))
         if (Option.isNone(row)) return yield* new InvalidApiKey()
         const { expiresAtMillis, id, orgId, rpm, scopes } = row.value
         if (expiresAtMillis !== null && expiresAtMillis <= (yield* Clock.currentTimeMillis)) {

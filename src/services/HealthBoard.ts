@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schedule, Schema } from "effect"
 import { deadAfterSeconds } from "./ledger/Statements.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 import type { RouteHealth } from "./routing/Circuits.ts"
+import { storable } from "./StorableText.ts"
 
 /** What one running instance knows of one route. */
 export class PublishedHealth extends Schema.Class<PublishedHealth>("PublishedHealth")({
@@ -89,11 +90,6 @@ class Published {
   }
 }
 
-/** PostgreSQL's JSON takes neither NUL nor half a surrogate pair, and a provider's text may hold either. */
-const tame = (text: string | undefined) =>
-  // oxlint-disable-next-line no-control-regex
-  text?.replace(/[\u0000-\u001f\u007f\ud800-\udfff]/g, "?")
-
 const upsert = (sql: SqlClient.SqlClient, instance: string, routes: ReadonlyArray<RouteHealth>) => sql`
   INSERT INTO route_health
   SELECT ${instance}::uuid, r.route, r.provider, r.model, r.circuit, to_timestamp(r.open_until / 1000.0), r.last_error,
@@ -112,7 +108,7 @@ const toRow = (one: RouteHealth) => ({
   model: one.model,
   circuit: one.circuit,
   open_until: one.openUntil,
-  last_error: tame(one.lastError),
+  last_error: one.lastError === undefined ? undefined : storable(one.lastError),
   last_error_at: one.lastErrorAt,
   latency_ms: one.latencyMs,
   requests: one.requests,

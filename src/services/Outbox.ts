@@ -1,6 +1,4 @@
-import { type Array as Arr, type Duration, Effect, Queue, Schedule, type Scope } from "effect"
-
-const isNonEmpty = <A>(items: ReadonlyArray<A>): items is Arr.NonEmptyReadonlyArray<A> => items.length > 0
+import { Array as Arr, type Duration, Effect, Queue, Schedule, type Scope } from "effect"
 
 const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
@@ -32,7 +30,7 @@ export const make = <Row, E>(options: {
 
     const flush = Effect.suspend(() => {
       const batch = waiting.slice(0, options.perBatch)
-      if (!isNonEmpty(batch)) return Effect.succeed(false)
+      if (!Arr.isNonEmptyReadonlyArray(batch)) return Effect.succeed(false)
       return Effect.map(writeBatch(batch), () => {
         waiting.splice(0, batch.length)
         return true

@@ -1,9 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
-import type { KeyId } from "../domain/ApiKey.ts"
+import { type KeyId, rateWindowSeconds } from "../domain/ApiKey.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
-
-export const windowSeconds = 60
 
 export interface Allowance {
   readonly limit: number
@@ -41,9 +39,9 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           FROM unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::bigint[]) AS t (key_id, wanted)
           ORDER BY key_id
           ON CONFLICT (key_id) DO UPDATE SET
-            started_at = CASE WHEN w.started_at <= now() - ${windowSeconds} * interval '1 second'
+            started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
               THEN now() ELSE w.started_at END,
-            used = CASE WHEN w.started_at <= now() - ${windowSeconds} * interval '1 second'
+            used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
               THEN excluded.used ELSE w.used + excluded.used END
           RETURNING key_id, used`
         const place = new Map((yield* decode(rows)).map(({ keyId, used }) => [keyId, used - (wanted.get(keyId) ?? 0)]))
@@ -59,7 +57,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
       const usedBy = Effect.fnUntraced(function* (key: KeyId) {
         const rows = yield* sql`
           SELECT key_id, used FROM rate_windows
-          WHERE key_id = ${key} AND started_at > now() - ${windowSeconds} * interval '1 second'`
+          WHERE key_id = ${key} AND started_at > now() - ${rateWindowSeconds} * interval '1 second'`
         return (yield* decode(rows))[0]?.used ?? 0
       }, Effect.uninterruptible)
 

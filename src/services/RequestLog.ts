@@ -8,6 +8,7 @@ import { OrgId } from "../domain/Organization.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Outbox from "./Outbox.ts"
 import type { Attempt } from "./routing/Attempts.ts"
+import { storable } from "./StorableText.ts"
 
 /** What happened to one request. No prompt, no output, no secret. Times in milliseconds, amounts in nano-USD. */
 export interface RequestEntry {
@@ -82,10 +83,8 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
 const isRefusal = ({ cause }: SqlError.SqlError): boolean =>
   Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^2[23]...$/.test(cause.code)
 
-/** Keeps what a client made up from breaking a row: no control characters, bounded. */
-const tame = (text: string | undefined): string | null =>
-  // oxlint-disable-next-line no-control-regex
-  text === undefined ? null : text.replace(/[\u0000-\u001f\u007f\ud800-\udfff]/g, "?").slice(0, 200)
+/** What others wrote, bounded. */
+const tame = (text: string | undefined): string | null => (text === undefined ? null : storable(text.slice(0, 200)))
 
 const toRow = (entry: RequestEntry) => ({
   id: entry.id,

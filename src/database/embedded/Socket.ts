@@ -22,7 +22,7 @@ const isWritable = (directory: string) => {
 }
 
 /** Where the server of `home` listens. Every process must come to the same answer, so TMPDIR only comes last. */
-export const directoryOf = (home: string) => {
+const directoryOf = (home: string) => {
   const beside = path.join(home, "run")
   if (Buffer.byteLength(path.join(beside, file)) <= maxPathBytes) return beside
   const name = `gateway-${createHash("sha256").update(home).digest("hex").slice(0, 16)}`

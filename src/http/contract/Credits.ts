@@ -4,7 +4,7 @@ import { Authenticated } from "./Authenticated.ts"
 import { Blocked, Internal } from "./Errors.ts"
 
 /** What the key's organization owns, in USD. */
-export const CreditBalance = Schema.Struct({
+const CreditBalance = Schema.Struct({
   object: Schema.Literal("credits"),
   available_usd: Schema.Number.annotations({ description: "Spendable: the balance minus what is held." }),
   balance_usd: Schema.Number.annotations({ description: "The settled balance." }),

@@ -11,7 +11,7 @@ const Discount = Schema.optional(Integer.pipe(Schema.between(1, 100))).annotatio
 const Approximate = Schema.Boolean.annotations({ description: "Billing uses what was actually used." })
 
 /** USD per million tokens. */
-export const ChatPricing = Schema.Struct({
+const ChatPricing = Schema.Struct({
   prompt_per_1m_usd: Usd,
   completion_per_1m_usd: Usd,
   approximate: Approximate,
@@ -20,7 +20,7 @@ export const ChatPricing = Schema.Struct({
   official_completion_per_1m_usd: Schema.optional(Usd)
 }).annotations({ identifier: "ChatPricing", description: "USD per million tokens." })
 
-export const ImagePricing = Schema.Struct({
+const ImagePricing = Schema.Struct({
   per_image_usd: Usd,
   per_image_4k_usd: Schema.optional(Usd).annotations({ description: "The cheapest 4K variant, when offered." }),
   approximate: Approximate,
@@ -28,7 +28,7 @@ export const ImagePricing = Schema.Struct({
   official_per_image_usd: Schema.optional(Usd)
 }).annotations({ identifier: "ImagePricing", description: "USD per image." })
 
-export const VideoPricing = Schema.Struct({
+const VideoPricing = Schema.Struct({
   per_second_usd: Schema.optional(Usd).annotations({ description: "Models priced by length." }),
   per_video_usd: Schema.optional(Usd).annotations({ description: "Models priced by clip." }),
   approximate: Approximate,
@@ -38,7 +38,7 @@ export const VideoPricing = Schema.Struct({
 }).annotations({ identifier: "VideoPricing", description: "USD per second or per clip." })
 
 /** A request parameter that a model accepts, ready to be shown as a control. */
-export const ParamField = Schema.Struct({
+const ParamField = Schema.Struct({
   key: Schema.String.annotations({ description: "The request field's name." }),
   type: Schema.Literal("slider", "number", "boolean", "select", "image", "text"),
   default: Schema.optional(Schema.Union(Schema.Number, Schema.String, Schema.Boolean)),
@@ -48,7 +48,7 @@ export const ParamField = Schema.Struct({
   options: Schema.optional(Schema.Array(Schema.String))
 }).annotations({ identifier: "ParamField" })
 
-export const Model = Schema.Struct({
+const Model = Schema.Struct({
   id: Schema.String,
   object: Schema.Literal("model"),
   created: Integer.annotations({ description: "Unix seconds." }),
@@ -59,7 +59,7 @@ export const Model = Schema.Struct({
   params: Schema.Array(ParamField)
 }).annotations({ identifier: "Model" })
 
-export const ModelList = Schema.Struct({
+const ModelList = Schema.Struct({
   object: Schema.Literal("list"),
   data: Schema.Array(Model)
 }).annotations({ identifier: "ModelList", description: "Every callable model, in the catalog's order." })

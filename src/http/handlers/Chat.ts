@@ -2,9 +2,9 @@ import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Clock, Effect, Predicate } from "effect"
 import { applyRules } from "../../domain/ChatRules.ts"
 import { ModelNotFound } from "../../domain/Failure.ts"
-import type { Route } from "../../domain/Model.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { ChatCompletions } from "../../services/ChatCompletions.ts"
+import { isSandbox } from "../../services/catalog/Rules.ts"
 import { Ids } from "../../services/Ids.ts"
 import { InFlight } from "../../services/InFlight.ts"
 import { Api } from "../Api.ts"
@@ -49,7 +49,6 @@ export const ChatHandlers = HttpApiBuilder.group(
         model: job.model.id
       }
       // A head that goes out before any route has answered is the sandbox's if nothing else could serve it.
-      const isSandbox = ({ provider }: Route) => provider.adapter === "sandbox"
       const marked = () =>
         (record.route === undefined ? job.model.routes.every(isSandbox) : isSandbox(record.route))
           ? { ...headers, "x-gateway-sandbox": "true" }

@@ -9,7 +9,7 @@ export interface Problem {
 }
 
 /** `catalog.yaml:41: models[3].pricing.prompt_per_1m_usd: is missing` */
-export const render = ({ file, line, key, message }: Problem): string =>
+const render = ({ file, line, key, message }: Problem): string =>
   key === "" ? `${file}:${line}: ${message}` : `${file}:${line}: ${key}: ${message}`
 
 /** Everything wrong with a catalog, in the order of its lines. The message has one line a problem. */

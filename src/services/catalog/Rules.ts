@@ -1,4 +1,4 @@
-import type { Capability, ReasoningEffort } from "../../domain/Model.ts"
+import type { Capability, ReasoningEffort, RouteBase } from "../../domain/Model.ts"
 import type { Adapters } from "./Adapters.ts"
 import type {
   ChatModelEntry,
@@ -26,6 +26,10 @@ export interface Mistake {
 }
 
 export const sandboxAdapter = "sandbox"
+
+/** Whether the route's answers are made up. */
+export const isSandbox = ({ provider }: RouteBase): boolean => provider.adapter === sandboxAdapter
+
 export const sandboxProviders = ["sandbox", "sandbox-b"] as const
 const reserved: ReadonlySet<string> = new Set(sandboxProviders)
 
