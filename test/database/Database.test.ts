@@ -46,42 +46,6 @@ describe("Database", () => {
     }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
   )
 
-  it.live("prepares what it is asked often, and nothing else", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const often = (n: number) => sql`SELECT ${n}::int + 1 AS next`
-      const answers = yield* Effect.forEach(
-        Array.from({ length: 170 }, (_, n) => n),
-        often
-      )
-      assert.deepStrictEqual(
-        answers.flat(),
-        Array.from({ length: 170 }, (_, n) => ({ next: n + 1 }))
-      )
-      yield* Effect.forEach(
-        Array.from({ length: 300 }, (_, n) => n),
-        (n) => sql.unsafe(`SELECT $1::int AS c${n}`, [n])
-      )
-      yield* Effect.replicateEffect(sql.unsafe("SELECT 1; SELECT 2"), 30)
-      yield* often(1)
-      const prepared = yield* sql`SELECT statement FROM pg_prepared_statements`
-      assert.deepStrictEqual(prepared, [{ statement: "SELECT $1::int + 1 AS next" }])
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
-  )
-
-  it.live("goes on after a prepared statement has failed", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const divide = (by: number) => sql<{ result: number }>`SELECT 10 / ${by}::int AS result`
-      const tried = yield* Effect.forEach(
-        Array.from({ length: 30 }, (_, n) => n % 3),
-        (by) => Effect.option(divide(by))
-      )
-      assert.lengthOf(tried.filter(Option.isSome), 20)
-      assert.deepStrictEqual(yield* divide(5), [{ result: 2 }])
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
-  )
-
   it.live("says who it is and never opens more connections than allowed", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
