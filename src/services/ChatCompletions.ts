@@ -103,7 +103,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         }
       })
 
-      const complete = Effect.fn("ChatCompletions.complete")(function* (job: ChatJob) {
+      const complete = Effect.fnUntraced(function* (job: ChatJob) {
         const held = yield* hold(job)
         const { answer, route } = yield* Effect.interruptible(
           router.complete(job.model, job.request, job.record.attempts)
@@ -184,7 +184,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         yield* Either.isLeft(settled) ? broken(job, sink, held, settled.left) : sink.finish(usage)
       })
 
-      const stream = Effect.fn("ChatCompletions.stream")(function* (job: ChatJob, sink: ChatSink) {
+      const stream = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink) {
         const held = yield* hold(job)
         yield* Effect.catchAllDefect(
           streamHeld(job, sink, held),

@@ -63,7 +63,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           ),
         receive: (part) =>
           Effect.zipRight(
-            Effect.whenEffect(new Aborted(), Ref.get(draining)),
+            Effect.flatMap(Ref.get(draining), (late) => (late ? new Aborted() : Effect.void)),
             whileReceiving(Effect.interruptible(part))
           ),
         run: (work, onDeparture) =>

@@ -133,7 +133,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           Effect.asVoid
         )
 
-      const reserve = Effect.fn("Ledger.reserve")(
+      const reserve = Effect.fnUntraced(
         function* (hold: Hold) {
           doubtful.set(hold.id, false)
           const { period, verdict } = yield* submitReservation(hold).pipe(
@@ -168,7 +168,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         Effect.uninterruptible
       )
 
-      const settle = Effect.fn("Ledger.settle")(function* (hold: Hold, cost: NanoUsd) {
+      const settle = Effect.fnUntraced(function* (hold: Hold, cost: NanoUsd) {
         const closed = yield* close({ id: hold.id, cost: min(cost, hold.amount) }).pipe(
           Effect.retry({ schedule: forTenSeconds, while: answered }),
           Effect.catchAllCause((cause) =>
