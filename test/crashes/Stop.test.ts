@@ -206,7 +206,10 @@ describe.concurrent("a stop", () => {
       yield* goOn
       assert.match(yield* open.rest, /\[DONE\]\n\n$/)
       assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
-      assert.isFalse(isAlive(-(process.pid ?? 0)))
+      yield* eventually(
+        Effect.sync(() => isAlive(-(process.pid ?? 0))),
+        (isThere) => !isThere
+      )
       yield* assertCharged(org, [charge])
     }).pipe(inDeployment)
   )
