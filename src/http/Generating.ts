@@ -131,6 +131,11 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
 
 type Headers = Record<string, string>
 
+const answeredWith = (error: Wire.WireError, headers: Headers): Answered => ({
+  response: Respond.wireError(error, headers),
+  code: error.body.error.code
+})
+
 const explain = (
   cause: Cause.Cause<Failure | BodyCutOff>,
   record: RequestRecord,
@@ -139,18 +144,14 @@ const explain = (
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const failure = Cause.failureOption(cause)
   if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
-    const { internalError } = Wire
     return Effect.logError("A request failed unexpectedly", cause).pipe(
       Effect.annotateLogs("request_id", record.requestId),
-      Effect.as({ response: Respond.wireError(internalError, headers), code: internalError.body.error.code })
+      Effect.as(answeredWith(Wire.internalError, headers))
     )
   }
   if (failure.value._tag === "BodyCutOff") {
     record.departed = true
     return Effect.succeed({ response: Respond.json(400, {}, headers), code: null })
   }
-  return Effect.succeed({
-    response: Respond.failure(failure.value, headers),
-    code: Wire.toWire(failure.value).body.error.code
-  })
+  return Effect.succeed(answeredWith(Wire.toWire(failure.value), headers))
 }

@@ -46,7 +46,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
             Effect.sync(() => receiving.delete(fiber))
           )
         })
-      const abort = Effect.suspend(() => Fiber.interruptAll([...running]))
+      const ended = Effect.suspend(() => Fiber.interruptAll([...running]))
 
       return InFlight.of({
         abort: Effect.suspend(() => Effect.forEach([...running], Fiber.interruptFork, { discard: true })),
@@ -58,7 +58,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
             // A stop runs in a finalizer, where patience would have no end.
             Effect.interruptible,
             Effect.timeoutOption(patience),
-            Effect.zipRight(Effect.timeoutOption(Effect.interruptible(abort), abortWithin)),
+            Effect.zipRight(Effect.timeoutOption(Effect.interruptible(ended), abortWithin)),
             Effect.asVoid
           ),
         receive: (part) =>

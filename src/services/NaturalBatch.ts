@@ -3,8 +3,8 @@ import * as EventLoop from "./EventLoop.ts"
 
 /**
  * Turns one-at-a-time calls into batches, at the delay of one turn of the event loop: a worker takes whatever queued
- * up while its last batch ran. `run` must answer every item in order and be safe to repeat, because after a failure each item of
- * the batch runs once more by itself, so that one bad item cannot fail its neighbours.
+ * up while its last batch ran. `run` must answer every item in order and be safe to repeat, because after a failure
+ * each item of the batch runs once more by itself, so that one bad item cannot fail its neighbours.
  *
  * An item that was submitted runs even if its submitter is interrupted while waiting. One whose submitter lost
  * patience is passed over if its turn had not come; else it may yet have run.
