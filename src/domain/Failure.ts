@@ -21,6 +21,9 @@ export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
 
+/** A request with the same `Idempotency-Key` is being worked on. */
+export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
+
 /** What became of a request at the providers, once no route is left to try. */
 export class UpstreamRejected extends Data.TaggedError("UpstreamRejected")<{ readonly param: string | null }> {}
 export class ContentRejected extends Data.TaggedError("ContentRejected")<{}> {}
@@ -60,6 +63,7 @@ export type Failure =
   | RateLimited
   | InsufficientScope
   | ModelNotFound
+  | IdempotencyConflict
   | InsufficientCredits
   | SpendLimitReached
   | RoutingFailure
@@ -76,6 +80,7 @@ const classes = [
   RateLimited,
   InsufficientScope,
   ModelNotFound,
+  IdempotencyConflict,
   InsufficientCredits,
   SpendLimitReached,
   UpstreamRejected,

@@ -20,15 +20,8 @@ export const jsonText = (
 export const json = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
   jsonText(status, JSON.stringify(body), headers)
 
-export const wireError = (
-  { body, retryAfterSeconds, status }: WireError,
-  headers: Readonly<Record<string, string>> = {}
-) =>
-  json(
-    status,
-    body,
-    retryAfterSeconds === undefined ? headers : { ...headers, "retry-after": String(retryAfterSeconds) }
-  )
+export const wireError = (error: WireError, headers: Readonly<Record<string, string>> = {}) =>
+  json(error.status, error.body, { ...headers, ...error.headers })
 
 export const failure = (error: Failure, headers: Readonly<Record<string, string>> = {}) =>
   wireError(toWire(error), headers)

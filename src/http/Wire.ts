@@ -8,7 +8,8 @@ import type { Envelope, ErrorType } from "./contract/Envelope.ts"
 export interface WireError {
   readonly status: number
   readonly body: Envelope
-  readonly retryAfterSeconds?: number
+  /** Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 const answer = (
@@ -65,10 +66,20 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   UnknownEndpoint: () => answer(404, "not_found_error", "unknown_endpoint", "Unknown endpoint."),
   BodyTooLarge: ({ limitBytes }) =>
     answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),
+  IdempotencyConflict: () => ({
+    ...answer(
+      409,
+      "invalid_request_error",
+      "idempotency_conflict",
+      "A request with the same `Idempotency-Key` is still in flight."
+    ),
+    // The official clients would repeat a 409 at once, and then again.
+    headers: { "x-should-retry": "false" }
+  }),
   RateLimited: () => ({
     ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."),
     // Worst case of what is left of the window.
-    retryAfterSeconds: rateWindowSeconds
+    headers: { "retry-after": String(rateWindowSeconds) }
   }),
   SettleFailed: () => internalError,
   UpstreamFailed: () => upstreamError,

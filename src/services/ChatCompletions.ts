@@ -8,7 +8,7 @@ import {
   type SpendLimitReached,
   UpstreamFailed
 } from "../domain/Failure.ts"
-import type { ChatModel } from "../domain/Model.ts"
+import type { ChatModel, ChatPricing } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { type Hold, Ledger } from "./Ledger.ts"
@@ -74,9 +74,13 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         return held
       })
 
-      const settle = Effect.fnUntraced(function* ({ model, record }: ChatJob, held: Hold, usage: Usage) {
+      const settle = Effect.fnUntraced(function* (
+        { model, record }: ChatJob,
+        held: Hold,
+        usage: Usage,
+        routeCost: ChatPricing | undefined
+      ) {
         record.usage = usage
-        const routeCost = record.route?.cost
         if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
         yield* failpoint.reach("before_settle")
         const settlement = yield* ledger.settle(held, Pricing.chatCharge(model.pricing, usage))
@@ -115,7 +119,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           ...answer.toolCalls.map((call) => call.function.name + call.function.arguments)
         ]
         const usage = yield* measure(job, answer.usage, produced.join(""))
-        yield* settle(job, held, usage)
+        yield* settle(job, held, usage, route.cost)
         return { answer, usage }
       }, Effect.scoped)
 
@@ -130,6 +134,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           Effect.zipRight(Effect.delay(sink.open, headAfter), Effect.never)
         )
         record.route = routed.route
+        output.route = routed.route
         record.firstByteAt = yield* Clock.currentTimeMillis
         output.take(routed.first)
         yield* sink.open
@@ -174,13 +179,16 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           const { underway } = record.attempts
           if (!output.started && underway !== undefined) {
             record.route = underway.route
+            output.route = underway.route
             output.take(underway.events)
           }
           if (!output.started) return
-          return yield* Effect.ignore(settle(job, held, yield* measure(job, undefined, output.text())))
+          return yield* Effect.ignore(
+            settle(job, held, yield* measure(job, undefined, output.text()), output.route?.cost)
+          )
         }
         const usage = yield* measure(job, output.usage, output.text())
-        const settled = yield* Effect.either(settle(job, held, usage))
+        const settled = yield* Effect.either(settle(job, held, usage, output.route?.cost))
         yield* Either.isLeft(settled) ? broken(job, sink, held, settled.left) : sink.finish(usage)
       })
 

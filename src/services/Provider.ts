@@ -1,6 +1,8 @@
-import { Data, type Effect, type Option, type Scope } from "effect"
+import { Data, type Effect, type Option, type Scope, type Stream } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest } from "../domain/Chat.ts"
-import type { Route } from "../domain/Model.ts"
+import type { ImageRequest } from "../domain/Image.ts"
+import type { ImageRoute, Route, VideoRoute } from "../domain/Model.ts"
+import type { VideoRequest } from "../domain/Video.ts"
 
 /**
  * What a provider's failure means for the request and for the route:
@@ -39,8 +41,44 @@ export interface ChatAdapter {
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
 }
 
+export interface ImageAnswer {
+  /** As the provider gave them; whoever asked checks that they are a picture. */
+  readonly bytes: Uint8Array
+  readonly revisedPrompt: string | undefined
+}
+
+export interface ImageAdapter {
+  /** One picture; with references an edit. Interrupting it cancels the upstream call. */
+  readonly generate: (route: ImageRoute, request: ImageRequest) => Effect.Effect<ImageAnswer, ProviderFailure>
+}
+
+/** What a provider knows a render by: whatever its adapter needs to ask after it, as JSON text. */
+export type VideoHandle = string
+
+/** Where a render stands at its provider. */
+export type VideoProgress =
+  | { readonly state: "queued" | "in_progress" }
+  /** The clip can be downloaded. */
+  | { readonly state: "done" }
+  /** The provider says that the render failed, and as what. */
+  | { readonly state: "failed"; readonly failure: ProviderFailure }
+
+/** A render at a provider: submitted once, asked after until it is over, then downloaded. */
+export interface VideoAdapter {
+  /** Fails with `network` or `timeout` where it is not known whether the provider took it. */
+  readonly submit: (route: VideoRoute, request: VideoRequest) => Effect.Effect<VideoHandle, ProviderFailure>
+  /** A failure is that of the asking, not of the render. */
+  readonly poll: (route: VideoRoute, handle: VideoHandle) => Effect.Effect<VideoProgress, ProviderFailure>
+  /** The clip's bytes, once it is done; the route's credential goes to the route's own origin only. */
+  readonly download: (route: VideoRoute, handle: VideoHandle) => Stream.Stream<Uint8Array, ProviderFailure>
+  /** Asks the provider to give the render up, where it offers that. */
+  readonly cancel?: ((route: VideoRoute, handle: VideoHandle) => Effect.Effect<void, ProviderFailure>) | undefined
+}
+
 /** The port every upstream implements: one adapter a wire format, halves by surface. */
 export interface Provider {
   readonly adapter: string
   readonly chat?: ChatAdapter | undefined
+  readonly image?: ImageAdapter | undefined
+  readonly video?: VideoAdapter | undefined
 }

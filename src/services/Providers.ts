@@ -6,7 +6,8 @@ import type { Provider } from "./Provider.ts"
 /** Every adapter of the gateway, by the name a catalog uses. */
 export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}
 
-const surfacesOf = ({ chat }: Provider): ReadonlySet<Surface> => new Set(chat === undefined ? [] : ["chat"])
+const surfacesOf = (provider: Provider): ReadonlySet<Surface> =>
+  new Set((["chat", "image", "video"] as const).filter((surface) => provider[surface] !== undefined))
 
 /** What the adapters can serve, for a catalog to be read against. */
 export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =>

@@ -1,6 +1,6 @@
 import type { Caller } from "../domain/ApiKey.ts"
 import type { Usage } from "../domain/Chat.ts"
-import type { Route, Surface } from "../domain/Model.ts"
+import type { RouteBase, Surface } from "../domain/Model.ts"
 import type { RequestEntry } from "./RequestLog.ts"
 import { Attempts } from "./routing/Attempts.ts"
 
@@ -14,7 +14,7 @@ export class RequestRecord {
   readonly attempts = new Attempts()
   readonly notes = new Set<Note>()
   model: string | undefined
-  route: Route | undefined
+  route: RouteBase | undefined
   stream = false
   hold: string | undefined
   usage: Usage | undefined

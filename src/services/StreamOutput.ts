@@ -1,4 +1,5 @@
 import type { ChatEvent, Usage } from "../domain/Chat.ts"
+import type { Route } from "../domain/Model.ts"
 
 /** Far more than any model writes, and than any hold would pay for. */
 const mostCharacters = 16_000_000
@@ -6,6 +7,8 @@ const mostCharacters = 16_000_000
 /** What a stream has brought so far, for the count if it ends early or its provider reports nothing. */
 export class StreamOutput {
   started = false
+  /** Where it comes from. */
+  route: Route | undefined
   usage: Usage | undefined
   #length = 0
   readonly #pieces: Array<string> = []

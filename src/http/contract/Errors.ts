@@ -4,6 +4,7 @@ import {
   AllProvidersFailed,
   BodyTooLarge,
   ContentRejected,
+  IdempotencyConflict,
   InsufficientCredits,
   InsufficientScope,
   InvalidRequest,
@@ -31,6 +32,9 @@ export const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotati
 })
 export const NoSuchModel = onWire(404, ModelNotFound).annotations({
   description: "The model does not exist or belongs to another surface."
+})
+export const Conflict = onWire(409, IdempotencyConflict).annotations({
+  description: "A request with the same `Idempotency-Key` is still in flight."
 })
 export const TooLarge = onWire(413, BodyTooLarge).annotations({ description: "The body is too large." })
 export const TooManyRequests = onWire(429, RateLimited).annotations({ description: "The key's request rate is spent." })

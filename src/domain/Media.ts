@@ -1,0 +1,30 @@
+/** What is stored and handed out; anything else is refused. */
+export type ImageType = "image/png" | "image/jpeg" | "image/webp" | "image/gif"
+export type MediaType = ImageType | "video/mp4"
+
+/** The ending of a file's name. */
+export const extensionOf: Readonly<Record<MediaType, string>> = {
+  "image/png": "png",
+  "image/jpeg": "jpg",
+  "image/webp": "webp",
+  "image/gif": "gif",
+  "video/mp4": "mp4"
+}
+
+/** A picture in memory; its type is what its bytes say. */
+export interface Picture {
+  readonly type: ImageType
+  readonly bytes: Uint8Array
+}
+
+/** A picture that a customer hands us: where it can be fetched, or the bytes themselves, of whatever they may be. */
+export type Reference =
+  | { readonly _tag: "Url"; readonly url: string }
+  | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
+
+/** The most references that one request may have. */
+export const mostReferences = 8
+/** Largest reference, in bytes. */
+export const largestReference = 20 * 1024 * 1024
+/** Largest picture that is taken from a provider, in bytes. */
+export const largestPicture = 64 * 1024 * 1024
