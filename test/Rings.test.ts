@@ -9,12 +9,25 @@ import { prefix } from "./support/temporary.ts"
 const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/domain": ["../services/Ids.ts", "node:fs", "fs", "pg", "@effect/platform"],
   "src/domain/nested": ["../../services/Ids.ts"],
-  "src/services": ["../http/Limits.ts", "../providers/Sse.ts", "../database/Database.ts", "../cli/Output.ts"],
+  "src/services": [
+    "../http/Limits.ts",
+    "../providers/Sse.ts",
+    "../database/Database.ts",
+    "../cli/Output.ts",
+    "../storage/DiskStore.ts"
+  ],
   "src/services/nested": ["../../http/Limits.ts", "../../Settings.ts", "../../Gateway.ts", "../../main.ts"],
   "src/providers": ["../http/Limits.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
-  "src/providers/nested": ["../../http/Limits.ts", "../../Serving.ts", "../../settings/Variables.ts"],
+  "src/providers/nested": [
+    "../../fetching/SafeFetcher.ts",
+    "../../http/Limits.ts",
+    "../../Serving.ts",
+    "../../settings/Variables.ts"
+  ],
   "src/database": ["../http/Limits.ts", "../providers/Sse.ts", "../cli.ts"],
   "src/database/nested": ["../../http/Limits.ts", "../../providers/Sse.ts", "../../Settings.ts"],
+  "src/storage": ["../http/Limits.ts", "../providers/Sse.ts", "../fetching/SafeFetcher.ts", "../Settings.ts", "pg"],
+  "src/fetching": ["../http/Limits.ts", "../database/Database.ts", "../storage/DiskStore.ts", "../Gateway.ts"],
   "src/http": ["../providers/Sse.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
   "src/http/contract": ["../../services/Ids.ts", "../Generating.ts", "../handlers/Chat.ts", "@effect/sql-pg"],
   "src/http/handlers": ["../Server.ts", "../middleware/Edge.ts", "../../providers/Sse.ts", "@effect/sql/SqlClient"],
@@ -39,6 +52,8 @@ const allowed = [
   { folder: "src/http/contract", specifier: "../Wire.ts" },
   { folder: "src/http/handlers", specifier: "../contract/Chat.ts" },
   { folder: "src/http", specifier: "./handlers/Chat.ts" },
+  { folder: "src/storage", specifier: "../services/MediaStore.ts" },
+  { folder: "src/fetching", specifier: "../services/Fetcher.ts" },
   { folder: "src/cli", specifier: "../Gateway.ts" },
   { folder: "src", specifier: "./http/Server.ts" }
 ]
