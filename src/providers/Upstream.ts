@@ -8,17 +8,20 @@ const answerLimitBytes = 64 * 1024 * 1024
 const detailLimit = 1_000
 const detailSource = 65_536
 
-/** A JSON POST to a path below the account's base address; no redirect leads away from it. */
+/** A request to a path below the account's base address; no redirect leads away from it. */
 export interface UpstreamRequest {
   readonly account: ProviderAccount
+  /** A POST where it is left out. */
+  readonly method?: "GET" | "POST" | "PUT" | undefined
   /** Starts with a slash. */
   readonly path: string
   /** The header that carries the credential, where the account has one. */
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
   /** Lower-case names; the account's own headers win over them. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** JSON text. */
-  readonly body: string
+  readonly body?: string | Uint8Array | undefined
+  /** What the body is: JSON where it is left out. */
+  readonly contentType?: string | undefined
 }
 
 export interface UpstreamStream extends UpstreamHead {
@@ -60,11 +63,11 @@ const headersOf = (request: UpstreamRequest, accept: string): Record<string, str
   const headers: Record<string, string> = {
     accept,
     "accept-encoding": "identity",
-    "content-type": "application/json",
     "user-agent": "generation-gateway",
     ...request.headers,
     ...(account.credential === undefined ? undefined : request.authorization(Redacted.value(account.credential)))
   }
+  if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
   for (const name in account.headers) headers[name.toLowerCase()] = account.headers[name] ?? ""
   return headers
 }
@@ -78,9 +81,9 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
         {
           origin: url.origin,
           path: url.pathname + url.search,
-          method: "POST",
+          method: request.method ?? "POST",
           headers: headersOf(request, accept),
-          body: request.body,
+          body: request.body ?? null,
           headersTimeout: 0,
           bodyTimeout
         },
@@ -122,7 +125,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
 export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {
-    /** The whole answer, whatever its status; past 64 MiB a failure of class `retry`. */
+    /** The whole answer to a request of any method, whatever its status; past 64 MiB a failure of class `retry`. */
     readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamAnswer, ProviderFailure>
     /** Head first, body by pulls; the call is cancelled when the scope closes. */
     readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>

@@ -68,6 +68,33 @@ describe("Upstream", () => {
     })
   )
 
+  check("gets, posts and puts, with and without a body, of text or of bytes", (fake) =>
+    Effect.gen(function* () {
+      const upstream = yield* Upstream
+      const to = { account: account(fake.url), path: "/status?logs=1", authorization: () => ({}) }
+      const bytes = Uint8Array.from([0, 255, 13, 10])
+      for (const [request, method, type, length, body] of [
+        [{ ...to, method: "GET" as const }, "GET", undefined, undefined, ""],
+        [{ ...to, method: "PUT" as const }, "PUT", undefined, "0", ""],
+        [to, "POST", undefined, "0", ""],
+        [{ ...to, method: "PUT" as const, body: "é" }, "PUT", "application/json", "2", "c3a9"],
+        [{ ...to, body: bytes, contentType: "image/png" }, "POST", "image/png", "4", "00ff0d0a"]
+      ] as const) {
+        yield* fake.script(Fake.text(200, "text/plain", "whole"), Fake.steps({}, "flow", "ing"))
+        assert.strictEqual((yield* upstream.post(request)).body, "whole")
+        const { bytes: streamed } = yield* drained(yield* upstream.open(request))
+        assert.strictEqual(streamed, "flowing".length)
+        for (const received of [yield* fake.received, yield* fake.received]) {
+          const { "content-length": size, "content-type": sent } = received.headers
+          assert.deepStrictEqual(
+            [received.method, received.path, sent, size, received.bytes.toString("hex")],
+            [method, "/status?logs=1", type, length, body]
+          )
+        }
+      }
+    })
+  )
+
   check("follows no redirect, so that the credential stays with the route's own origin", (fake) =>
     Effect.gen(function* () {
       const upstream = yield* Upstream

@@ -7,8 +7,9 @@ export interface Received {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** The body as JSON. */
+  /** The body as JSON; undefined where it is none. */
   readonly body: unknown
+  readonly bytes: Buffer
   /** Tells connections apart: the same number came over the same socket. */
   readonly socket: number
   /** Ends when the socket is gone. */
@@ -73,6 +74,14 @@ export const sse = (...all: ReadonlyArray<Step>): Reply => steps({}, ...all)
 export const event = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
 export const done = "data: [DONE]\n\n"
 
+const parsed = (bytes: Buffer): unknown => {
+  try {
+    return JSON.parse(bytes.toString("utf8"))
+  } catch {
+    return undefined
+  }
+}
+
 /** Turns of the event loop, many even when each comes late: what was on its way over loopback has then arrived. */
 export const settled = Effect.repeatN(Effect.sleep("3 millis"), 10)
 
@@ -89,11 +98,13 @@ export const make = Effect.gen(function* () {
     request.on("end", () => {
       const socket = sockets.get(request.socket)
       if (socket === undefined) throw new Error("a request without a connection")
+      const bytes = Buffer.concat(chunks)
       const received: Received = {
         method: request.method ?? "",
         path: request.url ?? "",
         headers: request.headers,
-        body: JSON.parse(Buffer.concat(chunks).toString("utf8")),
+        body: parsed(bytes),
+        bytes,
         socket: socket.number,
         closed: Deferred.await(socket.closed)
       }
