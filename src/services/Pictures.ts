@@ -1,8 +1,31 @@
 import { Effect, Option } from "effect"
-import type { Picture } from "../domain/Media.ts"
+import type { ImageType, Picture } from "../domain/Media.ts"
+import * as Gif from "./pictures/Gif.ts"
+import * as Jpeg from "./pictures/Jpeg.ts"
+import * as Mp4 from "./pictures/Mp4.ts"
+import * as Png from "./pictures/Png.ts"
+import * as WebP from "./pictures/WebP.ts"
 
-/** The picture that some bytes are, none where they are no whole PNG, JPEG, WebP or GIF. */
-export const pictureOf = (_bytes: Uint8Array): Effect.Effect<Option.Option<Picture>> => Effect.succeedNone
+const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => boolean]> = [
+  ["image/png", Png.isWhole],
+  ["image/jpeg", Jpeg.isWhole],
+  ["image/webp", WebP.isWhole],
+  ["image/gif", Gif.isWhole]
+]
+
+/** The same memory: nothing is copied. */
+const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+/**
+ * The picture that some bytes are, none where they are no whole PNG, JPEG, WebP or GIF. Follows the file's structure
+ * from its first byte to its end mark and decodes no pixel: what a file claims of itself allocates nothing.
+ */
+export const pictureOf = (bytes: Uint8Array): Effect.Effect<Option.Option<Picture>> =>
+  Effect.sync(() => {
+    const file = view(bytes)
+    const format = formats.find(([, isWhole]) => isWhole(file))
+    return format === undefined ? Option.none() : Option.some({ type: format[0], bytes })
+  })
 
 /** Whether a file that begins with these bytes, 4 KiB of them where there are as many, is an MP4 video. */
-export const isVideo = (_first: Uint8Array): Effect.Effect<boolean> => Effect.succeed(false)
+export const isVideo = (first: Uint8Array): Effect.Effect<boolean> => Effect.sync(() => Mp4.begins(view(first)))
