@@ -1,9 +1,12 @@
-import { Clock, Context, Effect, Layer, type Scope } from "effect"
+import { Clock, Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
 import { needs } from "../domain/ChatRules.ts"
 import type { RoutingFailure } from "../domain/Failure.ts"
-import type { ChatModel, Route } from "../domain/Model.ts"
-import { type ChatAdapter, ProviderFailure } from "./Provider.ts"
+import type { ImageRequest } from "../domain/Image.ts"
+import type { Picture } from "../domain/Media.ts"
+import type { ChatModel, ImageModel, ImageRoute, Route, RouteBase } from "../domain/Model.ts"
+import { pictureOf } from "./Pictures.ts"
+import { type ImageAnswer, type Provider, ProviderFailure } from "./Provider.ts"
 import { Providers } from "./Providers.ts"
 import type { Attempts } from "./routing/Attempts.ts"
 import * as Candidates from "./routing/Candidates.ts"
@@ -11,8 +14,14 @@ import { openStream, type RoutedStream } from "./routing/ChatStream.ts"
 import { Circuits, type RouteHealth } from "./routing/Circuits.ts"
 import { failover } from "./routing/Failover.ts"
 
+export interface RoutedImage {
+  readonly route: ImageRoute
+  readonly picture: Picture
+  readonly revisedPrompt: string | undefined
+}
+
 export interface RoutingDeadlines {
-  /** A JSON answer, and a stream up to its first delta, over all routes. */
+  /** An image, a JSON answer, and a stream up to its first delta, over all routes. */
   readonly requestTimeoutSeconds: number
   /** One route's time up to a stream's first delta. */
   readonly firstByteTimeoutSeconds: number
@@ -41,6 +50,13 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       request: ChatRequest,
       attempts: Attempts
     ) => Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope>
+    /** A picture by its bytes; what is none is the route's failure. `since`, in Unix milliseconds, is when time began to run. */
+    readonly image: (
+      model: ImageModel,
+      request: ImageRequest,
+      attempts: Attempts,
+      since: number
+    ) => Effect.Effect<RoutedImage, RoutingFailure>
     /** Of the routes of every model that this instance has been asked for. */
     readonly health: Effect.Effect<ReadonlyArray<RouteHealth>>
   }
@@ -57,11 +73,15 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
   const within = deadlines.requestTimeoutSeconds * 1000
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
 
-  const adapterOf = (route: Route): Effect.Effect<ChatAdapter, ProviderFailure> => {
-    const { adapter } = route.provider
-    const chat = providers.get(adapter)?.chat
-    if (chat !== undefined) return Effect.succeed(chat)
-    return new ProviderFailure({ class: "network", status: undefined, detail: `no chat adapter is called ${adapter}` })
+  const adapterOf = <S extends "chat" | "image">(route: RouteBase, surface: S) => {
+    const half: Provider[S] = providers.get(route.provider.adapter)?.[surface]
+    return half === undefined
+      ? new ProviderFailure({
+          class: "network",
+          status: undefined,
+          detail: `no ${surface} adapter is called ${route.provider.adapter}`
+        })
+      : Effect.succeed(half)
   }
 
   const plan = (model: ChatModel, request: ChatRequest, attempts: Attempts) =>
@@ -78,7 +98,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       ...(yield* plan(model, request, attempts)),
       attemptWithin: undefined,
       ask: (trial) =>
-        Effect.flatMap(adapterOf(trial.route), (adapter) =>
+        Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
           Effect.map(adapter.complete(trial.route, request), (answer) => {
             trial.answered()
             trial.whole()
@@ -95,12 +115,47 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       ...(yield* plan(model, request, attempts)),
       attemptWithin: firstByte,
       ask: (trial) =>
-        Effect.flatMap(adapterOf(trial.route), (adapter) =>
+        Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
           openStream({ adapter, attempts, endsAt, request, scope }, trial)
         )
     })
   })
 
+  const image = Effect.fnUntraced(function* (
+    model: ImageModel,
+    request: ImageRequest,
+    attempts: Attempts,
+    since: number
+  ) {
+    const elapsed = (yield* Clock.currentTimeMillis) - since
+    return yield* failover(circuits, {
+      model,
+      routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
+      attempts,
+      within: Math.max(0, within - elapsed),
+      attemptWithin: undefined,
+      fairAttempt: firstByte,
+      ask: (trial) =>
+        Effect.gen(function* () {
+          const adapter = yield* adapterOf(trial.route, "image")
+          const answer = yield* adapter.generate(trial.route, request)
+          const picture = yield* pictureIn(answer)
+          trial.answered()
+          trial.whole()
+          return { route: trial.route, picture, revisedPrompt: answer.revisedPrompt }
+        })
+    })
+  })
+
   const health = Effect.map(Clock.currentTimeMillis, (now) => circuits.health(now))
-  return ProviderRouter.of({ complete, stream, health })
+  return ProviderRouter.of({ complete, stream, image, health })
 }
+
+const pictureIn = ({ bytes }: ImageAnswer) =>
+  Effect.flatMap(
+    pictureOf(bytes),
+    Option.match({
+      onNone: () => new ProviderFailure({ class: "retry", status: 200, detail: "the answer is no picture" }),
+      onSome: Effect.succeed
+    })
+  )

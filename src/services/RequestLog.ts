@@ -25,7 +25,7 @@ export interface RequestEntry {
   readonly provider: string | undefined
   readonly stream: boolean
   readonly attempts: ReadonlyArray<Attempt>
-  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost">
+  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed">
   readonly usage: Usage | undefined
   readonly hold: string | undefined
   readonly charge: bigint

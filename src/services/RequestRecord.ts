@@ -1,6 +1,7 @@
 import type { Caller } from "../domain/ApiKey.ts"
 import type { Usage } from "../domain/Chat.ts"
 import type { RouteBase, Surface } from "../domain/Model.ts"
+import type { Settlement } from "./Ledger.ts"
 import type { RequestEntry } from "./RequestLog.ts"
 import { Attempts } from "./routing/Attempts.ts"
 
@@ -44,6 +45,13 @@ export class RequestRecord {
     this.surface = options.surface
     this.caller = options.caller
     this.startedAt = options.startedAt
+  }
+
+  /** What came of settling the request's hold. */
+  settled({ charged, exceeded, lost }: Settlement): void {
+    this.charge = charged
+    if (exceeded) this.notes.add("hold_exceeded")
+    if (lost) this.notes.add("hold_lost")
   }
 
   entry(outcome: { readonly status: number; readonly code: string | null; readonly endedAt: number }): RequestEntry {

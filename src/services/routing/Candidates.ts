@@ -1,5 +1,6 @@
 import { Effect, Random } from "effect"
-import type { Capability, Route, RouteBase } from "../../domain/Model.ts"
+import type { ImageRequest } from "../../domain/Image.ts"
+import type { Capability, ImageRoute, Route, RouteBase } from "../../domain/Model.ts"
 
 /** The routes that can honour everything a request needs; a route that narrows nothing can do what its model can. */
 export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capability>): ReadonlyArray<Route> => {
@@ -7,6 +8,12 @@ export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capa
   const needed = [...needs()]
   return routes.filter(({ capabilities }) => capabilities === undefined || needed.every((one) => capabilities.has(one)))
 }
+
+/** The routes that can draw what a request asks for. */
+export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolution }: ImageRequest) =>
+  routes.filter(
+    (route) => route.resolutions.has(resolution) && (references.length === 0 || route.editModel !== undefined)
+  )
 
 const chance = (weight: number): Effect.Effect<number> =>
   weight > 0 ? Effect.map(Random.next, (random) => -Math.log(1 - random) / weight) : Effect.succeed(Infinity)
