@@ -15,73 +15,12 @@
  * - `routes=1` in a bracket limits it to the model's first route, `routes=2` to its first two: providers named
  *   `sandbox`, `sandbox-b` and so on
  */
-import { Deferred, Effect, Option } from "effect"
-import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
-import type { Route } from "../domain/Model.ts"
-import type { ChatPull, Provider, ProviderFailure } from "../services/Provider.ts"
+import { Effect } from "effect"
+import type { Provider } from "../services/Provider.ts"
 import { Tokens } from "../services/Tokens.ts"
-import { deltasOf, endOf } from "./sandbox/Deltas.ts"
-import { limited } from "./sandbox/Limits.ts"
-import { scriptFor } from "./sandbox/Script.ts"
-import { brokenOff, cancelled, failureIn, type Weather, weatherOn } from "./sandbox/Weather.ts"
+import * as Chat from "./sandbox/Chat.ts"
 
-/** What one picture counts for, whatever its size. */
-const imageTokens = 85
-/** Deltas that arrive together where the weather asks for no gap. */
-const together = 4
-
-type Closed = Effect.Effect<never, Option.Option<ProviderFailure>>
-
-/** Fails once the scope has closed, so that a pull that waits out a gap does not outlive its stream. */
-const untilClosed = Effect.acquireRelease(Deferred.make<never, Option.Option<ProviderFailure>>(), (closed) =>
-  Deferred.fail(closed, Option.some(cancelled))
-).pipe(Effect.map((closed): Closed => Deferred.await(closed)))
-
-const pullOf = (answer: ChatAnswer, { cut, gap = 0 }: Weather, closed: Closed): ChatPull => {
-  const deltas = deltasOf(answer)
-  const breaks = cut !== undefined && cut <= deltas.length
-  const events = breaks ? deltas.slice(0, cut) : [...deltas, ...endOf(answer)]
-  const size = gap > 0 ? 1 : together
-  let at = 0
-  const next = Effect.suspend(() => {
-    if (at >= events.length) return Effect.fail(breaks ? Option.some(brokenOff(cut)) : Option.none())
-    const upTo = at < deltas.length ? Math.min(at + size, deltas.length) : events.length
-    const found = events.slice(at, upTo)
-    at = upTo
-    return Effect.succeed(found)
-  })
-  const later = Effect.zipRight(Effect.raceFirst(Effect.sleep(gap), closed), next)
-  return Effect.suspend(() => (gap > 0 && at > 0 && at < deltas.length ? later : next))
-}
-
-export const make: Effect.Effect<Provider, never, Tokens> = Effect.gen(function* () {
-  const tokens = yield* Tokens
-
-  const answerTo = Effect.fnUntraced(function* (request: ChatRequest) {
-    const { answer, completion, reasoning } = yield* limited(tokens.count, request, scriptFor(request))
-    const prompt = yield* tokens.prompt(request, imageTokens)
-    return { ...answer, usage: { prompt, completion, cached: 0, cacheWrite: 0, reasoning } }
-  })
-
-  const endure = (weather: Weather): Effect.Effect<void, ProviderFailure> =>
-    Effect.zipRight(weather.delay === undefined ? Effect.void : Effect.sleep(weather.delay), failureIn(weather))
-
-  return {
-    adapter: "sandbox",
-    chat: {
-      complete: Effect.fn("Sandbox.complete")(function* (route: Route, request: ChatRequest) {
-        const weather = weatherOn(route, request)
-        yield* endure(weather)
-        const answer = yield* answerTo(request)
-        if (weather.cut !== undefined && weather.cut <= deltasOf(answer).length) return yield* brokenOff(weather.cut)
-        return answer
-      }),
-      stream: Effect.fn("Sandbox.stream")(function* (route: Route, request: ChatRequest) {
-        const weather = weatherOn(route, request)
-        yield* endure(weather)
-        const answer = yield* answerTo(request)
-        return yield* Effect.map(untilClosed, (closed) => pullOf(answer, weather, closed))
-      })
-    }
-  }
-})
+export const make: Effect.Effect<Provider, never, Tokens> = Effect.map(Tokens, (tokens) => ({
+  adapter: "sandbox",
+  chat: Chat.make(tokens)
+}))

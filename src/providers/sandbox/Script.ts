@@ -3,7 +3,7 @@ import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
 import type { ReasoningEffort } from "../../domain/Model.ts"
 import { imagesIn, promptTexts } from "../../domain/Pricing.ts"
 import { jsonFromSchema } from "./JsonFromSchema.ts"
-import { plainText } from "./Weather.ts"
+import { plainText } from "./Texts.ts"
 import { wordsOf } from "./Words.ts"
 
 /** What the sandbox would say if nothing limited it: text or tool calls, and the reasoning before them. */

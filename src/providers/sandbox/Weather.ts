@@ -1,6 +1,5 @@
 import { Effect } from "effect"
-import type { ChatRequest, Message } from "../../domain/Chat.ts"
-import type { Route } from "../../domain/Model.ts"
+import type { RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
 
 // Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
@@ -17,8 +16,11 @@ const ranges = {
 } as const
 type Numeric = keyof typeof ranges
 
-/** What a prompt asks of a route. */
-export type Weather = Partial<Record<Numeric, number>> & { moderation?: true }
+/**
+ * What a prompt asks of a route. Moderation refuses the request itself, or, in one bracket with `fail`, a render that
+ * has been taken.
+ */
+export type Weather = Partial<Record<Numeric, number>> & { moderation?: "request" | "render"; fail?: true }
 
 const isNumeric = (key: string): key is Numeric => Object.hasOwn(ranges, key)
 
@@ -27,33 +29,30 @@ const switchesIn = (inside: string): Weather => {
   const switches: Weather = {}
   for (const word of inside.toLowerCase().split(/\s+/)) {
     const [key = "", value = ""] = word.split("=", 2)
-    if (word === "moderation") switches.moderation = true
+    if (word === "moderation") switches.moderation = "request"
+    else if (word === "fail") switches.fail = true
     else if (isNumeric(key) && /^\d{1,9}$/.test(value)) {
       const [least, most] = ranges[key]
       if (Number(value) >= least && Number(value) <= most) switches[key] = Number(value)
     }
   }
+  if (switches.fail === true && switches.moderation !== undefined) switches.moderation = "render"
   return switches
 }
 
 /** `sandbox` is a model's first route, `sandbox-b` its second and so on; any other name counts as a first one. */
-const ordinal = (route: Route): number => {
+const ordinal = (route: RouteBase): number => {
   const letter = /^sandbox-([b-z])$/.exec(route.provider.name)?.[1]
   return letter === undefined ? 1 : letter.charCodeAt(0) - "a".charCodeAt(0) + 1
 }
 
-const textsOf = (message: Message): ReadonlyArray<string> => {
-  if (typeof message.content === "string") return [message.content]
-  return (message.content ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
-}
-
-/** A message's text as its writer meant it, without switches. */
-export const plainText = (message: Message): string => textsOf(message).join(" ").replace(bracket, " ").trim()
+/** A prompt as its writer meant it, without switches. */
+export const withoutSwitches = (text: string): string => text.replace(bracket, " ").trim()
 
 /** The weather on a route. Each bracket is bound by its own `routes`; where two disagree the later one holds. */
-export const weatherOn = (route: Route, request: ChatRequest): Weather => {
+export const weatherOn = (route: RouteBase, texts: ReadonlyArray<string>): Weather => {
   let weather: Weather = {}
-  for (const text of request.messages.flatMap(textsOf)) {
+  for (const text of texts) {
     for (const [, inside = ""] of text.matchAll(bracket)) {
       const switches = switchesIn(inside)
       if (switches.routes === undefined || ordinal(route) <= switches.routes) weather = { ...weather, ...switches }
@@ -69,14 +68,19 @@ const classOf = (status: number): FailureClass => {
   return "retry"
 }
 
-/** The failure that the weather holds for an attempt before it answers, if any. */
-export const failureIn = ({ moderation, status }: Weather): Effect.Effect<void, ProviderFailure> => {
+const failureIn = ({ moderation, status }: Weather): Effect.Effect<void, ProviderFailure> => {
   if (status !== undefined) return failure(classOf(status), status, `status ${status}`)
-  return moderation === true ? failure("moderation", 400, "moderation") : Effect.void
+  return moderation === undefined ? Effect.void : refused
 }
+
+/** What an attempt goes through before it answers: the delay, then the failure that the weather holds for it, if any. */
+export const endure = (weather: Weather): Effect.Effect<void, ProviderFailure> =>
+  Effect.zipRight(weather.delay === undefined ? Effect.void : Effect.sleep(weather.delay), failureIn(weather))
 
 const failure = (kind: FailureClass, status: number | undefined, detail: string): ProviderFailure =>
   new ProviderFailure({ class: kind, status, detail: `sandbox weather: ${detail}` })
 
 export const brokenOff = (cut: number): ProviderFailure => failure("network", undefined, `cut after ${cut} deltas`)
 export const cancelled = failure("network", undefined, "cancelled by the gateway")
+export const refused = failure("moderation", 400, "moderation")
+export const failedRender = failure("retry", 500, "fail")
