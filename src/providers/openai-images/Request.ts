@@ -1,0 +1,81 @@
+import { Struct } from "effect"
+import type { ImageRequest } from "../../domain/Image.ts"
+import { extensionOf, type Picture } from "../../domain/Media.ts"
+import type { ImageRoute } from "../../domain/Model.ts"
+import type { UpstreamRequest } from "../Upstream.ts"
+import { type FilePart, multipart } from "./Multipart.ts"
+import type { Options } from "./Options.ts"
+
+/** What generations and edits have in common. */
+export interface WireFields extends Pick<Options, "quality" | "background" | "output_format" | "response_format"> {
+  model: string
+  prompt: string
+  n: number
+  size?: string
+}
+
+/** The body of `POST /images/generations`. */
+export interface WireGeneration extends WireFields, Pick<Options, "moderation"> {}
+
+const fieldsOf = (model: string, request: ImageRequest, options: Options): WireFields => {
+  const size = options.sizes?.[request.resolution] ?? options.size
+  return {
+    model,
+    prompt: request.prompt,
+    n: 1,
+    ...(size === undefined ? undefined : { size }),
+    ...Struct.pick(options, "quality", "background", "output_format", "response_format")
+  }
+}
+
+export const wireGeneration = (model: string, request: ImageRequest, options: Options): WireGeneration => ({
+  ...fieldsOf(model, request, options),
+  ...Struct.pick(options, "moderation")
+})
+
+/** All but the references. */
+export const wireEdit = fieldsOf
+
+const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyArray<FilePart> =>
+  references.map(({ bytes, type }, index) => {
+    return { name, filename: `image-${index + 1}.${extensionOf[type]}`, type, bytes }
+  })
+
+const inJson = (references: ReadonlyArray<Picture>) => {
+  const images = references.map(({ bytes, type }) => {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")
+    return { type: "image_url", url: `data:${type};base64,${text}` }
+  })
+  return images.length === 1 ? { image: images[0] } : { images }
+}
+
+const texts = (fields: object): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)])
+  )
+
+type Content = Pick<UpstreamRequest, "path" | "body" | "contentType">
+
+const generation = (route: ImageRoute, request: ImageRequest, options: Options): Content => ({
+  path: "/images/generations",
+  body: JSON.stringify({ ...options.extra_body, ...wireGeneration(route.model, request, options) })
+})
+
+const edit = (model: string, request: ImageRequest, options: Options, boundary: string): Content => {
+  const path = "/images/edits"
+  const fields = { ...options.extra_body, ...options.extra_edit_body, ...wireEdit(model, request, options) }
+  if (options.edits === "json") return { path, body: JSON.stringify({ ...fields, ...inJson(request.references) }) }
+  const files = fileParts(request.references, options.image_field ?? "image[]")
+  return { path, ...multipart(boundary, texts(fields), files) }
+}
+
+/** The call for a request, an edit where it has references. Undefined: the route cannot edit. */
+export const contentOf = (
+  route: ImageRoute,
+  request: ImageRequest,
+  options: Options,
+  boundary: string
+): Content | undefined => {
+  if (request.references.length === 0) return generation(route, request, options)
+  return route.editModel === undefined ? undefined : edit(route.editModel, request, options, boundary)
+}
