@@ -14,6 +14,8 @@ export class Ids extends Context.Reference<Ids>()("gateway/Ids", {
     prefixed: (prefix: IdPrefix): string =>
       `${prefix}${prefix === "chatcmpl" ? "-" : "_"}${randomUUID().replaceAll("-", "")}`,
     /** A whole API key: 256 random bits behind the service's prefix. */
-    secret: (): string => keyPrefix + randomBytes(32).toString("base64url")
+    secret: (): string => keyPrefix + randomBytes(32).toString("base64url"),
+    /** What a file's name hides behind: 192 random bits in 32 characters of base64url. */
+    unguessable: (): string => randomBytes(24).toString("base64url")
   })
 }) {}

@@ -1,0 +1,121 @@
+import { mkdir, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
+import path from "node:path"
+import { Clock, Effect, Layer, Option, Predicate } from "effect"
+import { formatMediaName, parseMediaName } from "../domain/MediaName.ts"
+import { Ids } from "../services/Ids.ts"
+import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/MediaStore.ts"
+import { io, ioOn, syncDirectory } from "./disk/Io.ts"
+import { largestRead } from "./Limits.ts"
+import { links } from "./Links.ts"
+import { forEachPart } from "./Parts.ts"
+
+export interface DiskOptions {
+  /** Absolute; made when the first file comes. */
+  readonly directory: string
+  /** What links are built on, without a trailing slash. */
+  readonly publicUrl: string
+}
+
+const writeBytes = 1024 * 1024
+const staleMillis = 24 * 60 * 60 * 1000
+
+const modes = {
+  public: { directory: 0o755, file: 0o644 },
+  private: { directory: 0o700, file: 0o600 }
+}
+
+const make = ({ directory, publicUrl }: DiskOptions) =>
+  Effect.gen(function* () {
+    const ids = yield* Ids
+    const incoming = path.join(directory, "incoming")
+
+    const folder = (name: string, mode: number) =>
+      Effect.flatMap(
+        io(() => mkdir(name, { recursive: true, mode })),
+        (made) =>
+          made === undefined ? Effect.void : Effect.zipRight(syncDirectory(made), syncDirectory(path.dirname(made)))
+      )
+
+    /** A file of our own to write to, gone with the scope unless it was moved away. */
+    const temporary = Effect.fnUntraced(function* (mode: number) {
+      yield* folder(incoming, modes.private.directory)
+      const file = path.join(incoming, `${ids.unguessable()}.part`)
+      const handle = yield* Effect.acquireRelease(
+        io(() => open(file, "wx", mode)),
+        (opened) =>
+          Effect.zipRight(Effect.ignore(io(() => opened.close())), Effect.ignore(io(() => rm(file, { force: true }))))
+      )
+      return { file, handle }
+    })
+
+    const write = Effect.fnUntraced(function* <E>({ body, type, visibility }: NewMedia<E>) {
+      const mode = modes[visibility]
+      const { file, handle } = yield* temporary(mode.file)
+      const append = (bytes: Uint8Array) => Effect.uninterruptible(io(() => handle.writeFile(bytes)))
+      yield* Predicate.isUint8Array(body) ? append(body) : forEachPart(body, writeBytes, append)
+
+      const name = formatMediaName({ visibility, id: ids.unguessable(), type })
+      const target = path.join(directory, name)
+      const home = path.dirname(target)
+      yield* io(() => handle.sync()).pipe(
+        Effect.zipRight(io(() => handle.close())),
+        Effect.zipRight(folder(home, mode.directory)),
+        Effect.zipRight(io(() => rename(file, target))),
+        Effect.zipRight(syncDirectory(home)),
+        Effect.onError(() => Effect.ignore(io(() => rm(target, { force: true })))),
+        Effect.uninterruptible
+      )
+      return name
+    }, Effect.scoped)
+
+    const removeIfStale = (name: string, before: number) => {
+      const file = path.join(incoming, name)
+      return ioOn(() => stat(file)).pipe(
+        Effect.flatMap(({ mtimeMs }) =>
+          mtimeMs < before ? io(() => rm(file, { force: true, recursive: true })) : Effect.void
+        ),
+        Effect.catchTag("NotThere", () => Effect.void)
+      )
+    }
+
+    yield* Effect.gen(function* () {
+      const before = (yield* Clock.currentTimeMillis) - staleMillis
+      const names = yield* ioOn(() => readdir(incoming))
+      yield* Effect.forEach(names, (name) => removeIfStale(name, before), { discard: true })
+    }).pipe(
+      Effect.catchTag("NotThere", () => Effect.void),
+      Effect.catchTag("MediaStoreFailed", ({ detail }) =>
+        Effect.logWarning(`Media that were never finished could not be removed: ${detail}`)
+      )
+    )
+
+    return MediaStore.of({
+      put: (media) => Effect.withSpan(write(media), "MediaStore.put"),
+      ...links(publicUrl),
+      read: Effect.fn("MediaStore.read")(
+        function* (name) {
+          if (parseMediaName(name) === undefined) return Option.none()
+          const file = path.join(directory, name)
+          const { size } = yield* ioOn(() => stat(file))
+          if (size > largestRead)
+            return yield* new MediaStoreFailed({ detail: `${name} is too large to be read whole` })
+          return Option.some(yield* ioOn(() => readFile(file)))
+        },
+        Effect.catchTag("NotThere", () => Effect.succeed(Option.none()))
+      ),
+      remove: Effect.fn("MediaStore.remove")(
+        function* (name) {
+          if (parseMediaName(name) === undefined) return false
+          const file = path.join(directory, name)
+          yield* ioOn(() => unlink(file))
+          yield* syncDirectory(path.dirname(file))
+          return true
+        },
+        Effect.catchTag("NotThere", () => Effect.succeed(false)),
+        Effect.uninterruptible
+      )
+    })
+  })
+
+/** Media as files: `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */
+export const layer = (options: DiskOptions) => Layer.effect(MediaStore, make(options))

@@ -1,0 +1,63 @@
+import { Effect, Layer, Option, Predicate, Stream } from "effect"
+import { formatMediaName, parseMediaName } from "../domain/MediaName.ts"
+import { Ids } from "../services/Ids.ts"
+import { MediaStore, MediaStoreFailed } from "../services/MediaStore.ts"
+import { links } from "./Links.ts"
+import * as Client from "./s3/Client.ts"
+import * as Upload from "./s3/Upload.ts"
+
+const cacheControl = { public: "public, max-age=31536000, immutable", private: "private, no-store" }
+
+const isMissing = ({ code, status }: Client.S3Failed) => status === 404 && (code === undefined || code === "NoSuchKey")
+
+const failed = ({ detail }: Client.S3Failed) => new MediaStoreFailed({ detail })
+
+const make = (options: Client.S3Options, patience: Client.S3Patience) =>
+  Effect.gen(function* () {
+    const ids = yield* Ids
+    const client = yield* Client.make(options, patience)
+    const { again, ask } = client
+    const upload = Upload.make(client)
+
+    return MediaStore.of({
+      put: ({ body, type, visibility }) => {
+        const key = formatMediaName({ visibility, id: ids.unguessable(), type })
+        const file = { key, headers: { "content-type": type, "cache-control": cacheControl[visibility] } }
+        const isSmall = Predicate.isUint8Array(body) && body.length <= Upload.partBytes
+        const stored = isSmall
+          ? upload.whole(file, body)
+          : Effect.scoped(upload.inParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
+        return stored.pipe(
+          Effect.mapError((error) => (error instanceof Client.S3Failed ? failed(error) : error)),
+          Effect.as(key),
+          Effect.withSpan("MediaStore.put")
+        )
+      },
+      ...links(options.publicUrl),
+      read: Effect.fn("MediaStore.read")(
+        function* (name) {
+          if (parseMediaName(name) === undefined) return Option.none()
+          const { body } = yield* again(ask({ method: "GET", key: name }))
+          return Option.some(body)
+        },
+        Effect.catchIf(isMissing, () => Effect.succeed(Option.none())),
+        Effect.mapError(failed)
+      ),
+      remove: Effect.fn("MediaStore.remove")(
+        function* (name) {
+          if (parseMediaName(name) === undefined) return false
+          yield* again(ask({ method: "HEAD", key: name }))
+          yield* again(ask({ method: "DELETE", key: name }))
+          return true
+        },
+        Effect.catchIf(isMissing, () => Effect.succeed(false)),
+        Effect.mapError(failed)
+      )
+    })
+  })
+
+/** Media in a bucket, of AWS or of any service that speaks its protocol. Nothing is asked of it before the first file. */
+export const layer = (
+  options: Client.S3Options,
+  patience: Client.S3Patience = { request: "1 minute", pause: "200 millis" }
+) => Layer.scoped(MediaStore, make(options, patience))

@@ -1,0 +1,189 @@
+import { webcrypto } from "node:crypto"
+import { AwsV4Signer } from "aws4fetch"
+import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
+import { Agent, type Dispatcher, request as send } from "undici"
+import { largestRead } from "../Limits.ts"
+import { elementOf } from "./Xml.ts"
+
+export interface S3Options {
+  readonly bucket: string
+  /** Undefined is AWS. */
+  readonly endpoint: string | undefined
+  readonly region: string
+  readonly accessKeyId: Redacted.Redacted
+  readonly secretAccessKey: Redacted.Redacted
+  readonly sessionToken: Redacted.Redacted | undefined
+  /** What links are built on, without a trailing slash. */
+  readonly publicUrl: string
+}
+
+export interface S3Patience {
+  /** For one try of one request. */
+  readonly request: Duration.DurationInput
+  /** Before the second try; doubles. */
+  readonly pause: Duration.DurationInput
+}
+
+export interface S3Request {
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE"
+  readonly key: string
+  readonly query?: Readonly<Record<string, string>>
+  /** Lower-case names; all are signed. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array
+}
+
+export interface S3Answer {
+  readonly header: (name: string) => string | undefined
+  readonly body: Buffer
+}
+
+/** A request that the store did not do; without a status nobody knows whether it did. */
+export class S3Failed extends Data.TaggedError("S3Failed")<{
+  readonly detail: string
+  readonly status: number | undefined
+  readonly code: string | undefined
+  /** Whether the same request may go well a moment later. */
+  readonly transient: boolean
+}> {}
+
+const tries = 4
+const detailLimit = 300
+const connectMillis = 5_000
+
+/** Where a bucket is: as AWS wants it, or below the address of another service. */
+export const addressOf = ({ bucket, endpoint, region }: Pick<S3Options, "bucket" | "endpoint" | "region">): string => {
+  if (endpoint !== undefined) return `${endpoint}/${bucket}`
+  // No certificate covers a name with more dots.
+  if (bucket.includes(".")) return `https://s3.${region}.amazonaws.com/${bucket}`
+  return `https://${bucket}.s3.${region}.amazonaws.com`
+}
+
+const hexOfSha256 = async (body: Uint8Array) =>
+  Buffer.from(await webcrypto.subtle.digest("SHA-256", body)).toString("hex")
+
+const collect = async (body: Dispatcher.ResponseData["body"]): Promise<Buffer> => {
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > largestRead) throw new Error(`the answer is larger than ${largestRead} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+const isTransient = (status: number, code: string | undefined) =>
+  status >= 500 || status === 429 || status === 408 || code === "RequestTimeout"
+
+/** Signed requests to one bucket, tried again while that may help. */
+export const make = (options: S3Options, patience: S3Patience) =>
+  Effect.gen(function* () {
+    const agent = yield* Effect.acquireRelease(
+      Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
+      (made) => Effect.promise(() => made.destroy())
+    )
+    const address = addressOf(options)
+    const credentials = {
+      accessKeyId: Redacted.value(options.accessKeyId),
+      secretAccessKey: Redacted.value(options.secretAccessKey),
+      ...(options.sessionToken === undefined ? {} : { sessionToken: Redacted.value(options.sessionToken) })
+    }
+    const signingKeys = new Map<string, ArrayBuffer>()
+
+    const loggable = (text: string) =>
+      Object.values(credentials)
+        .reduce((clean, secret) => clean.replaceAll(secret, "[credential]"), text.slice(0, 10 * detailLimit))
+        .replaceAll(/\s+/g, " ")
+        .trim()
+        .slice(0, detailLimit)
+
+    const broken = (error: unknown) => {
+      const code = error instanceof Error && "code" in error ? String(error.code) : ""
+      const message = error instanceof Error ? error.message : String(error)
+      return new S3Failed({
+        detail: loggable(`the store cannot be reached: ${code} ${message}`),
+        status: undefined,
+        code: undefined,
+        transient: true
+      })
+    }
+
+    /** The store's own refusal, whatever the status it came with. */
+    const refusal = (request: S3Request, status: number, text: string, transient?: boolean) => {
+      const code = elementOf(text, "Code")
+      const words = code === undefined ? text : `${code}: ${elementOf(text, "Message") ?? ""}`
+      return new S3Failed({
+        detail: loggable(`the store answered ${status} to ${request.method}: ${words}`),
+        status,
+        code,
+        transient: transient ?? isTransient(status, code)
+      })
+    }
+
+    const sign = async (request: S3Request, now: number) => {
+      const query = Object.entries(request.query ?? {}).map((pair) => pair.map(encodeURIComponent).join("="))
+      const signer = new AwsV4Signer({
+        ...credentials,
+        service: "s3",
+        region: options.region,
+        cache: signingKeys,
+        allHeaders: true,
+        method: request.method,
+        url: `${address}/${request.key}${query.length === 0 ? "" : `?${query.join("&")}`}`,
+        headers: { ...request.headers, "x-amz-content-sha256": await hexOfSha256(request.body ?? new Uint8Array()) },
+        datetime: new Date(now).toISOString().replaceAll(/[:-]|\.\d+/g, "")
+      })
+      return signer.sign()
+    }
+
+    // The limit must hold in finalizers and other places that cannot be interrupted, where that of Effect does not.
+    const once = (request: S3Request, now: number) =>
+      Effect.tryPromise({
+        try: async (interrupted) => {
+          const ending = new AbortController()
+          const late = new Error(`no answer to ${request.method} in time`)
+          const timer = setTimeout(() => ending.abort(late), Duration.toMillis(patience.request))
+          interrupted.addEventListener("abort", () => ending.abort())
+          try {
+            const { headers, url } = await sign(request, now)
+            const answer = await send(url, {
+              dispatcher: agent,
+              method: request.method,
+              headers: Object.fromEntries(headers),
+              body: request.body ?? null,
+              signal: ending.signal
+            })
+            return { status: answer.statusCode, headers: answer.headers, body: await collect(answer.body) }
+          } finally {
+            clearTimeout(timer)
+          }
+        },
+        catch: broken
+      })
+
+    const ask = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => once(request, now)).pipe(
+        Effect.flatMap(({ body, headers, status }) => {
+          if (status < 200 || status > 299) return refusal(request, status, body.toString("utf8", 0, 10_000))
+          const header = (name: string) => {
+            const value = headers[name]
+            return typeof value === "string" ? value : value?.[0]
+          }
+          return Effect.succeed({ header, body })
+        })
+      )
+
+    const again = <A>(work: Effect.Effect<A, S3Failed>) =>
+      Effect.retry(work, {
+        while: ({ transient }) => transient,
+        schedule: Schedule.exponential(patience.pause).pipe(
+          Schedule.jittered,
+          Schedule.intersect(Schedule.recurs(tries - 1))
+        )
+      })
+
+    return { ask, again, refusal }
+  })
+
+export type S3Client = Effect.Effect.Success<ReturnType<typeof make>>

@@ -1,0 +1,106 @@
+import { Effect, Exit, type Scope, type Stream } from "effect"
+import { forEachPart } from "../Parts.ts"
+import { type S3Client, S3Failed } from "./Client.ts"
+import { elementOf, escape } from "./Xml.ts"
+
+export const partBytes = 8 * 1024 * 1024
+/** S3 takes no more than this of one file. */
+const mostParts = 10_000
+
+export interface Upload {
+  readonly key: string
+  /** Lower-case names; what the file is served with. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const noSuchUpload = "NoSuchUpload"
+
+const unusable = (detail: string) => new S3Failed({ detail, status: 200, code: undefined, transient: false })
+
+const manifest = (etags: ReadonlyArray<string>) => {
+  const parts = etags.map((etag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escape(etag)}</ETag></Part>`)
+  const namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+  return Buffer.from(`<CompleteMultipartUpload xmlns="${namespace}">${parts.join("")}</CompleteMultipartUpload>`)
+}
+
+export const make = ({ again, ask, refusal }: S3Client) => {
+  /** One try, for what was given up: it must not take long, and a lifecycle rule of the bucket covers its failure. */
+  const discard = (key: string, query: Readonly<Record<string, string>> = {}) =>
+    Effect.ignore(ask({ method: "DELETE", key, query }))
+
+  /** Nobody knows whether a request without an answer was done. */
+  const removeUncertain = (key: string) => (exit: Exit.Exit<unknown, S3Failed>) => {
+    const refused = Exit.isFailure(exit) && exit.cause._tag === "Fail" && (exit.cause.error.status ?? 500) < 500
+    return Exit.isSuccess(exit) || refused ? Effect.void : discard(key)
+  }
+
+  const whole = ({ headers, key }: Upload, body: Uint8Array) =>
+    again(ask({ method: "PUT", key, headers, body })).pipe(Effect.onExit(removeUncertain(key)), Effect.asVoid)
+
+  const begin = ({ headers, key }: Upload) =>
+    again(
+      Effect.flatMap(ask({ method: "POST", key, headers, query: { uploads: "" } }), ({ body }) => {
+        const id = elementOf(body.toString("utf8"), "UploadId")
+        return id === undefined || id === "" ? unusable("the store began an upload without an id") : Effect.succeed(id)
+      })
+    )
+
+  const sendPart = (key: string, uploadId: string, number: number, body: Uint8Array) =>
+    again(
+      Effect.flatMap(
+        ask({ method: "PUT", key, query: { partNumber: String(number), uploadId }, body }),
+        ({ header }) => {
+          const etag = header("etag")
+          return etag === undefined ? unusable("the store took a part without an etag") : Effect.succeed(etag)
+        }
+      )
+    )
+
+  const complete = (key: string, uploadId: string, etags: ReadonlyArray<string>) => {
+    const request = { method: "POST", key, query: { uploadId }, body: manifest(etags) } as const
+    const once = Effect.flatMap(ask(request), ({ body }) => {
+      const text = body.toString("utf8")
+      // The store may answer 200 before it has done the work, and then say that it could not.
+      if (text.includes("<CompleteMultipartUploadResult")) return Effect.void
+      return refusal(request, 200, text, true)
+    })
+    let asked = false
+    const exists = Effect.asVoid(ask({ method: "HEAD", key }))
+    return again(
+      Effect.suspend(() => {
+        const isFirst = !asked
+        asked = true
+        // An earlier try may have done it without our hearing so.
+        return Effect.catchIf(
+          once,
+          ({ code }) => !isFirst && code === noSuchUpload,
+          (error) => Effect.mapError(exists, () => error)
+        )
+      })
+    )
+  }
+
+  /** Whole files in one request, larger ones in parts that only show once all are there. */
+  const inParts = <E>(
+    upload: Upload,
+    body: Stream.Stream<Uint8Array, E>
+  ): Effect.Effect<void, E | S3Failed, Scope.Scope> =>
+    Effect.gen(function* () {
+      const { key } = upload
+      const etags: Array<string> = []
+      let uploadId: string | undefined
+      yield* Effect.addFinalizer((exit) =>
+        Exit.isSuccess(exit) || uploadId === undefined ? Effect.void : discard(key, { uploadId })
+      )
+      const use = Effect.fnUntraced(function* (part: Uint8Array, isLast: boolean) {
+        if (uploadId === undefined && isLast) return yield* whole(upload, part)
+        if (etags.length === mostParts) return yield* unusable(`the file has more than ${mostParts} parts`)
+        uploadId ??= yield* begin(upload)
+        etags.push(yield* sendPart(key, uploadId, etags.length + 1, part))
+        if (isLast) yield* complete(key, uploadId, etags).pipe(Effect.onExit(removeUncertain(key)))
+      })
+      yield* forEachPart(body, partBytes, use)
+    })
+
+  return { whole, inParts }
+}
