@@ -63,6 +63,8 @@ export type ResponseFormat =
 export interface ChatRequest {
   readonly model: string
   readonly messages: ReadonlyArray<Message>
+  /** The same with every picture as a `data:` URL, for routes that fetch none; undefined where no route needs it. */
+  readonly inlined?: ReadonlyArray<Message> | undefined
   readonly stream: boolean
   /** Whether the client asked to see the usage of a stream. */
   readonly includeUsage: boolean

@@ -3,7 +3,8 @@ import type { ChatRequest } from "./Chat.ts"
 import { InvalidRequest } from "./Failure.ts"
 import type { Capability, ChatModel } from "./Model.ts"
 
-const hasImage = ({ messages }: ChatRequest): boolean =>
+/** Whether any part of a request is a picture. */
+export const hasImage = ({ messages }: ChatRequest): boolean =>
   messages.some(
     ({ content, role }) =>
       role === "user" && typeof content !== "string" && content.some((part) => part.type === "image_url")

@@ -96,6 +96,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   return {
     adapter: "openai-chat",
     chat: {
+      inlines: (route) => route.options.inline_images === true,
       complete: (route, request) =>
         Effect.suspend(() => {
           const dialect = dialects.of(route)

@@ -1,0 +1,27 @@
+import ipaddr from "ipaddr.js"
+import type { AddressRange } from "../services/AddressRange.ts"
+
+export type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3")
+
+/** An IPv4 address mapped into IPv6 is the IPv4 address. Undefined for zone ids and for forms that only some read. */
+export const parseAddress = (text: string): Address | undefined => {
+  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
+  if (text.includes("%") || !ipaddr.IPv6.isValid(text)) return undefined
+  const address = ipaddr.IPv6.parse(text)
+  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
+}
+
+/** How the same address is always written. */
+export const canonical = (address: Address): string => address.toNormalizedString()
+
+/** Whether an address is one of the internet's; of IPv6 none that carries an IPv4 address elsewhere (NAT64, 6to4…). */
+export const isPublic = (address: Address): boolean =>
+  address.range() === "unicast" && (address instanceof ipaddr.IPv4 || address.match(globalUnicast))
+
+/** Whether an address lies in one of the ranges. */
+export const within = (ranges: ReadonlyArray<AddressRange>): ((address: Address) => boolean) => {
+  const parsed = ranges.map((range) => ipaddr.parseCIDR(range))
+  return (address) => parsed.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits))
+}

@@ -1,0 +1,29 @@
+import { Resolver } from "node:dns/promises"
+import { Effect } from "effect"
+
+/** Every address of a name, of both families; fails where there is none. */
+export type Names = (host: string) => Effect.Effect<ReadonlyArray<string>, Error>
+
+const firstTryMillis = 1_000
+const tries = 2
+
+/**
+ * Asks DNS itself. The system's own look-up runs on the few threads that the connections to providers share, where a
+ * stranger's slow names would hold them up.
+ * @param servers `address:port`; the system's where left out
+ */
+export const make =
+  (servers?: ReadonlyArray<string>): Names =>
+  (host) =>
+    Effect.flatMap(
+      Effect.promise((signal) => {
+        const resolver = new Resolver({ timeout: firstTryMillis, tries })
+        if (servers !== undefined) resolver.setServers(servers)
+        signal.addEventListener("abort", () => resolver.cancel())
+        return Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+      }),
+      (answers) => {
+        const addresses = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []))
+        return addresses.length > 0 ? Effect.succeed(addresses) : Effect.fail(new Error("the name has no address"))
+      }
+    )

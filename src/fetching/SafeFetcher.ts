@@ -1,0 +1,189 @@
+import { Clock, Duration, Effect, ExecutionStrategy, Exit, Layer, Option, Scope, Stream } from "effect"
+import { Client } from "undici"
+import type { AddressRange } from "../services/AddressRange.ts"
+import { Fetcher, type FetchFailed, type FetchRequest } from "../services/Fetcher.ts"
+import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
+import { connect } from "./Connection.ts"
+import { broken, failed } from "./Failed.ts"
+import * as Names from "./Names.ts"
+import { type Head, Transfer } from "./Transfer.ts"
+
+export interface SafeFetcherOptions {
+  /** Ranges exempt from the checks on customers' URLs, and those exempt on providers'. */
+  readonly fetchAllow: ReadonlyArray<AddressRange>
+  readonly resultFetchAllow: ReadonlyArray<AddressRange>
+  /** For the name, the connection and TLS of one hop. */
+  readonly connectTimeoutSeconds: number
+  /** The system's DNS where left out. */
+  readonly names?: Names.Names | undefined
+  /** PEM of the only authorities trusted; the usual ones where left out. */
+  readonly ca?: string | undefined
+}
+
+const mostRedirects = 3
+const longestUrl = 8_192
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+const ownHeaders = (request: FetchRequest): Record<string, string> => {
+  const headers: Record<string, string> = {}
+  const given = request.own?.headers ?? {}
+  for (const name in given) headers[name.toLowerCase()] = given[name] ?? ""
+  return headers
+}
+
+const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
+  if (text.length > longestUrl || !URL.canParse(text, base?.href))
+    return Effect.fail(failed("refused", base, "not a URL"))
+  const url = new URL(text, base)
+  if (url.protocol !== "http:" && url.protocol !== "https:") return Effect.fail(failed("refused", base, "not http(s)"))
+  if (url.username !== "" || url.password !== "") return Effect.fail(failed("refused", url, "credentials in the URL"))
+  return Effect.succeed(url)
+}
+
+const redirected = (from: URL, { headers, status }: Head) =>
+  Effect.gen(function* () {
+    const { location } = headers
+    if (typeof location !== "string") return yield* failed("status", from, "a redirect to nowhere", status)
+    const to = yield* read(location, from)
+    if (from.protocol !== "https:" || to.protocol === "https:") return to
+    return yield* failed("refused", to, `redirected from https at ${from.host}`, status)
+  })
+
+/** What an answer must be for its body to be taken. */
+const accept = (url: URL, { headers, status }: Head, limitBytes: number): Effect.Effect<void, FetchFailed> => {
+  if (status !== 200) return Effect.fail(failed("status", url, `status ${status}`, status))
+  const { "content-encoding": encoding = "identity", "content-length": length } = headers
+  if (String(encoding).trim().toLowerCase() !== "identity") {
+    return Effect.fail(failed("network", url, "compressed, which was not asked for", status))
+  }
+  return Number(length) > limitBytes
+    ? Effect.fail(failed("too_large", url, `announces more than ${limitBytes} bytes`, status))
+    : Effect.void
+}
+
+const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => {
+  const names = options.names ?? Names.make()
+  const exempt = { customer: within(options.fetchAllow), provider: within(options.resultFetchAllow) }
+  const connectTimeout = Duration.seconds(connectTimeoutSeconds)
+
+  const addressesOf = Effect.fnUntraced(function* (url: URL) {
+    const literal = parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
+    if (literal !== undefined) return [literal]
+    const answers = yield* Effect.mapError(names(url.hostname), (error) => broken(url, error))
+    const addresses: Array<Address> = []
+    for (const answer of answers) {
+      const address = parseAddress(answer)
+      if (address === undefined) return yield* failed("refused", url, `${answer} is no address`)
+      addresses.push(address)
+    }
+    return addresses
+  })
+
+  /** Where a URL may lead: one address that is not allowed among those of a name is enough to refuse it. */
+  const admitted = Effect.fnUntraced(function* (url: URL, from: FetchRequest["from"]) {
+    const addresses = yield* addressesOf(url)
+    const isExempt = exempt[from]
+    const forbidden = addresses.find((address) => !isExempt(address) && !isPublic(address))
+    if (forbidden !== undefined) {
+      return yield* failed(
+        "refused",
+        url,
+        `${forbidden.toString()} is ${forbidden.range()}, not an address to fetch from`
+      )
+    }
+    // The URL's port is empty where it is the default of the scheme.
+    if (url.port !== "" && !addresses.every(isExempt)) return yield* failed("refused", url, "not a default port")
+    return addresses
+  })
+
+  /** Sends the request over a connection of its own, which nothing else will ever use. */
+  const ask = Effect.fnUntraced(function* (url: URL, own: boolean, request: FetchRequest) {
+    const connected = Effect.gen(function* () {
+      return yield* connect(url, own ? undefined : yield* admitted(url, request.from), ca)
+    })
+    let socket: Effect.Effect.Success<typeof connected> | undefined = yield* Effect.timeoutFail(connected, {
+      duration: connectTimeout,
+      onTimeout: () => failed("timeout", url, "took too long to connect to")
+    })
+    const client = new Client(url.origin, {
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: (_, take) => {
+        if (socket === undefined) return take(new Error("the connection is used up"), null)
+        take(null, socket)
+        socket = undefined
+      }
+    })
+    yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy(() => undefined)))
+    const transfer = new Transfer(url, request.limitBytes)
+    const headers = {
+      accept: "*/*",
+      "user-agent": "generation-gateway",
+      ...(own ? ownHeaders(request) : undefined),
+      "accept-encoding": "identity"
+    }
+    yield* Effect.try({
+      try: () => client.dispatch({ path: url.pathname + url.search, method: "GET", headers }, transfer),
+      catch: () => failed("network", url, "the request could not be written")
+    })
+    return transfer
+  })
+
+  const follow = Effect.fnUntraced(function* (first: URL, request: FetchRequest) {
+    const scope = yield* Effect.scope
+    const trusted =
+      request.own !== undefined && URL.canParse(request.own.origin) ? new URL(request.own.origin) : undefined
+    let url = first
+    let own = true
+    for (let hops = 0; hops <= mostRedirects; hops++) {
+      // Once it has led elsewhere, whoever is there may not send us back with the headers.
+      own &&= url.origin === trusted?.origin
+      const hop = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+      const transfer = yield* Scope.extend(ask(url, own, request), hop)
+      const head = yield* transfer.head
+      if (!redirects.has(head.status)) {
+        yield* accept(url, head, request.limitBytes)
+        return transfer
+      }
+      url = yield* redirected(url, head)
+      yield* Scope.close(hop, Exit.void)
+    }
+    return yield* failed("refused", url, `more than ${mostRedirects} redirects`)
+  })
+
+  /** An accepted answer; its body ends with a failure when the time is up. */
+  const open = Effect.fnUntraced(function* (request: FetchRequest) {
+    const url = yield* read(request.url)
+    const late = failed("timeout", url, `not whole within ${request.withinSeconds} s`)
+    const deadline = (yield* Clock.currentTimeMillis) + request.withinSeconds * 1_000
+    const transfer = yield* Effect.timeoutFail(follow(url, request), {
+      duration: Duration.seconds(request.withinSeconds),
+      onTimeout: () => late
+    })
+    const left = deadline - (yield* Clock.currentTimeMillis)
+    yield* Effect.forkScoped(
+      Effect.delay(
+        Effect.sync(() => transfer.fail(late)),
+        Math.max(0, left)
+      )
+    )
+    return transfer
+  })
+
+  const bytes = Effect.fn("Fetcher.bytes")(function* (request: FetchRequest) {
+    const transfer = yield* open(request)
+    const chunks: Array<Uint8Array> = []
+    const more = Effect.map(transfer.take, (taken) => {
+      for (const chunk of taken) chunks.push(chunk)
+    })
+    const end = yield* Effect.flip(Effect.forever(more))
+    return yield* Option.match(end, { onNone: () => Effect.succeed(Buffer.concat(chunks)), onSome: Effect.fail })
+  }, Effect.scoped)
+
+  const stream = (request: FetchRequest) =>
+    Stream.unwrapScoped(Effect.map(open(request), ({ take }) => Stream.repeatEffectChunkOption(take)))
+
+  return Fetcher.of({ bytes, stream })
+}
+
+export const layer = (options: SafeFetcherOptions) => Layer.sync(Fetcher, () => make(options))
