@@ -1,6 +1,8 @@
 import type { IncomingMessage } from "node:http"
 import { Data, Effect } from "effect"
 import { BodyTooLarge, InvalidRequest } from "../domain/Failure.ts"
+import { refused } from "./Fields.ts"
+import { type Part, readForm } from "./Multipart.ts"
 
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
@@ -30,24 +32,44 @@ const readBytes = (request: IncomingMessage, limitBytes: number): Effect.Effect<
     request.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut)
   })
 
-const isForm = (contentType: string | undefined): boolean =>
-  contentType !== undefined && /^\s*(multipart\/form-data|application\/x-www-form-urlencoded)\b/i.test(contentType)
+const isForm = (contentType: string): boolean =>
+  /^\s*(multipart\/form-data|application\/x-www-form-urlencoded)\b/i.test(contentType)
+const isMultipart = (contentType: string): boolean => /^\s*multipart\/form-data\b/i.test(contentType)
+
+const typeOf = (request: IncomingMessage): string => request.headers["content-type"] ?? ""
+
+/** Refused before it is received. */
+const readPlain = Effect.fnUntraced(function* (request: IncomingMessage, limitBytes: number) {
+  const encoding = request.headers["content-encoding"] ?? "identity"
+  if (encoding !== "identity") {
+    return yield* new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
+  }
+  return yield* readBytes(request, limitBytes)
+})
 
 /** A JSON body, whatever content type it was sent under, except forms. */
 export const readJson = Effect.fnUntraced(function* (request: IncomingMessage, limitBytes: number) {
-  if (isForm(request.headers["content-type"])) {
+  if (isForm(typeOf(request))) {
     return yield* new InvalidRequest({
       message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
       param: null
     })
   }
-  const encoding = request.headers["content-encoding"] ?? "identity"
-  if (encoding !== "identity") {
-    return yield* new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
-  }
-  const bytes = yield* readBytes(request, limitBytes)
+  const bytes = yield* readPlain(request, limitBytes)
   return yield* Effect.try({
     try: (): unknown => JSON.parse(bytes.toString("utf8")),
     catch: () => new InvalidRequest({ message: "The body is not valid JSON.", param: null })
   })
+})
+
+export type Body =
+  | { readonly _tag: "Json"; readonly value: unknown }
+  | { readonly _tag: "Form"; readonly parts: ReadonlyArray<Part> }
+
+/** A `multipart/form-data` body, or a JSON one as `readJson` takes it. */
+export const readJsonOrForm = Effect.fnUntraced(function* (request: IncomingMessage, limitBytes: number) {
+  const contentType = typeOf(request)
+  if (!isMultipart(contentType)) return { _tag: "Json", value: yield* readJson(request, limitBytes) } satisfies Body
+  const parts = readForm(contentType, yield* readPlain(request, limitBytes))
+  return refused(parts) ? yield* parts : ({ _tag: "Form", parts } satisfies Body)
 })

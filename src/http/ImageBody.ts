@@ -1,0 +1,139 @@
+import { Either } from "effect"
+import type { InvalidRequest } from "../domain/Failure.ts"
+import type { ImageAsk } from "../domain/Image.ts"
+import { noSuchResolution } from "../domain/ImageRules.ts"
+import { largestReference, mostReferences, type Reference } from "../domain/Media.ts"
+import type { Resolution } from "../domain/Model.ts"
+import {
+  each,
+  field,
+  isAbsent,
+  isArray,
+  isFilled,
+  isObject,
+  isOneOf,
+  isString,
+  type JsonObject,
+  type Read,
+  refuse,
+  refuseAt,
+  refused
+} from "./Fields.ts"
+import { formObject, type Part } from "./Multipart.ts"
+
+const longestUrl = 8192
+const longestEcho = 32
+
+const isResolution = isOneOf<Resolution>("1K", "2K", "4K")
+const isOne = (value: unknown): value is 1 => value === 1
+const isFalse = (value: unknown): value is false => value === false
+
+const n = field("n", isOne, "1")
+const quality = field("quality", isString, "a string")
+const responseFormat = field("response_format", isOneOf("url", "b64_json"), "url or b64_json")
+const stream = field("stream", isFalse, "false: images are not streamed")
+
+const plainFields = [n, quality, responseFormat, stream]
+
+/** What other services take; dropping it would change what is drawn. */
+const foreign = [
+  ["mask", "is not supported: describe the edit in `prompt`"],
+  ["images", "is not supported: use `image`"]
+] as const
+
+const checkFields = (body: JsonObject): InvalidRequest | undefined => {
+  for (const plain of plainFields) {
+    const problem = plain.check(body)
+    if (problem !== undefined) return problem
+  }
+  const [name, why] = foreign.find(([other]) => !isAbsent(body[other])) ?? []
+  return name === undefined ? undefined : refuseAt(name, name, why)
+}
+
+/** A text that must be there; a form may have sent it as a file. */
+const readText = (body: JsonObject, name: string): Read<string> => {
+  const value = body[name]
+  if (isFilled(value)) return value
+  return refuseAt(name, name, value instanceof Uint8Array ? "must be text, not a file" : "is required")
+}
+
+const unusable = (): InvalidRequest => refuse("image", "Failed to process the reference image.")
+
+const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+
+const readBytes = (bytes: Uint8Array): Read<Reference> =>
+  bytes.length === 0 || bytes.length > largestReference ? unusable() : { _tag: "Bytes", bytes }
+
+const readBase64 = (encoded: string): Read<Reference> => {
+  const text = encoded.replaceAll(/\s+/g, "")
+  return base64.test(text) ? readBytes(Buffer.from(text, "base64")) : unusable()
+}
+
+const dataUrl = /^data:[^,]*;base64,/i
+
+const readReference = (value: unknown): Read<Reference> => {
+  if (value instanceof Uint8Array) return readBytes(value)
+  if (!isString(value)) return refuseAt("image", "image", "must be a string or an array of strings")
+  if (/^https?:\/\//i.test(value)) {
+    return value.length <= longestUrl && URL.canParse(value) ? { _tag: "Url", url: value } : unusable()
+  }
+  // Only the start is looked at: the rest is megabytes of base64.
+  const [prefix] = dataUrl.exec(value.slice(0, 300)) ?? []
+  return readBase64(prefix === undefined ? value : value.slice(prefix.length))
+}
+
+const readReferences = (image: unknown): Read<ReadonlyArray<Reference>> => {
+  if (isAbsent(image)) return []
+  const given = isArray(image) ? image : [image]
+  return given.length <= mostReferences
+    ? each(given, readReference)
+    : refuseAt("image", "image", `must hold at most ${mostReferences} images`)
+}
+
+const readResolution = (body: JsonObject, model: string): Read<Resolution | undefined> => {
+  const asked = body.resolution
+  if (isAbsent(asked)) return quality.of(body)?.toLowerCase() === "hd" ? "4K" : undefined
+  if (!isFilled(asked)) return refuseAt("resolution", "resolution", "must be one of 1K, 2K, 4K")
+  const resolution = asked.toUpperCase()
+  return isResolution(resolution) ? resolution : noSuchResolution(model, asked.slice(0, longestEcho))
+}
+
+const readBody = (body: unknown, needsReference: boolean): Read<ImageAsk> => {
+  if (!isObject(body)) return refuse(null, "The body must be a JSON object.")
+  const model = readText(body, "model")
+  if (refused(model)) return model
+  const prompt = readText(body, "prompt")
+  if (refused(prompt)) return prompt
+  const references = readReferences(body.image)
+  if (refused(references)) return references
+  if (needsReference && references.length === 0) return refuseAt("image", "image", "is required")
+  const problem = checkFields(body)
+  if (problem !== undefined) return problem
+  const resolution = readResolution(body, model)
+  if (refused(resolution)) return resolution
+  return { model, prompt, references, resolution, responseFormat: responseFormat.of(body) ?? "url" }
+}
+
+/**
+ * Reads the body of an image request, already parsed. The first thing wrong is the one reported; unknown fields are
+ * passed over. References come as URLs or as the bytes that they encode, of whatever those may be.
+ */
+export const decodeImageBody = (
+  body: unknown,
+  options: { readonly needsReference: boolean }
+): Either.Either<ImageAsk, InvalidRequest> => {
+  const read = readBody(body, options.needsReference)
+  return refused(read) ? Either.left(read) : Either.right(read)
+}
+
+const spoken: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
+  ["1", 1],
+  ["false", false]
+])
+
+/** The body that a form stands for: what is no text in JSON is none here, and files are bytes. */
+export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
+  const body = formObject(parts)
+  const said = (value: unknown) => spoken.get(value) ?? value
+  return { ...body, n: said(body.n), stream: said(body.stream) }
+}
