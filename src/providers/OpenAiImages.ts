@@ -2,7 +2,7 @@ import { Clock, Effect, Either } from "effect"
 import type { ImageRequest } from "../domain/Image.ts"
 import { largestPicture } from "../domain/Media.ts"
 import type { ImageRoute } from "../domain/Model.ts"
-import { Fetcher, type FetchFailed } from "../services/Fetcher.ts"
+import { Fetcher } from "../services/Fetcher.ts"
 import { Ids } from "../services/Ids.ts"
 import { type Provider, ProviderFailure } from "../services/Provider.ts"
 import { hostError, malformed, parse, refusal } from "./Classification.ts"
@@ -11,7 +11,7 @@ import { optionsOf } from "./openai-images/Options.ts"
 import { contentOf } from "./openai-images/Request.ts"
 import { loggable, Upstream } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
-import { ownOrigin } from "./upstream/Own.ts"
+import { ownOrigin, unfetched } from "./upstream/Own.ts"
 
 const downloadSeconds = 60
 
@@ -30,23 +30,6 @@ const refused = ({ provider }: ImageRoute, answer: UpstreamAnswer) =>
     if (!named || ofCustomer.test(field)) return Effect.fail(failure)
     return Effect.fail(new ProviderFailure({ class: "retry", status: failure.status, detail: failure.detail }))
   })
-
-const classOf = {
-  refused: "retry",
-  status: "retry",
-  too_large: "retry",
-  timeout: "timeout",
-  network: "network"
-} as const
-
-const unfetched =
-  ({ provider }: ImageRoute) =>
-  ({ detail, reason, status }: FetchFailed) =>
-    new ProviderFailure({
-      class: classOf[reason],
-      status,
-      detail: loggable(provider, `the picture could not be fetched: ${reason} ${detail}`)
-    })
 
 /** Any host that speaks OpenAI's images API, with `Authorization: Bearer`. */
 export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.gen(function* () {
@@ -77,7 +60,7 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
         withinSeconds: downloadSeconds,
         own: ownOrigin(route.provider, authorization)
       })
-      .pipe(Effect.mapError(unfetched(route)))
+      .pipe(Effect.mapError(unfetched(route.provider)))
 
   return {
     adapter: "openai-images",

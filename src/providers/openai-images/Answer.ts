@@ -1,4 +1,5 @@
 import { Data, Predicate } from "effect"
+import { fromBase64 } from "../Base64.ts"
 
 /** What an answer holds: the picture or where it is, an error, or nothing that this wire knows. */
 export type Read = Data.TaggedEnum<{
@@ -11,21 +12,6 @@ export type Read = Data.TaggedEnum<{
   Broken: { readonly what: string }
 }>
 export const Read = Data.taggedEnum<Read>()
-
-const withoutPadding = (text: string): number => {
-  let end = text.length
-  while (end > 0 && text.length - end < 2 && text[end - 1] === "=") end--
-  return end
-}
-
-/** The bytes of a base64 text, of either alphabet, with or without padding; undefined where it is none. */
-const fromBase64 = (given: string): Uint8Array | undefined => {
-  const text = /\s/.test(given) ? given.replaceAll(/\s+/g, "") : given
-  const digits = withoutPadding(text)
-  const bytes = Buffer.from(text, "base64")
-  // Node skips what is no base64: then fewer bytes come out than the digits stand for.
-  return digits % 4 !== 1 && bytes.length === Math.floor((digits * 3) / 4) ? bytes : undefined
-}
 
 const fromText = (text: string, revisedPrompt: string | undefined): Read => {
   const bytes = fromBase64(text)

@@ -1,7 +1,8 @@
 import { Redacted } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import type { FetchRequest } from "../../services/Fetcher.ts"
-import type { UpstreamRequest } from "../Upstream.ts"
+import type { FetchFailed, FetchRequest } from "../../services/Fetcher.ts"
+import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
+import { loggable, type UpstreamRequest } from "../Upstream.ts"
 
 /** An account's own origin for the fetcher, with the headers of its calls: the credential goes nowhere else. */
 export const ownOrigin = (
@@ -16,3 +17,21 @@ export const ownOrigin = (
     headers: { ...(credential && authorization(Redacted.value(credential))), ...Object.fromEntries(own) }
   }
 }
+
+const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
+  refused: "retry",
+  status: "retry",
+  too_large: "retry",
+  timeout: "timeout",
+  network: "network"
+}
+
+/** What a result that could not be fetched means for the route. */
+export const unfetched =
+  (account: ProviderAccount) =>
+  ({ detail, reason, status }: FetchFailed): ProviderFailure =>
+    new ProviderFailure({
+      class: classOf[reason],
+      status,
+      detail: loggable(account, `the result could not be fetched: ${reason} ${detail}`)
+    })
