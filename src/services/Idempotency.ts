@@ -1,7 +1,16 @@
-import type { SqlError } from "@effect/sql"
-import { Context, type Duration, type Effect, type Scope } from "effect"
-import type { IdempotencyConflict, InvalidRequest } from "../domain/Failure.ts"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Context, Duration, Effect, Layer, Schedule, Schema, type Scope } from "effect"
+import { IdempotencyConflict, InvalidRequest } from "../domain/Failure.ts"
 import type { OrgId } from "../domain/Organization.ts"
+import { Ids } from "./Ids.ts"
+import { Instance } from "./Instance.ts"
+import * as Statements from "./idempotency/Statements.ts"
+import * as Holds from "./ledger/Statements.ts"
+import * as Patience from "./Patience.ts"
+
+const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
+const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
+const pruneBatch = 500
 
 export interface IdempotentRequest {
   readonly org: OrgId
@@ -21,13 +30,16 @@ export type KeptResult = Readonly<Record<string, unknown>>
  */
 export interface FirstClaim {
   readonly _tag: "First"
-  /** The final result, replayed from now on. `hold` is what paid for it. */
+  /**
+   * The final result, replayed from now on. `hold` is what paid for it. Where the key went to another request, because
+   * this process was taken for dead, nothing is kept and the hold is released: only the other one may be charged.
+   */
   readonly keep: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError>
   /**
    * A result that holds if this process dies now. Others still conflict while the scope is open; when it closes the
-   * result is final, unless the key was freed.
+   * result is final, unless the key was freed. Conflicts where the key went to another request meanwhile.
    */
-  readonly bind: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError>
+  readonly bind: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError | IdempotencyConflict>
   /** Frees a bound key: the request failed after all. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }
@@ -50,4 +62,119 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       forget: (result: unknown) => Effect.Effect<void>
     ) => Effect.Effect<number>
   }
->() {}
+>() {
+  static readonly layer = Layer.scoped(
+    Idempotency,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const instance = yield* Instance
+      const scope = yield* Effect.scope
+      const patiently = Patience.within(scope, Duration.seconds(Patience.patienceSeconds))
+      const decodeFound = Schema.decodeUnknown(Schema.Tuple(Statements.Found))
+      const decodeOld = Schema.decodeUnknown(Schema.Array(Old))
+
+      const owe = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
+        Effect.uninterruptible(statement).pipe(
+          Effect.retry(untilDone),
+          Effect.catchAllCause((cause) => Effect.logError("An idempotency key could not be freed", cause)),
+          Effect.interruptible,
+          Effect.forkIn(scope)
+        )
+
+      const finish = Effect.fnUntraced(function* (claim: Statements.Claim, isDoubtful: boolean) {
+        const statement = isDoubtful ? Statements.bar(sql, claim) : Statements.finish(sql, claim.id)
+        yield* Effect.catchAllCause(patiently(statement), () => owe(statement))
+      })
+
+      const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
+        // Whether a statement is unaccounted for: it may still come through.
+        let isDoubtful = false
+        const ask = Statements.claim(sql, claim).pipe(
+          Effect.flatMap(decodeFound),
+          Effect.tapErrorCause(() => Effect.sync(() => (isDoubtful = true)))
+        )
+        const unexpired = Effect.repeat(
+          Effect.tap(ask, ([{ claim: old, isExpired }]) => (isExpired ? Statements.putAside(sql, old) : Effect.void)),
+          { while: ([{ isExpired }]) => isExpired }
+        )
+        const [found] = yield* unexpired.pipe(
+          Effect.retry(brief),
+          patiently,
+          Effect.onError(() => owe(Statements.bar(sql, claim))),
+          Effect.orDie
+        )
+        const isMine = found.claim === claim.id
+        if (isDoubtful && !isMine) yield* owe(Statements.bar(sql, claim))
+        return { found, isMine, isDoubtful }
+      })
+
+      const first = ({ id }: Statements.Claim): FirstClaim => ({
+        _tag: "First",
+        keep: (result, hold) =>
+          Statements.give(sql, id, "done", { result, hold }).pipe(
+            Effect.flatMap(([given]) =>
+              given === undefined ? Effect.asVoid(Holds.close(sql, [{ id: hold, cost: undefined }])) : Effect.void
+            ),
+            Effect.uninterruptible
+          ),
+        bind: (result, hold) =>
+          Statements.give(sql, id, "bound", { result, hold }).pipe(
+            Effect.filterOrFail(
+              ([given]) => given !== undefined,
+              () => new IdempotencyConflict()
+            ),
+            Effect.asVoid,
+            Effect.uninterruptible
+          ),
+        free: Effect.uninterruptible(Effect.asVoid(Statements.putAside(sql, id)))
+      })
+
+      const claim = Effect.fn("Idempotency.claim")(function* (request: IdempotentRequest) {
+        const mine = { ...request, id: ids.uuid(), instance: yield* instance.id }
+        const { found, isMine } = yield* Effect.acquireRelease(take(mine), (taken) =>
+          taken.isMine ? finish(mine, taken.isDoubtful) : Effect.void
+        )
+        if (isMine) return first(mine)
+        if (!found.isSame) {
+          return yield* new InvalidRequest({
+            message: "This `Idempotency-Key` was used with a different request.",
+            param: null
+          })
+        }
+        if (found.state !== "done") return yield* new IdempotencyConflict()
+        return { _tag: "Replay", result: found.result } as const
+      })
+
+      const forgetSome = Effect.fnUntraced(function* (
+        olderThan: Duration.Duration,
+        forget: (result: unknown) => Effect.Effect<void>
+      ) {
+        const old = yield* Effect.flatMap(
+          Statements.putOldAside(sql, Duration.toSeconds(olderThan), pruneBatch),
+          decodeOld
+        )
+        yield* Effect.forEach(old, ({ result }) => (result === null ? Effect.void : forget(result)), { discard: true })
+        const removed = yield* Statements.remove(
+          sql,
+          old.map(({ claim: id }) => id)
+        )
+        return { removed: removed.length, more: old.length === pruneBatch }
+      })
+
+      return Idempotency.of({
+        claim,
+        prune: Effect.fn("Idempotency.prune")(function* (olderThan, forget) {
+          let removed = 0
+          while (true) {
+            const some = yield* Effect.orDie(forgetSome(olderThan, forget))
+            removed += some.removed
+            if (!some.more) return removed
+          }
+        })
+      })
+    })
+  )
+}
+
+const Old = Schema.Struct({ claim: Schema.String, result: Schema.Unknown })

@@ -36,11 +36,12 @@ export const Closed = Schema.Struct({
 export type Closed = typeof Closed.Type
 
 /**
- * Reserves many amounts at once. Organizations are locked in order of id, so that batches of several instances
- * cannot deadlock. Within an organization the batch is a queue: an amount is admitted while the sum up to it fits.
+ * Reserves many amounts at once, for an instance or, without one, for jobs that outlive it. Organizations are locked
+ * in order of id, so that batches of several instances cannot deadlock. Within an organization the batch is a queue:
+ * an amount is admitted while the sum up to it fits.
  * A hold that is already there (the same statement came through before) counts as held.
  */
-export const reserve = (sql: SqlClient.SqlClient, instance: string, batch: ReadonlyArray<Reservation>) => sql`
+export const reserve = (sql: SqlClient.SqlClient, instance: string | null, batch: ReadonlyArray<Reservation>) => sql`
   WITH input AS (
     SELECT * FROM unnest(
       ${batch.map(({ id }) => id)}::uuid[], ${batch.map(({ org }) => org)}::text[],
@@ -52,13 +53,18 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string, batch: Reado
   ), known AS (
     SELECT id FROM holds WHERE id IN (SELECT id FROM input)
   ), alive AS (
-    SELECT count(*) AS instances FROM instances
-    WHERE id = ${instance} AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+    SELECT ${instance}::uuid IS NULL OR EXISTS (
+      SELECT FROM instances
+      WHERE id = ${instance} AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+    ) AS yes
   ), capped AS (
     SELECT id, cap_period FROM api_keys
-    WHERE id IN (SELECT key_id FROM input) AND cap <= (
+    WHERE id IN (SELECT key_id FROM input) AND cap IS NOT NULL AND cap <= (
       SELECT coalesce(sum(spent), 0) FROM key_spend
       WHERE key_id = api_keys.id AND day >= cap_period_start(api_keys.cap_period)
+    ) + (
+      SELECT coalesce(sum(amount), 0) FROM holds
+      WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL
     )
   ), asked AS (
     SELECT input.*, payers.available, known.id IS NOT NULL AS known, capped.cap_period,
@@ -68,7 +74,7 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string, batch: Reado
     LEFT JOIN known ON known.id = input.id LEFT JOIN capped ON capped.id = input.key_id
   ), admitted AS (
     SELECT * FROM asked WHERE NOT known AND cap_period IS NULL
-      AND up_to - amount < available AND up_to <= available AND (SELECT instances FROM alive) = 1
+      AND up_to - amount < available AND up_to <= available AND (SELECT yes FROM alive)
   ), taken AS (
     SELECT org_id, sum(amount)::bigint AS amount FROM admitted GROUP BY org_id
   ), reserved AS (
@@ -80,7 +86,7 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string, batch: Reado
   SELECT CASE
       WHEN asked.known OR admitted.id IS NOT NULL THEN 'held'
       WHEN asked.cap_period IS NOT NULL THEN 'capped'
-      WHEN (SELECT instances FROM alive) = 0 THEN 'fenced'
+      WHEN NOT (SELECT yes FROM alive) THEN 'fenced'
       ELSE 'insufficient'
     END AS verdict,
     asked.cap_period AS period,
@@ -147,7 +153,10 @@ export const orphans = (sql: SqlClient.SqlClient, limit: number) => sql<{ readon
     AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
   LIMIT ${limit}`
 
-/** Gives back what was charged for an answer that the customer never got. Does nothing the second time. */
+/**
+ * Gives back what was charged for an answer that the customer never got, and frees the idempotency key that would
+ * replay it. Does nothing the second time.
+ */
 export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
   WITH entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
@@ -155,5 +164,7 @@ export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
     FROM holds WHERE id = ${hold} AND state = 'settled' AND charged > 0
     ON CONFLICT (ref) DO NOTHING
     RETURNING org_id, amount
+  ), freed AS (
+    UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
   )
   UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered WHERE organizations.id = entered.org_id`

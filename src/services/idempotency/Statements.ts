@@ -1,0 +1,94 @@
+import type { SqlClient } from "@effect/sql"
+import { Schema } from "effect"
+import type { IdempotentRequest, KeptResult } from "../Idempotency.ts"
+import { deadAfterSeconds } from "../ledger/Statements.ts"
+
+/** Hours for which a result is replayed. */
+const keptHours = 24
+
+export interface Claim extends IdempotentRequest {
+  readonly id: string
+  /** Whose life the claim is tied to. */
+  readonly instance: string
+}
+
+export const Found = Schema.Struct({
+  /** Of the claim that has the key now. */
+  claim: Schema.String,
+  state: Schema.Literal("working", "bound", "done"),
+  isSame: Schema.Boolean,
+  isExpired: Schema.Boolean,
+  result: Schema.Unknown
+})
+export type Found = typeof Found.Type
+
+/**
+ * Whether nobody works under the key any more. What was claimed while this statement waited is worked on, though its
+ * instance may be too new to be seen.
+ */
+const isOver = (sql: SqlClient.SqlClient) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (
+  SELECT FROM instances WHERE instances.id = kept.instance_id AND swept_at IS NULL AND stopped_at IS NULL
+    AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+))`
+
+/**
+ * Takes the key where it is free or was left by a dead process without a result, and says what has it now. A result
+ * that a dead process left becomes final. Repeated, it changes nothing.
+ */
+export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, key, org }: Claim) => sql`
+  INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, key, fingerprint, instance_id)
+  VALUES (${id}, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance})
+  ON CONFLICT (org_id, endpoint, key) DO UPDATE SET (claim, fingerprint, instance_id, created_at, state) = (
+    SELECT
+      CASE WHEN is_free THEN excluded.claim ELSE kept.claim END,
+      CASE WHEN is_free THEN excluded.fingerprint ELSE kept.fingerprint END,
+      CASE WHEN is_free THEN excluded.instance_id ELSE kept.instance_id END,
+      CASE WHEN is_free THEN now() ELSE kept.created_at END,
+      CASE WHEN is_over AND NOT is_free THEN 'done' ELSE kept.state END
+    FROM (SELECT is_over, is_over AND kept.state = 'working' AS is_free FROM (SELECT ${isOver(sql)} AS is_over) AS life) AS fate
+  )
+  RETURNING claim, state, result, fingerprint = ${fingerprint} AS is_same,
+    state = 'done' AND created_at <= now() - ${keptHours} * interval '1 hour' AS is_expired`
+
+/** Takes a result away from its key; what was stored for it is still to be forgotten. */
+export const putAside = (sql: SqlClient.SqlClient, id: string) => sql`
+  UPDATE idempotency_keys SET key = NULL WHERE claim = ${id}`
+
+/** Answers a row if the claim still has its key. A result that is final already stays. */
+export const give = (
+  sql: SqlClient.SqlClient,
+  id: string,
+  state: "bound" | "done",
+  { hold, result }: { readonly result: KeptResult; readonly hold: string }
+) => sql`
+  UPDATE idempotency_keys SET state = CASE state WHEN 'done' THEN 'done' ELSE ${state} END,
+    result = ${JSON.stringify(result)}::jsonb, hold_id = ${hold}
+  WHERE claim = ${id} AND key IS NOT NULL RETURNING claim`
+
+/** The request is over: what it bound is final, and without a result the key is free. */
+export const finish = (sql: SqlClient.SqlClient, id: string) => sql`
+  WITH freed AS (DELETE FROM idempotency_keys WHERE claim = ${id} AND state = 'working')
+  UPDATE idempotency_keys SET state = 'done' WHERE claim = ${id} AND state = 'bound'`
+
+/**
+ * As `finish`, for a claim of which a statement may still be under way: none can take the key any more, because the
+ * claim's id stays taken.
+ */
+export const bar = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, org }: Claim) => sql`
+  INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, fingerprint, instance_id)
+  VALUES (${id}, ${org}, ${endpoint}, ${fingerprint}, ${instance})
+  ON CONFLICT (claim) DO UPDATE SET
+    key = CASE kept.state WHEN 'working' THEN NULL ELSE kept.key END,
+    state = CASE kept.state WHEN 'bound' THEN 'done' ELSE kept.state END`
+
+/** Takes results of that age away from their keys, oldest first, and answers them. */
+export const putOldAside = (sql: SqlClient.SqlClient, olderThanSeconds: number, limit: number) => sql`
+  UPDATE idempotency_keys SET key = NULL WHERE claim IN (
+    SELECT claim FROM idempotency_keys AS kept
+    WHERE created_at <= now() - ${olderThanSeconds} * interval '1 second' AND (key IS NULL OR ${isOver(sql)})
+    ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+  ) RETURNING claim, result`
+
+/** Answers a row for each that was still there. */
+export const remove = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql`
+  DELETE FROM idempotency_keys WHERE claim = ANY (${ids}::uuid[]) AND key IS NULL RETURNING claim`
