@@ -70,7 +70,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       const ids = yield* Ids
       const instance = yield* Instance
       const scope = yield* Effect.scope
-      const patiently = Patience.within(scope, Duration.seconds(Patience.patienceSeconds))
+      const patiently = Patience.within(scope, Patience.patience)
       const decodeFound = Schema.decodeUnknown(Schema.Tuple(Statements.Found))
       const decodeOld = Schema.decodeUnknown(Schema.Array(Old))
 

@@ -1,29 +1,23 @@
-import { SqlClient, SqlSchema } from "@effect/sql"
-import { type Array as Arr, Context, Data, Effect, Layer, Metric, Schedule, Schema, type Scope } from "effect"
+import { SqlClient, type SqlError, SqlSchema } from "@effect/sql"
+import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schedule, Schema, type Scope } from "effect"
 import type { KeyId } from "../domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
 import { min, mostStored, type NanoUsd, zero } from "../domain/Money.ts"
 import { Balance, OrgId } from "../domain/Organization.ts"
 import { Ids } from "./Ids.ts"
 import { Instance } from "./Instance.ts"
+import { jobs } from "./ledger/Jobs.ts"
+import * as Settling from "./ledger/Settling.ts"
 import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
+import { NoAnswer, patience } from "./Patience.ts"
 
 const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
-const forTenSeconds = Schedule.exponential("50 millis").pipe(
-  Schedule.union(Schedule.spaced("1 second")),
-  Schedule.upTo("10 seconds")
-)
 const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
-/** The database did not answer in time; what was asked of it may still happen. */
-class NoAnswer extends Data.TaggedError("NoAnswer")<{}> {}
-const patience = { seconds: 10, late: () => new NoAnswer() }
+const batchPatience = { seconds: Duration.toSeconds(patience), late: () => new NoAnswer() }
 const answered = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer"
-
-/** Another statement was closing the hold at this moment; asking again tells how it ended. */
-class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
 
 /** An amount reserved for one request. It is closed once: settled with a charge, or released. */
 export interface Hold {
@@ -44,7 +38,7 @@ export interface Settlement {
 
 /**
  * The one place where customers' money moves. Every operation is a single idempotent statement, uninterruptible
- * and retried. Failures other than the typed ones are defects: the database is out of reach.
+ * and, but for jobs, retried. Failures other than the typed ones are defects: the database is out of reach.
  */
 export class Ledger extends Context.Tag("gateway/Ledger")<
   Ledger,
@@ -58,11 +52,30 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       readonly key: KeyId
       readonly upTo: NanoUsd
     }) => Effect.Effect<Hold, InsufficientCredits | SpendLimitReached, Scope.Scope>
-    /** Charges the cost, visible in `balance` once this returns. Retried for 10 s, then the hold is given back. */
-    readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SettleFailed>
+    /**
+     * Charges the cost, visible in `balance` once this returns. Retried for 10 s, then the hold is given back, and
+     * with it the idempotency key that it paid for. What is to happen `alongside` happens with the charge or not at
+     * all; it must be safe to repeat.
+     */
+    readonly settle: (
+      hold: Hold,
+      cost: NanoUsd,
+      alongside?: Effect.Effect<unknown, SqlError.SqlError>
+    ) => Effect.Effect<Settlement, SettleFailed>
     /** Gives the hold back. Never fails: what the database cannot take now is repeated until it can. */
     readonly release: (hold: Hold) => Effect.Effect<void>
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
+    /**
+     * Holds of jobs, which live on when the process dies: plain statements, for transactions of the caller's, who
+     * repeats them if need be. An open one counts towards its key's spending cap.
+     */
+    readonly job: {
+      /** The same id again answers the hold that is there. */
+      readonly hold: (hold: Hold) => Effect.Effect<Hold, InsufficientCredits | SpendLimitReached | SqlError.SqlError>
+      /** The same again answers the same. Count it (`Settling.counted`) once it is committed. */
+      readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SqlError.SqlError>
+      readonly release: (hold: Hold) => Effect.Effect<void, SqlError.SqlError>
+    }
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -102,10 +115,10 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         return verdicts
       })
 
-      const submitReservation = yield* NaturalBatch.make({ maxSize: 256, patience, run: reserveFairly })
+      const submitReservation = yield* NaturalBatch.make({ maxSize: 256, patience: batchPatience, run: reserveFairly })
       const submitClosing = yield* NaturalBatch.make({
         maxSize: 256,
-        patience,
+        patience: batchPatience,
         run: (batch: Arr.NonEmptyReadonlyArray<Statements.Closing>) =>
           Effect.flatMap(Statements.close(sql, batch), decodeClosed)
       })
@@ -114,7 +127,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         Effect.filterOrFail(
           submitClosing(closing),
           ({ state }) => state !== "open",
-          () => new HoldContended()
+          () => new Settling.HoldContended()
         )
 
       // What could not be closed in time: nobody was answered for it, so nothing may stay held or charged.
@@ -124,6 +137,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         yield* Statements.refund(sql, hold.id)
       })
       const scope = yield* Effect.scope
+      const closeAlongside = yield* Settling.makeAlongside(sql, scope)
       const owe = (hold: Hold) =>
         forgive(hold).pipe(
           Effect.retry(untilDone),
@@ -168,9 +182,17 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         Effect.uninterruptible
       )
 
-      const settle = Effect.fnUntraced(function* (hold: Hold, cost: NanoUsd) {
-        const closed = yield* close({ id: hold.id, cost: min(cost, hold.amount) }).pipe(
-          Effect.retry({ schedule: forTenSeconds, while: answered }),
+      const settle = Effect.fnUntraced(function* (
+        hold: Hold,
+        cost: NanoUsd,
+        alongside?: Effect.Effect<unknown, SqlError.SqlError>
+      ) {
+        const closing = Settling.closingOf(hold, cost)
+        const closed = yield* (
+          alongside === undefined
+            ? Effect.retry(close(closing), { schedule: Settling.forTenSeconds, while: answered })
+            : closeAlongside(closing, alongside)
+        ).pipe(
           Effect.catchAllCause((cause) =>
             Effect.logError("Settling failed; the hold is given back", cause).pipe(
               Effect.zipRight(Metric.increment(Metrics.settleFailed)),
@@ -180,13 +202,9 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           ),
           Effect.ensuring(Effect.sync(() => open.delete(hold.id)))
         )
-        const lost = closed.state === "released"
-        const exceeded = !lost && cost > hold.amount
-        const charged = closed.charged ?? zero
-        if (lost) yield* Metric.increment(Metrics.holdLost)
-        if (exceeded) yield* Metric.increment(Metrics.holdExceeded)
-        yield* Metric.incrementBy(Metrics.chargedNanoUsd, charged)
-        return { charged, exceeded, lost }
+        const settlement = Settling.settlementOf(hold, cost, closed)
+        yield* Settling.counted(settlement)
+        return settlement
       }, Effect.uninterruptible)
 
       const balanceOf = SqlSchema.single({
@@ -203,6 +221,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           ),
         settle,
         release,
+        job: jobs(sql),
         balance: Effect.fn("Ledger.balance")((org: OrgId) => Effect.orDie(balanceOf(org)), Effect.uninterruptible)
       })
     })

@@ -1,10 +1,10 @@
-import { Data, Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
+import { Data, Deferred, Duration, Effect, Fiber, type Scope } from "effect"
 
 /** The database did not answer in time; what was asked of it may still happen. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{}> {}
 
-/** The longest that a request waits for the database to take one step of it, in seconds. */
-export const patienceSeconds = 10
+/** The longest that a request waits for the database to take one step of it. */
+export const patience = Duration.seconds(10)
 
 /**
  * Waits for an effect, uninterrupted, and for no longer than that. The effect itself goes on in the scope: statements

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Ref } from "effect"
 import { type CapPeriod, KeyId } from "../../src/domain/ApiKey.ts"
-import { InsufficientCredits, SpendLimitReached } from "../../src/domain/Failure.ts"
+import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../../src/domain/Failure.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { type Hold, Ledger } from "../../src/services/Ledger.ts"
@@ -12,6 +12,7 @@ interface Account {
 }
 
 interface Stored extends Hold {
+  readonly isJob: boolean
   readonly state: "open" | "settled" | "released"
 }
 
@@ -40,10 +41,15 @@ export const layer = Layer.effectContext(
         (n) => `${prefix}_${n}`
       )
 
-    const reserve = (hold: Hold) =>
+    const reserve = (hold: Hold, isJob: boolean) =>
       Ref.modify(state, (now): readonly [Effect.Effect<Hold, InsufficientCredits | SpendLimitReached>, State] => {
+        if (now.holds.has(hold.id)) return [Effect.succeed(hold), now]
         const cap = now.caps.get(hold.key)
-        if (cap !== undefined && (now.spent.get(hold.key) ?? 0n) >= cap.amount) {
+        const jobs = [...now.holds.values()].filter(
+          (other) => other.key === hold.key && other.isJob && other.state === "open"
+        )
+        const spent = jobs.reduce((sum, { amount }) => sum + amount, now.spent.get(hold.key) ?? 0n)
+        if (cap !== undefined && spent >= cap.amount) {
           return [Effect.fail(new SpendLimitReached({ period: cap.period })), now]
         }
         const account = now.accounts.get(hold.org) ?? none
@@ -54,7 +60,7 @@ export const layer = Layer.effectContext(
           {
             ...now,
             accounts: set(now.accounts, hold.org, { ...account, held: account.held + hold.amount }),
-            holds: set(now.holds, hold.id, { ...hold, state: "open" })
+            holds: set(now.holds, hold.id, { ...hold, isJob, state: "open" })
           }
         ]
       }).pipe(Effect.flatten)
@@ -62,6 +68,8 @@ export const layer = Layer.effectContext(
     const close = (hold: Hold, cost: NanoUsd | undefined) =>
       Ref.modify(state, (now): readonly [{ readonly charged: NanoUsd; readonly lost: boolean }, State] => {
         const stored = now.holds.get(hold.id)
+        const paid = now.charges.find((charge) => charge.hold === hold.id)
+        if (paid !== undefined) return [{ charged: NanoUsd(paid.amount), lost: false }, now]
         if (stored?.state !== "open") return [{ charged: zero, lost: true }, now]
         const account = now.accounts.get(hold.org) ?? none
         const cut = cost === undefined || cost <= hold.amount ? cost : hold.amount
@@ -82,15 +90,22 @@ export const layer = Layer.effectContext(
       })
 
     const release = (hold: Hold) => Effect.asVoid(close(hold, undefined))
+    const charge = (hold: Hold, cost: NanoUsd) =>
+      Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.lost && cost > hold.amount }))
     const ledger = Ledger.of({
       hold: ({ key, org, upTo }) =>
         Effect.acquireRelease(
-          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo })),
+          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false)),
           release
         ),
-      settle: (hold, cost) =>
-        Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.lost && cost > hold.amount })),
+      settle: (hold, cost, alongside = Effect.void) =>
+        alongside.pipe(
+          Effect.tapError(() => release(hold)),
+          Effect.mapError(() => new SettleFailed()),
+          Effect.zipRight(charge(hold, cost))
+        ),
       release,
+      job: { hold: (hold) => reserve(hold, true), settle: charge, release },
       balance: (org) =>
         Effect.map(Ref.get(state), (now) => {
           const { balance, held } = now.accounts.get(org) ?? none

@@ -79,6 +79,14 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
         AND (holds.charged IS DISTINCT FROM e.amount OR holds.org_id <> e.org_id)`
   },
   {
+    name: "a final result was paid for by a closed hold, or by a job's, of its organization",
+    check: sql`
+      SELECT kept.claim, kept.org_id, kept.endpoint, holds.id AS hold_id, holds.state
+      FROM idempotency_keys kept JOIN holds ON holds.id = kept.hold_id
+      WHERE kept.org_id <> holds.org_id
+        OR (kept.state = 'done' AND holds.state = 'open' AND holds.instance_id IS NOT NULL)`
+  },
+  {
     // Only a correction may take away what is held already, so what corrections took is added back.
     name: "what is held was covered by the balance",
     check: sql`

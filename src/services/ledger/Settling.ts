@@ -1,0 +1,73 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Data, Effect, Metric, Schedule, Schema, type Scope } from "effect"
+import { min, type NanoUsd, zero } from "../../domain/Money.ts"
+import type { Settlement } from "../Ledger.ts"
+import * as Metrics from "../Metrics.ts"
+import * as Patience from "../Patience.ts"
+import * as Statements from "./Statements.ts"
+
+/** Another statement was closing the hold at this moment; asking again tells how it ended. */
+export class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
+
+export const forTenSeconds = Schedule.exponential("50 millis").pipe(
+  Schedule.union(Schedule.spaced("1 second")),
+  Schedule.upTo("10 seconds")
+)
+
+/** Of the pool's connections, those that wait for each other's organizations must leave some to the rest. */
+const transactionsAtOnce = 4
+
+const decodeClosed = Schema.decodeUnknown(Schema.Tuple(Statements.Closed))
+
+/** A charge for a hold: what the cost comes to, at most. */
+export const closingOf = (hold: Statements.Reservation, cost: NanoUsd): Statements.Closing => ({
+  id: hold.id,
+  cost: min(cost, hold.amount)
+})
+
+export const settlementOf = (hold: Statements.Reservation, cost: NanoUsd, closed: Statements.Closed): Settlement => {
+  const lost = closed.state === "released"
+  return { charged: closed.charged ?? zero, exceeded: !lost && cost > hold.amount, lost }
+}
+
+/** Counts a settlement; to be done once, after it is certain. */
+export const counted = Effect.fnUntraced(function* ({ charged, exceeded, lost }: Settlement) {
+  if (lost) yield* Metric.increment(Metrics.holdLost)
+  if (exceeded) yield* Metric.increment(Metrics.holdExceeded)
+  yield* Metric.incrementBy(Metrics.chargedNanoUsd, charged)
+})
+
+/** Closes one hold on the connection at hand. */
+export const closeOne = (sql: SqlClient.SqlClient, closing: Statements.Closing) =>
+  Statements.close(sql, [closing]).pipe(
+    Effect.flatMap((rows) => Effect.orDie(decodeClosed(rows))),
+    Effect.filterOrFail(
+      ([{ state }]) => state !== "open",
+      () => new HoldContended()
+    ),
+    Effect.map(([closed]) => closed)
+  )
+
+/**
+ * Closes a hold in one transaction with a statement of the caller's, and tries for 10 s. Once it has given up, no
+ * transaction that is still being tried commits, except one whose COMMIT has been sent: whoever closes the hold next
+ * waits for that.
+ */
+export const makeAlongside = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope.Scope) {
+  const transactions = yield* Effect.makeSemaphore(transactionsAtOnce)
+  return (closing: Statements.Closing, alongside: Effect.Effect<unknown, SqlError.SqlError>) =>
+    Effect.suspend(() => {
+      let isAbandoned = false
+      const unlessAbandoned = Effect.suspend(() => (isAbandoned ? new Patience.NoAnswer() : Effect.void))
+      const attempt = Effect.zipRight(alongside, closeOne(sql, closing)).pipe(
+        Effect.zipLeft(unlessAbandoned),
+        sql.withTransaction
+      )
+      return Effect.zipRight(unlessAbandoned, attempt).pipe(
+        transactions.withPermits(1),
+        Effect.retry({ schedule: forTenSeconds, while: ({ _tag }) => _tag !== "NoAnswer" }),
+        Patience.within(scope, Patience.patience),
+        Effect.onError(() => Effect.sync(() => (isAbandoned = true)))
+      )
+    })
+})
