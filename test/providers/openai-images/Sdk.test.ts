@@ -1,0 +1,81 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import OpenAI, { APIError, toFile } from "openai"
+import * as OpenAiImages from "../../../src/providers/OpenAiImages.ts"
+import { picture, request, secret } from "../../contracts/ImageHarness.ts"
+import { calling, thrownBy } from "../../support/Clients.ts"
+import { errors, ownHost, services } from "../OpenAiImagesHosts.ts"
+
+const clientOf = (url: string) => new OpenAI({ apiKey: secret, baseURL: `${url}/v1`, maxRetries: 0 })
+
+const painting = { bytes: picture("image/png", 1).bytes, revisedPrompt: "A crimson bicycle", where: "inside" } as const
+const expected = Buffer.from(painting.bytes).toString("base64")
+
+const adapter = Effect.flatMap(OpenAiImages.make, ({ image }) =>
+  image === undefined ? Effect.dieMessage("no images") : Effect.succeed(image)
+)
+
+/** The fake host of the contract, seen by the API's own client: only then do its words count. */
+describe("our own openai-images host", () => {
+  it.scopedLive("gives the official client a picture, and takes its request for ours", () =>
+    Effect.gen(function* () {
+      const host = yield* ownHost
+      yield* host.answers(painting)
+      const { model, ...asked } = { model: host.route.model, prompt: "Zürich\r\n👋", n: 1 as const }
+      const answer = yield* calling(() => clientOf(host.fake.url).images.generate({ model, ...asked }))
+      assert.deepInclude(answer.data?.[0], { b64_json: expected, revised_prompt: painting.revisedPrompt })
+      assert.strictEqual(answer.usage?.total_tokens, 281)
+      const theirs = yield* host.understood
+      yield* host.answers(painting)
+      yield* (yield* adapter).generate(host.route, request({ prompt: asked.prompt }))
+      assert.deepStrictEqual(yield* host.understood, theirs)
+    }).pipe(Effect.provide(services))
+  )
+
+  for (const count of [1, 3]) {
+    it.scopedLive(`takes the official client's edit of ${count} for ours`, () =>
+      Effect.gen(function* () {
+        const host = yield* ownHost
+        const references = [picture("image/png", 1), picture("image/jpeg", 2), picture("image/webp", 3)].slice(0, count)
+        const { editModel = "" } = host.route
+        yield* host.answers(painting)
+        const files = yield* Effect.promise(() =>
+          Promise.all(references.map(({ bytes, type }) => toFile(bytes, "reference", { type })))
+        )
+        const [first] = files
+        const image = count === 1 && first !== undefined ? first : files
+        const answer = yield* calling(() =>
+          clientOf(host.fake.url).images.edit({ model: editModel, prompt: "Blue", image, n: 1 })
+        )
+        assert.strictEqual(answer.data?.[0]?.b64_json, expected)
+        const theirs = yield* host.understood
+        assert.lengthOf(theirs.references ?? [], count)
+        yield* host.answers(painting)
+        yield* (yield* adapter).generate(host.route, request({ prompt: "Blue", references }))
+        assert.deepStrictEqual(yield* host.understood, theirs)
+      }).pipe(Effect.provide(services))
+    )
+  }
+
+  it.scopedLive("gives the official client a URL", () =>
+    Effect.gen(function* () {
+      const host = yield* ownHost
+      yield* host.answers({ ...painting, where: "own" })
+      const answer = yield* calling(() => clientOf(host.fake.url).images.generate({ prompt: "x" }))
+      assert.match(answer.data?.[0]?.url ?? "", /^http:\/\/127\.0\.0\.1:\d+\/pictures\//)
+    })
+  )
+
+  for (const weather of ["limit", "funds", "key", "request", "image", "moderation", "server", "missing"] as const) {
+    const { error, status } = errors[weather]
+    it.scopedLive(`says ${weather} as the official client reads it`, () =>
+      Effect.gen(function* () {
+        const host = yield* ownHost
+        yield* host.meets(weather)
+        const thrown = yield* thrownBy(() => clientOf(host.fake.url).images.generate({ prompt: "x" }))
+        if (!(thrown instanceof APIError)) return assert.fail(`not an API error: ${String(thrown)}`)
+        assert.deepStrictEqual([thrown.status, thrown.code, thrown.type], [status, error.code, error.type])
+      })
+    )
+  }
+})
