@@ -1,6 +1,7 @@
 import { Data, Duration, Effect, Layer, Option, Schedule } from "effect"
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
+import * as SafeFetcher from "./fetching/SafeFetcher.ts"
 import { Readiness } from "./http/Readiness.ts"
 import * as Server from "./http/Server.ts"
 import * as Registry from "./providers/Registry.ts"
@@ -11,14 +12,19 @@ import { Catalog } from "./services/Catalog.ts"
 import { ChatCompletions } from "./services/ChatCompletions.ts"
 import type { SourceFile } from "./services/catalog/Source.ts"
 import { HealthBoard } from "./services/HealthBoard.ts"
+import { Idempotency } from "./services/Idempotency.ts"
+import { ImageGenerations } from "./services/ImageGenerations.ts"
 import { InFlight } from "./services/InFlight.ts"
 import { Instance } from "./services/Instance.ts"
 import { Ledger } from "./services/Ledger.ts"
 import { ProviderRouter } from "./services/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/Providers.ts"
 import { RateLimiter } from "./services/RateLimiter.ts"
+import { References } from "./services/References.ts"
 import { RequestLog } from "./services/RequestLog.ts"
 import { Tokens } from "./services/Tokens.ts"
+import { VideoJobs } from "./services/VideoJobs.ts"
+import * as MediaStores from "./storage/MediaStores.ts"
 
 /** There is no model to serve; the message says what to set. */
 export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
@@ -30,10 +36,20 @@ export interface GatewayOptions {
   readonly catalog: SourceFile
 }
 
+/** Fetches what customers and providers link to. */
+const fetching = ({ fetchAllow, resultFetchAllow, timeouts }: Settings) =>
+  SafeFetcher.layer({
+    fetchAllow,
+    resultFetchAllow,
+    connectTimeoutSeconds: Duration.toSeconds(timeouts.connect)
+  })
+
 /** Adapters over their HTTP client. */
-export const providers = ({ timeouts }: Settings) =>
-  Registry.layer.pipe(
+export const providers = (settings: Settings) => {
+  const { timeouts } = settings
+  return Registry.layer.pipe(
     Layer.provide(Tokens.layer),
+    Layer.provide(fetching(settings)),
     Layer.provide(
       Upstream.layer({
         connectTimeoutSeconds: Duration.toSeconds(timeouts.connect),
@@ -41,6 +57,7 @@ export const providers = ({ timeouts }: Settings) =>
       })
     )
   )
+}
 
 export const catalog = ({ catalog: source, environment, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
@@ -86,15 +103,25 @@ const readiness = Layer.effect(
   })
 )
 
+/** How long the result of a request is replayed. */
+const idempotencyKept = Duration.hours(24)
+
 const housekeeping = ({ logRetention }: Settings) =>
   Layer.scopedDiscard(
-    Effect.flatMap(RequestLog, (log) =>
-      log.prune(logRetention).pipe(
-        Effect.catchAllCause((cause) => Effect.logWarning("Old rows of the request log could not be removed", cause)),
-        Effect.repeat(Schedule.spaced("1 hour")),
-        Effect.forkScoped
-      )
-    )
+    Effect.gen(function* () {
+      const log = yield* RequestLog
+      const idempotency = yield* Idempotency
+      const images = yield* ImageGenerations
+      const videos = yield* VideoJobs
+      const chores: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
+        ["Old rows of the request log", log.prune(logRetention)],
+        ["Old idempotency keys", idempotency.prune(idempotencyKept, images.forget)],
+        ["Old videos", videos.prune(logRetention)]
+      ]
+      yield* Effect.forEach(chores, ([what, chore]) =>
+        Effect.catchAllCause(chore, (cause) => Effect.logWarning(`${what} could not be removed`, cause))
+      ).pipe(Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
+    })
   )
 
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => HealthBoard.publisher(id)))
@@ -107,9 +134,16 @@ const services = ({ settings }: GatewayOptions) => {
     firstByteTimeoutSeconds: Duration.toSeconds(timeouts.firstByte),
     streamTimeoutSeconds: Duration.toSeconds(timeouts.stream)
   })
-  return Layer.mergeAll(ChatCompletions.layer, readiness, publishedHealth, housekeeping(settings)).pipe(
-    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, RequestLog.layer, Tokens.layer, routing)),
-    Layer.provideMerge(Ledger.layer),
+  const generations = Layer.mergeAll(
+    ChatCompletions.layer,
+    ImageGenerations.layer,
+    VideoJobs.layer({ timeout: timeouts.video })
+  )
+  const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
+  return Layer.mergeAll(readiness, publishedHealth, housekeeping(settings)).pipe(
+    Layer.provideMerge(generations),
+    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, RequestLog.layer, Tokens.layer, routing, media)),
+    Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )
@@ -137,6 +171,7 @@ export const layer = (options: GatewayOptions) => {
     metricsPublic: settings.metricsPublic,
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
+    mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,
     shutdownTimeout: settings.timeouts.shutdown
   }).pipe(
     Layer.provideMerge(services(options)),

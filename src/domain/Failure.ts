@@ -18,6 +18,7 @@ export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
   readonly model: string
   readonly surface: "chat" | "image" | "video"
 }> {}
+export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
 
@@ -63,6 +64,7 @@ export type Failure =
   | RateLimited
   | InsufficientScope
   | ModelNotFound
+  | VideoNotFound
   | IdempotencyConflict
   | InsufficientCredits
   | SpendLimitReached
@@ -80,6 +82,7 @@ const classes = [
   RateLimited,
   InsufficientScope,
   ModelNotFound,
+  VideoNotFound,
   IdempotencyConflict,
   InsufficientCredits,
   SpendLimitReached,

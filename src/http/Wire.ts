@@ -63,6 +63,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
       `The model \`${model}\` does not exist or is not ${kindOf[surface]} model.`,
       "model"
     ),
+  VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),
   UnknownEndpoint: () => answer(404, "not_found_error", "unknown_endpoint", "Unknown endpoint."),
   BodyTooLarge: ({ limitBytes }) =>
     answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),

@@ -1,6 +1,15 @@
 import { Context, Effect } from "effect"
 
-export type FailpointName = "after_hold" | "mid_stream" | "before_settle" | "after_settle"
+export type FailpointName =
+  | "after_hold"
+  | "mid_stream"
+  | "before_settle"
+  | "after_settle"
+  | "video_submitting"
+  | "video_submitted"
+  | "video_polling"
+  | "video_storing"
+  | "video_stored"
 
 /**
  * Named places between the steps that move money. Nothing happens there; a test of crashes provides a process

@@ -19,7 +19,7 @@ export class MediaStore extends Context.Tag("gateway/MediaStore")<
   MediaStore,
   {
     /** The name of what was stored, which is what rows keep. */
-    readonly put: <E>(media: NewMedia<E>) => Effect.Effect<string, MediaStoreFailed | E>
+    readonly put: <E = never>(media: NewMedia<E>) => Effect.Effect<string, MediaStoreFailed | E>
     /** The link of public media, good for as long as the file is there. */
     readonly link: (name: string) => string
     /** The name behind a link of this store. */

@@ -56,6 +56,16 @@ export const attempts = Metric.counter("gateway_attempts_total", {
   incremental: true
 })
 
+export const videos = Metric.counter("gateway_videos_total", {
+  description: "Renders that ended, by outcome",
+  incremental: true
+})
+
+export const videoDoubts = Metric.counter("gateway_video_doubts_total", {
+  description: "Submits that may have reached a provider without an answer, each perhaps paid for nothing",
+  incremental: true
+})
+
 export const logDropped = Metric.counter("gateway_log_rows_dropped_total", {
   description: "Request log rows lost because the database was away for too long",
   incremental: true

@@ -21,6 +21,8 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   /** The HTTP status received, or undefined where none was. */
   readonly status: number | undefined
   readonly retryAfterSeconds?: number | undefined
+  /** The request certainly never left for the provider; otherwise, without a status, it may have arrived. */
+  readonly unsent?: boolean | undefined
   /** The request field at fault, for class `request`. */
   readonly param?: string | undefined
   /** For the operator's log only: it may hold the provider's ids and names. */
@@ -39,6 +41,8 @@ export interface ChatAdapter {
    * is cancelled when the scope closes, and a pull that waits just then fails.
    */
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
+  /** Whether a route wants every picture as a `data:` URL, since it fetches none itself. */
+  readonly inlines?: ((route: Route) => boolean) | undefined
 }
 
 export interface ImageAnswer {

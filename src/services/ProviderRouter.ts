@@ -4,9 +4,26 @@ import { needs } from "../domain/ChatRules.ts"
 import type { RoutingFailure } from "../domain/Failure.ts"
 import type { ImageRequest } from "../domain/Image.ts"
 import type { Picture } from "../domain/Media.ts"
-import type { ChatModel, ImageModel, ImageRoute, Route, RouteBase } from "../domain/Model.ts"
+import type {
+  ChatModel,
+  ImageModel,
+  ImageRoute,
+  Route,
+  RouteBase,
+  Surface,
+  VideoModel,
+  VideoRoute
+} from "../domain/Model.ts"
+import type { VideoRequest } from "../domain/Video.ts"
 import { pictureOf } from "./Pictures.ts"
-import { type ImageAnswer, type Provider, ProviderFailure } from "./Provider.ts"
+import {
+  type ChatAdapter,
+  type ImageAnswer,
+  type Provider,
+  ProviderFailure,
+  type VideoAdapter,
+  type VideoHandle
+} from "./Provider.ts"
 import { Providers } from "./Providers.ts"
 import type { Attempts } from "./routing/Attempts.ts"
 import * as Candidates from "./routing/Candidates.ts"
@@ -18,6 +35,26 @@ export interface RoutedImage {
   readonly route: ImageRoute
   readonly picture: Picture
   readonly revisedPrompt: string | undefined
+}
+
+/** A render to be submitted. */
+export interface Submission {
+  readonly model: VideoModel
+  readonly request: VideoRequest
+  readonly attempts: Attempts
+  /** Ids of routes that are not to be asked. */
+  readonly tried: ReadonlySet<string>
+  /** Milliseconds for all of it. */
+  readonly within: number
+  /** Runs before a request leaves for its route, and must come through. */
+  readonly leaving: (route: VideoRoute) => Effect.Effect<void>
+  /** Whether another route may be asked after a failure. */
+  readonly mayMove: (failure: ProviderFailure) => boolean
+}
+
+export interface RoutedRender {
+  readonly route: VideoRoute
+  readonly handle: VideoHandle
 }
 
 export interface RoutingDeadlines {
@@ -39,16 +76,19 @@ const usual: RoutingDeadlines = {
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
   {
+    /** The deadlines count from `since`, in milliseconds, where it is given. */
     readonly complete: (
       model: ChatModel,
       request: ChatRequest,
-      attempts: Attempts
+      attempts: Attempts,
+      since?: number
     ) => Effect.Effect<{ readonly route: Route; readonly answer: ChatAnswer }, RoutingFailure>
     /** Succeeds with the first delta in hand; until then it moved on silently, from then on it never does. */
     readonly stream: (
       model: ChatModel,
       request: ChatRequest,
-      attempts: Attempts
+      attempts: Attempts,
+      since?: number
     ) => Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope>
     /** A picture by its bytes; what is none is the route's failure. `since`, in Unix milliseconds, is when time began to run. */
     readonly image: (
@@ -57,6 +97,12 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       attempts: Attempts,
       since: number
     ) => Effect.Effect<RoutedImage, RoutingFailure>
+    /** A render that a provider has taken. */
+    readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
+    /** The video half of a route's adapter, for asking after a render. */
+    readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
+    /** Whether a route that may get this request wants its pictures as `data:` URLs. */
+    readonly inlines: (model: ChatModel, request: ChatRequest) => boolean
     /** Of the routes of every model that this instance has been asked for. */
     readonly health: Effect.Effect<ReadonlyArray<RouteHealth>>
   }
@@ -73,33 +119,54 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
   const within = deadlines.requestTimeoutSeconds * 1000
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
 
-  const adapterOf = <S extends "chat" | "image">(route: RouteBase, surface: S) => {
+  const adapterOf = <S extends Surface>(route: RouteBase, surface: S) => {
     const half: Provider[S] = providers.get(route.provider.adapter)?.[surface]
     return half === undefined
       ? new ProviderFailure({
           class: "network",
           status: undefined,
+          unsent: true,
           detail: `no ${surface} adapter is called ${route.provider.adapter}`
         })
       : Effect.succeed(half)
   }
 
-  const plan = (model: ChatModel, request: ChatRequest, attempts: Attempts) =>
-    Effect.map(Candidates.inOrder(Candidates.able(model.routes, () => needs(request))), (routes) => ({
+  const plan = Effect.fnUntraced(function* (
+    model: ChatModel,
+    request: ChatRequest,
+    attempts: Attempts,
+    since: number | undefined
+  ) {
+    return {
       model,
-      routes,
+      routes: yield* Candidates.inOrder(Candidates.able(model.routes, () => needs(request))),
       attempts,
-      within,
+      within: since === undefined ? within : Math.max(0, within - (yield* Clock.currentTimeMillis) + since),
       fairAttempt: firstByte
-    }))
+    }
+  })
 
-  const complete = Effect.fnUntraced(function* (model: ChatModel, request: ChatRequest, attempts: Attempts) {
+  const inlines = (model: ChatModel, request: ChatRequest) =>
+    Candidates.able(model.routes, () => needs(request)).some(
+      (route) => providers.get(route.provider.adapter)?.chat?.inlines?.(route) === true
+    )
+
+  /** The request in the form that this route takes. */
+  const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
+    request.inlined !== undefined && inlines?.(route) === true ? { ...request, messages: request.inlined } : request
+
+  const complete = Effect.fnUntraced(function* (
+    model: ChatModel,
+    request: ChatRequest,
+    attempts: Attempts,
+    since?: number
+  ) {
     return yield* failover(circuits, {
-      ...(yield* plan(model, request, attempts)),
+      ...(yield* plan(model, request, attempts, since)),
       attemptWithin: undefined,
       ask: (trial) =>
         Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
-          Effect.map(adapter.complete(trial.route, request), (answer) => {
+          Effect.map(adapter.complete(trial.route, as(request, adapter, trial.route)), (answer) => {
             trial.answered()
             trial.whole()
             return { route: trial.route, answer }
@@ -108,15 +175,20 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     })
   })
 
-  const stream = Effect.fnUntraced(function* (model: ChatModel, request: ChatRequest, attempts: Attempts) {
+  const stream = Effect.fnUntraced(function* (
+    model: ChatModel,
+    request: ChatRequest,
+    attempts: Attempts,
+    since?: number
+  ) {
     const scope = yield* Effect.scope
     const endsAt = (yield* Clock.currentTimeMillis) + deadlines.streamTimeoutSeconds * 1000
     return yield* failover(circuits, {
-      ...(yield* plan(model, request, attempts)),
+      ...(yield* plan(model, request, attempts, since)),
       attemptWithin: firstByte,
       ask: (trial) =>
         Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
-          openStream({ adapter, attempts, endsAt, request, scope }, trial)
+          openStream({ adapter, attempts, endsAt, request: as(request, adapter, trial.route), scope }, trial)
         )
     })
   })
@@ -147,8 +219,39 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     })
   })
 
+  const submit = Effect.fnUntraced(function* (submission: Submission) {
+    const { attempts, leaving, mayMove, model, request, tried, within: left } = submission
+    const able = Candidates.rendering(model.routes, request).filter(({ id }) => !tried.has(id))
+    return yield* failover(circuits, {
+      model,
+      routes: yield* Candidates.inOrder(able),
+      attempts,
+      within: left,
+      attemptWithin: firstByte,
+      fairAttempt: firstByte,
+      mayMove,
+      ask: (trial) =>
+        Effect.gen(function* () {
+          const adapter = yield* adapterOf(trial.route, "video")
+          yield* leaving(trial.route)
+          const handle = yield* adapter.submit(trial.route, request)
+          trial.answered()
+          trial.whole()
+          return { route: trial.route, handle }
+        })
+    })
+  })
+
   const health = Effect.map(Clock.currentTimeMillis, (now) => circuits.health(now))
-  return ProviderRouter.of({ complete, stream, image, health })
+  return ProviderRouter.of({
+    complete,
+    stream,
+    inlines,
+    image,
+    submit,
+    renderer: (route) => adapterOf(route, "video"),
+    health
+  })
 }
 
 const pictureIn = ({ bytes }: ImageAnswer) =>

@@ -1,6 +1,7 @@
 import { Effect, Random } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
-import type { Capability, ImageRoute, Route, RouteBase } from "../../domain/Model.ts"
+import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../../domain/Model.ts"
+import type { VideoRequest } from "../../domain/Video.ts"
 
 /** The routes that can honour everything a request needs; a route that narrows nothing can do what its model can. */
 export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capability>): ReadonlyArray<Route> => {
@@ -13,6 +14,14 @@ export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capa
 export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolution }: ImageRequest) =>
   routes.filter(
     (route) => route.resolutions.has(resolution) && (references.length === 0 || route.editModel !== undefined)
+  )
+
+/** The routes that can render what a request asks for. */
+export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, seconds }: VideoRequest) =>
+  routes.filter(
+    (route) =>
+      route.seconds.includes(seconds) &&
+      (reference === undefined ? route.referenceImage !== "required" : route.imageModel !== undefined)
   )
 
 const chance = (weight: number): Effect.Effect<number> =>

@@ -20,6 +20,8 @@ export interface Plan<T extends RouteBase, A, R> {
   readonly fairAttempt: number
   /** Asks one route. When it succeeds it has told the trial so, and owns what remains to be told. */
   readonly ask: (trial: Trial<T>) => Effect.Effect<A, ProviderFailure, R>
+  /** Whether another route may be asked after this failure; any may where undefined. */
+  readonly mayMove?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
 /** Asks one route after the other until one answers, each at most once and only while its circuit lets it. */
@@ -46,7 +48,7 @@ export const failover = Effect.fnUntraced(function* <T extends RouteBase, A, R>(
     if (Option.isNone(tried)) break
     if (Either.isRight(tried.value)) return tried.value.right
     last = tried.value.left
-    if (isFinal(last.failure.class)) break
+    if (isFinal(last.failure.class) || plan.mayMove?.(last.failure) === false) break
   }
   const failure: RoutingFailure = verdict(last, plan.routes.length > 1)
   return yield* failure

@@ -1,0 +1,29 @@
+import { Either } from "effect"
+import { InvalidRequest } from "./Failure.ts"
+import { nearestSeconds, type VideoModel, type VideoPricing } from "./Model.ts"
+import { NanoUsd } from "./Money.ts"
+import type { VideoAsk } from "./Video.ts"
+
+/** The length that a request gets and pays for, or what the model cannot do of it. */
+export const secondsFor = (model: VideoModel, ask: VideoAsk): Either.Either<number, InvalidRequest> => {
+  const referred = ask.references.length > 0
+  if (model.referenceImage === "required" && !referred) {
+    return Either.left(
+      new InvalidRequest({
+        message: `Text-to-video is not available for \`${model.id}\` - a reference image is required.`,
+        param: null
+      })
+    )
+  }
+  if (model.referenceImage === "none" && referred) {
+    return Either.left(
+      new InvalidRequest({ message: `Image-to-video is not available for \`${model.id}\`.`, param: "image" })
+    )
+  }
+  const { allowed, default: usual } = model.seconds
+  return Either.right(ask.seconds === undefined ? usual : nearestSeconds(allowed, ask.seconds))
+}
+
+/** What a clip of this length costs. */
+export const clipPrice = ({ per, price }: VideoPricing, seconds: number): NanoUsd =>
+  per === "video" ? price : NanoUsd(price * BigInt(seconds))

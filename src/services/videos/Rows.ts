@@ -1,0 +1,246 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
+import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import type { Attempt } from "../routing/Attempts.ts"
+import { FrozenRoute } from "./FrozenRoute.ts"
+
+/** Seconds that a lease lasts; whoever works renews it well before. */
+export const leaseSeconds = 25
+
+/** A job as the one who holds its lease sees it. */
+export const Work = Schema.Struct({
+  id: Schema.String,
+  orgId: OrgId,
+  keyId: KeyId,
+  holdId: Schema.String,
+  model: Schema.String,
+  seconds: Schema.Number,
+  price: NanoUsdFromRow,
+  prompt: Schema.String,
+  referenceUrl: Schema.NullOr(Schema.String),
+  reference: Schema.NullOr(Schema.String),
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  step: Schema.Literal("submit", "submitting", "rendering", "over"),
+  route: Schema.NullOr(Schema.parseJson(FrozenRoute)),
+  handle: Schema.NullOr(Schema.String),
+  tried: Schema.Array(Schema.String),
+  spare: Schema.Boolean,
+  polls: Schema.Number,
+  downloads: Schema.Number,
+  cancelling: Schema.Boolean,
+  lease: Schema.String,
+  /** Milliseconds to the deadline; negative once it has passed. */
+  leftMs: Schema.Number
+})
+export type Work = typeof Work.Type
+
+/** A render as customers see it. */
+export const Clip = Schema.Struct({
+  id: Schema.String,
+  model: Schema.String,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  seconds: Schema.Number,
+  createdAt: Schema.DateFromSelf,
+  completedAt: Schema.NullOr(Schema.DateFromSelf),
+  media: Schema.NullOr(Schema.String),
+  errorCode: Schema.NullOr(Schema.String),
+  errorMessage: Schema.NullOr(Schema.String),
+  sandbox: Schema.Boolean
+})
+export type Clip = typeof Clip.Type
+
+const decodeWork = Schema.decodeUnknown(Schema.Array(Work))
+const decodeClips = Schema.decodeUnknown(Schema.Array(Clip))
+
+export interface NewJob {
+  readonly id: string
+  readonly org: OrgId
+  readonly key: KeyId
+  readonly hold: string
+  readonly requestId: string
+  readonly model: string
+  readonly seconds: number
+  readonly price: NanoUsd
+  readonly prompt: string
+  readonly referenceUrl: string | undefined
+  readonly reference: string | undefined
+  readonly timeoutSeconds: number
+  readonly lease: string
+}
+
+export type Outcome =
+  | {
+      readonly status: "completed"
+      readonly media: string
+      readonly sandbox: boolean
+      readonly cost: bigint | undefined
+    }
+  | { readonly status: "failed"; readonly code: string; readonly message: string; readonly cancelling: boolean }
+
+/** Every statement about jobs. What changes a job does so only for the holder of its lease, and says whether it did. */
+export const make = (sql: SqlClient.SqlClient) => {
+  const columns = sql.literal(
+    "videos.*, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
+  )
+  const held = (job: Pick<Work, "id" | "lease">) => sql`id = ${job.id} AND lease = ${job.lease} AND step <> 'over'`
+  const did = Effect.map((rows: ReadonlyArray<unknown>) => rows.length > 0)
+
+  return {
+    insert: (job: NewJob) =>
+      sql`
+        INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, reference_url,
+          reference, deadline, lease, lease_until)
+        VALUES (${job.id}, ${job.org}, ${job.key}, ${job.hold}, ${job.requestId}, ${job.model}, ${job.seconds},
+          ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null},
+          now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, now() + ${leaseSeconds} * interval '1 second')
+        ON CONFLICT (id) DO NOTHING`,
+
+    /** Takes leases of jobs that have something to do and that nobody works on. */
+    claim: (limit: number) =>
+      Effect.flatMap(
+        sql`
+          WITH due AS (
+            SELECT id FROM videos
+            WHERE next_at <= now() AND (lease_until IS NULL OR lease_until <= now())
+            ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+          )
+          UPDATE videos SET lease = gen_random_uuid(), lease_until = now() + ${leaseSeconds} * interval '1 second',
+            accepted_at = coalesce(accepted_at, now())
+          FROM due WHERE videos.id = due.id
+          RETURNING ${columns}`,
+        decodeWork
+      ),
+
+    held: (id: string, lease: string) =>
+      Effect.flatMap(sql`SELECT ${columns} FROM videos WHERE id = ${id} AND lease = ${lease}`, decodeWork),
+
+    /** Milliseconds until the next job is due, which is negative where one is; none without a job. */
+    nextDue: Effect.map(
+      sql<{ readonly ms: number | null }>`
+        SELECT (extract(epoch FROM min(greatest(next_at, lease_until)) - now()) * 1000)::double precision AS ms
+        FROM videos WHERE next_at IS NOT NULL`,
+      ([row]) => row?.ms ?? undefined
+    ),
+
+    renew: (leases: ReadonlyArray<string>) => sql`
+      UPDATE videos SET lease_until = now() + ${leaseSeconds} * interval '1 second' WHERE lease = ANY(${leases}::uuid[])`,
+
+    /** Lets go of a job, to be looked at again after so many milliseconds. */
+    rest: (job: Pick<Work, "id" | "lease">, ms: number) => sql`
+      UPDATE videos SET lease = NULL, lease_until = NULL, next_at = now() + ${Math.round(ms)} * interval '1 millisecond'
+      WHERE id = ${job.id} AND lease = ${job.lease} AND next_at IS NOT NULL`,
+
+    referenced: (job: Work, name: string) =>
+      did(sql`UPDATE videos SET reference = ${name} WHERE ${held(job)} RETURNING id`),
+
+    /** Committed before a submit leaves: from here to `rendering` nobody knows whether the provider has it. */
+    submitting: (job: Work, route: { readonly id: string; readonly frozen: string }, doubted: boolean) =>
+      did(sql`
+        UPDATE videos SET step = 'submitting', route = ${route.frozen},
+          tried = CASE WHEN ${route.id}::text = ANY(tried) THEN tried ELSE tried || ${route.id}::text END,
+          spare = spare AND NOT ${doubted}, doubts = doubts + ${doubted ? 1 : 0}
+        WHERE ${held(job)} RETURNING id`),
+
+    rendering: (job: Work, handle: string, attempts: ReadonlyArray<Attempt>) =>
+      did(sql`
+        UPDATE videos SET step = 'rendering', handle = ${handle}, polls = 0, downloads = 0,
+          attempts = attempts || ${JSON.stringify(attempts)}::text::jsonb
+        WHERE ${held(job)} RETURNING id`),
+
+    /** Back to the beginning on another route; `doubtful` where the last submit may have arrived. */
+    again: (job: Work, doubtful: boolean) =>
+      did(sql`
+        UPDATE videos SET step = 'submit', handle = NULL, spare = false, doubts = doubts + ${doubtful ? 1 : 0}
+        WHERE ${held(job)} RETURNING id`),
+
+    polled: (job: Work, started: boolean) =>
+      did(sql`
+        UPDATE videos SET polls = polls + 1,
+          status = CASE WHEN ${started} THEN 'in_progress' ELSE status END
+        WHERE ${held(job)} RETURNING id`),
+
+    downloading: (job: Work) =>
+      did(sql`UPDATE videos SET downloads = downloads + 1, status = 'in_progress' WHERE ${held(job)} RETURNING id`),
+
+    /**
+     * Ends the job, inside a transaction that also closes its hold. Says whether the customer had been told of it,
+     * none where the job was not the holder's to end.
+     */
+    finish: (job: Pick<Work, "id" | "lease">, outcome: Outcome, attempts: ReadonlyArray<Attempt>) =>
+      Effect.map(
+        outcome.status === "completed"
+          ? sql<{ readonly accepted: boolean }>`
+              UPDATE videos SET status = 'completed', step = 'over', completed_at = now(), media = ${outcome.media},
+                sandbox = ${outcome.sandbox}, cost = ${outcome.cost ?? null}, prompt = '', reference_url = NULL,
+                next_at = NULL, lease = NULL, lease_until = NULL
+              WHERE ${held(job)} RETURNING accepted_at IS NOT NULL AS accepted`
+          : sql<{ readonly accepted: boolean }>`
+              UPDATE videos SET status = 'failed', step = 'over', completed_at = now(), error_code = ${outcome.code},
+                error_message = ${outcome.message}, prompt = '', reference_url = NULL, cancelling = ${outcome.cancelling},
+                attempts = attempts || ${JSON.stringify(attempts)}::text::jsonb,
+                next_at = CASE WHEN ${outcome.cancelling} THEN now() END, lease = NULL, lease_until = NULL
+              WHERE ${held(job)} RETURNING accepted_at IS NOT NULL AS accepted`,
+        ([row]) => row?.accepted
+      ),
+
+    /** The idempotency key of a job that nobody was told of can be used again. */
+    unbind: (job: Pick<Work, "holdId">) => sql`DELETE FROM idempotency_keys WHERE hold_id = ${job.holdId}`,
+
+    mediaOf: (id: string) =>
+      Effect.map(
+        sql<{ readonly media: string | null }>`SELECT media FROM videos WHERE id = ${id}`,
+        ([row]) => row?.media ?? undefined
+      ),
+
+    /** The provider has been told, or cannot be. */
+    cancelled: (job: Pick<Work, "id" | "lease">) => sql`
+      UPDATE videos SET cancelling = false, next_at = NULL, lease = NULL, lease_until = NULL
+      WHERE id = ${job.id} AND lease = ${job.lease}`,
+
+    /** The customer is told of the job from now on; false where it has failed before that. */
+    accept: (id: string) =>
+      did(sql`
+        UPDATE videos SET accepted_at = coalesce(accepted_at, now())
+        WHERE id = ${id} AND (step <> 'over' OR accepted_at IS NOT NULL) RETURNING id`),
+
+    clip: (id: string) => Effect.flatMap(sql`SELECT * FROM videos WHERE id = ${id}`, decodeClips),
+
+    find: (org: OrgId, id: string) =>
+      Effect.map(
+        Effect.flatMap(
+          sql`SELECT * FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`,
+          decodeClips
+        ),
+        ([clip]) => clip
+      ),
+
+    list: (org: OrgId, limit: number) =>
+      Effect.flatMap(
+        sql`
+          SELECT * FROM videos WHERE org_id = ${org} AND accepted_at IS NOT NULL
+          ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+        decodeClips
+      ),
+
+    /** The private references of finished jobs, which go with them. */
+    unneeded: (limit: number) => sql<{ readonly id: string; readonly reference: string }>`
+      SELECT id, reference FROM videos WHERE step = 'over' AND reference IS NOT NULL LIMIT ${limit}`,
+
+    prune: (olderThanSeconds: number) =>
+      Effect.map(
+        sql`
+          DELETE FROM videos WHERE id IN (
+            SELECT id FROM videos
+            WHERE completed_at < now() - ${olderThanSeconds} * interval '1 second' AND next_at IS NULL AND reference IS NULL
+            LIMIT 5000
+          ) RETURNING id`,
+        (removed) => removed.length
+      ),
+
+    dropped: (ids: ReadonlyArray<string>) => sql`UPDATE videos SET reference = NULL WHERE id = ANY(${ids}::text[])`
+  }
+}
+
+export type Rows = ReturnType<typeof make>

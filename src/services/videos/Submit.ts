@@ -1,0 +1,113 @@
+import { Effect, Option } from "effect"
+import { InvalidRequest, NoHealthyProvider } from "../../domain/Failure.ts"
+import type { Picture } from "../../domain/Media.ts"
+import { Catalog } from "../Catalog.ts"
+import { Failpoint } from "../Failpoint.ts"
+import { MediaStore } from "../MediaStore.ts"
+import { pictureOf } from "../Pictures.ts"
+import type { ProviderFailure } from "../Provider.ts"
+import { ProviderRouter } from "../ProviderRouter.ts"
+import { References } from "../References.ts"
+import { Attempts } from "../routing/Attempts.ts"
+import { brief } from "./Finish.ts"
+import { freeze } from "./FrozenRoute.ts"
+import type { Rows, Work } from "./Rows.ts"
+
+/** Milliseconds for one round over the routes. */
+const submitWithin = 180_000
+
+const unusable = new InvalidRequest({ message: "Failed to process the reference image.", param: "image" })
+
+/** Whether a provider may have taken a submit that failed: nothing came back, or nothing that says otherwise. */
+export const isDoubtful = ({ class: kind, status, unsent }: ProviderFailure): boolean =>
+  unsent !== true && (status === undefined ? kind === "network" || kind === "timeout" : status < 400)
+
+/** Another owner has the job: nothing more is to be done for it here. */
+export const lostLease = Effect.dieMessage("the lease of a video was lost")
+
+/**
+ * Brings jobs to a provider.
+ * @param underway leases of jobs with a submit on its way, which a stop has to wait for
+ */
+export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<string>) {
+  const catalog = yield* Catalog
+  const router = yield* ProviderRouter
+  const references = yield* References
+  const store = yield* MediaStore
+  const failpoint = yield* Failpoint
+
+  const surely = (change: Effect.Effect<boolean, unknown>) =>
+    change.pipe(
+      Effect.retry(brief),
+      Effect.orDie,
+      Effect.flatMap((done) => (done ? Effect.void : lostLease)),
+      Effect.uninterruptible
+    )
+
+  /** The reference as a picture, kept for whoever may have to submit again. */
+  const pictureFor = Effect.fnUntraced(function* (job: Work) {
+    if (job.reference !== null) {
+      const bytes = yield* Effect.orDie(store.read(job.reference))
+      const picture = Option.isSome(bytes) ? yield* pictureOf(bytes.value) : Option.none<Picture>()
+      return Option.isSome(picture) ? picture.value : yield* unusable
+    }
+    if (job.referenceUrl === null) return undefined
+    const [picture] = yield* references.load([{ _tag: "Url", url: job.referenceUrl }], "image")
+    if (picture === undefined) return yield* unusable
+    yield* keep(job, picture)
+    return picture
+  })
+
+  const keep = Effect.fnUntraced(function* (job: Work, { bytes, type }: Picture) {
+    const name = yield* Effect.orDie(store.put({ type, visibility: "private", body: bytes }))
+    if (yield* Effect.orDie(rows.referenced(job, name))) return
+    yield* Effect.ignoreLogged(store.remove(name))
+    yield* lostLease
+  })
+
+  /**
+   * Submits a job to the first route that takes it. A submit that may have arrived is never repeated on its route, and
+   * only one more route is asked after it.
+   */
+  return Effect.fnUntraced(function* (job: Work, attempts: Attempts) {
+    const model = catalog.find(job.model)
+    if (model?.surface !== "video") return yield* new NoHealthyProvider()
+    const reference = yield* pictureFor(job)
+    let spare = job.spare
+    let doubted = false
+    const routed = router.submit({
+      model,
+      request: { prompt: job.prompt, seconds: job.seconds, reference },
+      attempts,
+      tried: new Set(job.tried),
+      within: Math.min(Math.max(0, job.leftMs), submitWithin),
+      leaving: (route) =>
+        Effect.suspend(() => {
+          const news = doubted
+          doubted = false
+          return surely(rows.submitting(job, { id: route.id, frozen: freeze(route) }, news))
+        }).pipe(Effect.zipRight(failpoint.reach("video_submitting"))),
+      mayMove: (failure) => {
+        const left = spare
+        if (isDoubtful(failure)) {
+          spare = false
+          doubted = true
+        }
+        return left
+      }
+    })
+    return yield* Effect.acquireUseRelease(
+      Effect.sync(() => underway.add(job.lease)),
+      () =>
+        Effect.gen(function* () {
+          const { handle, route } = yield* routed
+          yield* failpoint.reach("video_submitted")
+          yield* surely(rows.rendering(job, handle, attempts.list))
+          return route
+        }),
+      () => Effect.sync(() => underway.delete(job.lease))
+    )
+  })
+})
+
+export type Submit = Effect.Effect.Success<ReturnType<typeof make>>
