@@ -3,11 +3,13 @@ import { Chat } from "./contract/Chat.ts"
 import { ChatStreamEvent } from "./contract/ChatCompletion.ts"
 import { Credits } from "./contract/Credits.ts"
 import { describe } from "./contract/Document.ts"
+import { Images } from "./contract/Images.ts"
 import { Models } from "./contract/Models.ts"
 
 /** The contract: every endpoint under `/v1`. */
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
+  .add(Images)
   .add(Models)
   .add(Credits)
   .prefix("/v1")

@@ -3,7 +3,12 @@ import type { Model, Surface } from "../domain/Model.ts"
 import { Api } from "./Api.ts"
 
 /** The request bodies whose `model` is one of a surface. */
-const requestsOf: ReadonlyArray<readonly [Surface, string]> = [["chat", "ChatCompletionRequest"]]
+const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
+  ["chat", "ChatCompletionRequest"],
+  ["image", "ImageGenerationRequest"],
+  ["image", "ImageEditRequest"],
+  ["image", "ImageEditForm"]
+]
 
 const document = OpenApi.fromApi(Api, { additionalPropertiesStrategy: "allow" })
 

@@ -7,6 +7,7 @@ import { Api } from "./Api.ts"
 import { Generating } from "./Generating.ts"
 import { ChatHandlers } from "./handlers/Chat.ts"
 import { CreditsHandlers } from "./handlers/Credits.ts"
+import { ImagesHandlers } from "./handlers/Images.ts"
 import { ModelsHandlers } from "./handlers/Models.ts"
 import { SystemRoutes } from "./handlers/System.ts"
 import { Limits } from "./Limits.ts"
@@ -47,7 +48,7 @@ export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
     Effect.map(listener, (node) => {
       const api = HttpApiBuilder.api(Api).pipe(
-        Layer.provide([ChatHandlers, ModelsHandlers, CreditsHandlers]),
+        Layer.provide([ChatHandlers, ImagesHandlers, ModelsHandlers, CreditsHandlers]),
         Layer.provide([AuthenticatedLayer, Generating.layer(options)]),
         Layer.provide(Layer.succeed(Limits, options))
       )

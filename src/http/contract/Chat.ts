@@ -2,6 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authenticated } from "./Authenticated.ts"
 import { ChatCompletion, ToolCall } from "./ChatCompletion.ts"
+import { described } from "./Described.ts"
 import {
   BadGateway,
   BadRequest,
@@ -15,9 +16,6 @@ import {
   Unavailable
 } from "./Errors.ts"
 import { Integer } from "./Integer.ts"
-
-const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
-  Schema.optional(schema).annotations({ description })
 
 const Name = Schema.String.pipe(Schema.pattern(/^[a-zA-Z0-9_-]{1,64}$/))
 const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({

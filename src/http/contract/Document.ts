@@ -1,5 +1,6 @@
 import type { OpenApi } from "@effect/platform"
 import { Record } from "effect"
+import { idempotencyKey } from "./IdempotencyKey.ts"
 
 const textHeader = (description: string) => ({ description, schema: { type: "string" } })
 const countHeader = (description: string) => ({ description, schema: { type: "integer" } })
@@ -9,7 +10,13 @@ const rate = {
   "x-ratelimit-limit": countHeader("Requests a minute of this key."),
   "x-ratelimit-remaining": countHeader("What is left of them.")
 }
-const retryAfter = { "retry-after": countHeader("Seconds to wait.") }
+const sandbox = { "x-gateway-sandbox": textHeader("`true` where the sandbox made the answer up.") }
+const replayed = { "idempotency-replayed": textHeader("`true` where this is the kept result of an earlier request.") }
+/** What single statuses carry besides. */
+const headersOf: Readonly<Record<string, object>> = {
+  "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
+  "429": { "retry-after": countHeader("Seconds to wait.") }
+}
 
 const errorSchema = { $ref: "#/components/schemas/Error" }
 
@@ -25,7 +32,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   if (description === undefined) return undefined
   return {
     description,
-    headers: status === "429" ? { ...headers, ...retryAfter } : headers,
+    headers: { ...headers, ...headersOf[status] },
     content: { "application/json": { schema: errorSchema } }
   }
 }
@@ -33,10 +40,15 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
 const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   // Only the generating endpoints are rated, and only they refuse for it. What comes before the rate has none.
   const rated = operation.responses[429] !== undefined
+  const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
+  const made = { ...(rated ? sandbox : {}), ...(repeatable ? replayed : {}) }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {
     const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId
-    const described = Number(status) < 400 ? { ...response, headers } : describeError(status, response, headers)
+    const described =
+      Number(status) < 400
+        ? { ...response, headers: { ...headers, ...made } }
+        : describeError(status, response, headers)
     if (described !== undefined) responses[status] = described
   }
   return { ...operation, responses, security: [{ bearer: [] }, { apiKey: [] }] }

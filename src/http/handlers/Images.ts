@@ -1,0 +1,77 @@
+import type { IncomingMessage } from "node:http"
+import { HttpApiBuilder } from "@effect/platform"
+import { Clock, Effect, Predicate } from "effect"
+import { ModelNotFound } from "../../domain/Failure.ts"
+import { variantFor } from "../../domain/ImageRules.ts"
+import { Catalog } from "../../services/Catalog.ts"
+import { ImageGenerations, type ImageResult } from "../../services/ImageGenerations.ts"
+import { InFlight } from "../../services/InFlight.ts"
+import { Api } from "../Api.ts"
+import { type Body, readJson, readJsonOrForm } from "../Body.ts"
+import { idempotencyKey } from "../contract/IdempotencyKey.ts"
+import { type Admitted, Generating } from "../Generating.ts"
+import { decodeImageBody, imageForm } from "../ImageBody.ts"
+import { Limits } from "../Limits.ts"
+import { json } from "../Respond.ts"
+
+const endpoint = { surface: "image", scope: "images", rate: "take" } as const
+
+const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body.parts) : body.value)
+
+/** The key as sent; of a header that came several times, all of it. */
+const keyOf = ({ headers }: IncomingMessage): string | undefined => {
+  const sent = headers[idempotencyKey]
+  return Array.isArray(sent) ? sent.join(", ") : sent
+}
+
+/** Always in the same order: a replay is equal to the first answer to the byte. */
+const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
+  created,
+  data: [{ ...image, ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt }) }]
+})
+
+const marks = ({ replayed, sandbox }: ImageResult) => ({
+  ...(sandbox ? { "x-gateway-sandbox": "true" } : {}),
+  ...(replayed ? { "idempotency-replayed": "true" } : {})
+})
+
+export const ImagesHandlers = HttpApiBuilder.group(
+  Api,
+  "images",
+  Effect.fnUntraced(function* (handlers) {
+    const catalog = yield* Catalog
+    const generating = yield* Generating
+    const images = yield* ImageGenerations
+    const inFlight = yield* InFlight
+    const limits = yield* Limits
+
+    const answer = Effect.fnUntraced(function* (
+      { headers, record, request }: Admitted,
+      body: unknown,
+      needsReference: boolean
+    ) {
+      // The log names the model of a request that is refused, too.
+      if (Predicate.hasProperty(body, "model") && Predicate.isString(body.model)) record.model = body.model
+      const ask = yield* decodeImageBody(body, { needsReference })
+      const model = catalog.find(ask.model)
+      if (model?.surface !== "image") return yield* new ModelNotFound({ model: ask.model, surface: "image" })
+      const variant = yield* variantFor(model, ask)
+      const result = yield* images.generate({ model, variant, ask, idempotencyKey: keyOf(request), record })
+      record.firstByteAt = yield* Clock.currentTimeMillis
+      return json(200, imageJson(result), { ...headers, ...marks(result) })
+    })
+
+    const generate = (admitted: Admitted) =>
+      Effect.flatMap(inFlight.receive(readJson(admitted.request, limits.mediaBodyBytes)), (body) =>
+        answer(admitted, body, false)
+      )
+    const edit = (admitted: Admitted) =>
+      Effect.flatMap(inFlight.receive(readJsonOrForm(admitted.request, limits.mediaBodyBytes)), (body) =>
+        answer(admitted, fieldsOf(body), true)
+      )
+
+    return handlers
+      .handleRaw("generate", () => generating.run(endpoint, generate))
+      .handleRaw("edit", () => generating.run(endpoint, edit))
+  })
+)
