@@ -21,9 +21,10 @@ import { Tokens } from "../services/Tokens.ts"
 import * as Chat from "./sandbox/Chat.ts"
 import * as Studio from "./sandbox/drawing/Studio.ts"
 import * as Image from "./sandbox/Image.ts"
+import * as Video from "./sandbox/Video.ts"
 
 export const make: Effect.Effect<Provider, never, Tokens> = Effect.gen(function* () {
   const tokens = yield* Tokens
   const studio = yield* Studio.make
-  return { adapter: "sandbox", chat: Chat.make(tokens), image: Image.make(studio) }
+  return { adapter: "sandbox", chat: Chat.make(tokens), image: Image.make(studio), video: Video.make(studio) }
 })

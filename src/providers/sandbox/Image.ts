@@ -61,7 +61,7 @@ const placed = Effect.fnUntraced(function* (tools: Tools, references: ReadonlyAr
   return yield* Effect.forEach(places(shown.length), (place, index) => {
     const box = scaled(place, by)
     const bytes = shown[index]?.bytes ?? new Uint8Array()
-    return Effect.map(fitted(tools, bytes, Math.floor(box.width), Math.floor(box.height)), (picture) => ({
+    return Effect.map(fitted(tools, bytes, box, "png"), (picture) => ({
       input: picture.bytes,
       left: Math.round(box.x + (box.width - picture.width) / 2),
       top: Math.round(box.y)

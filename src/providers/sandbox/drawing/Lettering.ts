@@ -10,7 +10,7 @@ export interface Box {
 
 const lineHeight = 1.25
 /** Characters looked at; a longer text is cut. */
-const mostRead = 1_000
+export const mostRead = 1_000
 const mark = "…"
 
 /** What can be drawn of a text: composed, without what is invisible, on lines of its own making. */

@@ -56,19 +56,22 @@ export const markup = ({ font }: Tools, scene: Scene): Buffer => {
 }
 
 /** A reference made to fit a place, upright, as sRGB; its bytes are to blame where it cannot be decoded. */
-export const fitted = ({ sharp }: Tools, reference: Uint8Array, width: number, height: number) =>
-  drawn(async () => {
-    const { data, info } = await sharp(reference, { failOn: "error", limitInputPixels: mostReferencePixels })
-      .timeout(longestDecode)
-      .autoOrient()
-      .resize({ width, height, fit: "inside" })
-      .toColourspace("srgb")
-      .png({ compressionLevel: 1 })
-      .toBuffer({ resolveWithObject: true })
-    return { bytes: data, width: info.width, height: info.height }
-  }).pipe(
-    Effect.mapError(
-      ({ detail }) =>
-        new ProviderFailure({ class: "request", status: 400, param: "image", detail: `reference: ${detail}` })
-    )
+export const fitted = (
+  { sharp }: Tools,
+  reference: Uint8Array,
+  place: Pick<Box, "width" | "height">,
+  format: "png" | "jpeg"
+) =>
+  Effect.mapError(
+    drawn(async () => {
+      const picture = sharp(reference, { failOn: "error", limitInputPixels: mostReferencePixels })
+        .timeout(longestDecode)
+        .autoOrient()
+        .resize({ width: Math.floor(place.width), height: Math.floor(place.height), fit: "inside" })
+        .toColourspace("srgb")
+      const encoded = format === "png" ? picture.png({ compressionLevel: 1 }) : picture.flatten().jpeg()
+      const { data, info } = await encoded.toBuffer({ resolveWithObject: true })
+      return { bytes: data, width: info.width, height: info.height }
+    }),
+    ({ detail }) => new ProviderFailure({ class: "request", status: 400, param: "image", detail })
   )

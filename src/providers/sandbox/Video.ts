@@ -1,0 +1,100 @@
+import { Clock, Effect, Schema, Stream } from "effect"
+import type { VideoRoute } from "../../domain/Model.ts"
+import type { VideoRequest } from "../../domain/Video.ts"
+import { ProviderFailure, type VideoAdapter, type VideoHandle, type VideoProgress } from "../../services/Provider.ts"
+import { clip } from "./clip/Clip.ts"
+import { paint, referenceBox } from "./clip/Painting.ts"
+import { mostRead } from "./drawing/Lettering.ts"
+import { fitted } from "./drawing/Scene.ts"
+import { drawn, type Studio } from "./drawing/Studio.ts"
+import { endure, failedRender, refused, weatherOn, withoutSwitches } from "./Weather.ts"
+
+/** From the submit on, in ms: when a render starts, when one that fails does so, and when it is done. */
+const startsAfter = 1_000
+const failsAfter = 2_000
+const doneAfter = 3_000
+
+/** All there is of a render: the sandbox keeps nothing, so that any instance can go on with it. */
+const Handle = Schema.parseJson(
+  Schema.Struct({
+    model: Schema.String,
+    /** No more of it than is shown. */
+    prompt: Schema.String,
+    seconds: Schema.Int.pipe(Schema.between(1, 3_600)),
+    /** A small picture. */
+    reference: Schema.NullOr(Schema.Uint8ArrayFromBase64),
+    fate: Schema.Literal("done", "failed", "refused"),
+    /** Unix ms. */
+    submittedAt: Schema.Number
+  })
+)
+type Handle = typeof Handle.Type
+
+const mostEncoded = 1_000_000
+const encode = Schema.encode(Handle)
+const decode = Schema.decode(Handle)
+
+const unknown = new ProviderFailure({ class: "retry", status: 404, detail: "sandbox: no such render" })
+const early = new ProviderFailure({ class: "retry", status: 404, detail: "sandbox: the render is not done" })
+
+const read = (handle: VideoHandle): Effect.Effect<Handle, ProviderFailure> =>
+  handle.length > mostEncoded ? unknown : Effect.mapError(decode(handle), () => unknown)
+
+/** As much as is shown, and as any database takes it. */
+const kept = (prompt: string): string =>
+  withoutSwitches(prompt)
+    .slice(0, 2 * mostRead)
+    .replaceAll(/[\0\p{Cs}]/gu, "\ufffd")
+
+const failures = { failed: failedRender, refused } as const
+
+const progressOf = ({ fate, submittedAt }: Handle): Effect.Effect<VideoProgress> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const elapsed = now - submittedAt
+    if (elapsed < startsAfter) return { state: "queued" }
+    if (fate !== "done" && elapsed >= failsAfter) return { state: "failed", failure: failures[fate] }
+    return { state: elapsed < doneAfter ? "in_progress" : "done" }
+  })
+
+/** Clips that show their prompt, their reference, and the seconds as they pass. The same render gives the same bytes. */
+export const make = ({ draw }: Studio): VideoAdapter => ({
+  submit: Effect.fn("Sandbox.submit")(function* (route: VideoRoute, request: VideoRequest) {
+    const weather = weatherOn(route, [request.prompt])
+    const { moderation, ...rest } = weather
+    yield* endure(moderation === "render" ? rest : weather)
+    const { reference } = request
+    const small =
+      reference === undefined ? null : yield* draw((tools) => fitted(tools, reference.bytes, referenceBox, "jpeg"))
+    const handle: Handle = {
+      model: reference === undefined ? route.model : (route.imageModel ?? route.model),
+      prompt: kept(request.prompt),
+      seconds: request.seconds,
+      reference: small === null ? null : small.bytes,
+      fate: moderation === "render" ? "refused" : weather.fail === true ? "failed" : "done",
+      submittedAt: yield* Clock.currentTimeMillis
+    }
+    return yield* Effect.orDie(encode(handle))
+  }),
+
+  poll: Effect.fn("Sandbox.poll")(function* (_route: VideoRoute, handle: VideoHandle) {
+    return yield* Effect.flatMap(read(handle), progressOf)
+  }),
+
+  download: (_route, text) =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        const handle = yield* read(text)
+        const { state } = yield* progressOf(handle)
+        if (state !== "done") return yield* early
+        const { model, prompt, reference, seconds } = handle
+        const subject = {
+          prompt,
+          seconds,
+          reference: reference ?? undefined,
+          note: `${model} · ${seconds} s · sandbox`
+        }
+        const painting = yield* draw((tools) => drawn(() => paint(tools, subject)))
+        return clip(painting, seconds)
+      }).pipe(Effect.withSpan("Sandbox.download"))
+    )
+})
