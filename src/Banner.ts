@@ -17,19 +17,34 @@ const curl = (url: string, key: string, path: string, body: unknown, flags = "")
   `  curl ${flags}${url}/v1${path} -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
 
 const firstRequests = ({ models, url }: Started, key: string): ReadonlyArray<string> => {
-  const chat = models.find(({ surface }) => surface === "chat")
-  if (chat === undefined) return []
-  const ask = (content: string) => ({ model: chat.id, messages: [{ role: "user", content }] })
+  const first = (is: (model: Model) => boolean) => models.find(is)?.id
+  const chat = first(({ surface }) => surface === "chat")
+  const image = first(({ surface }) => surface === "image")
+  const video = first((model) => model.surface === "video" && model.referenceImage !== "required")
+  const ask = (model: string, content: string) => ({ model, messages: [{ role: "user", content }] })
+  const lines = (title: string, ...commands: ReadonlyArray<string>) => [`${title}:`, ...commands, ""]
+  const get = (path: string) => `  curl ${url}/v1${path} -H 'Authorization: Bearer ${key}'`
   return [
-    "A chat:",
-    curl(url, key, "/chat/completions", ask("Say hello in one sentence.")),
-    "",
-    "A stream:",
-    curl(url, key, "/chat/completions", { ...ask("Count from one to five."), stream: true }, "-N "),
-    "",
-    "The models and the balance:",
-    `  curl ${url}/v1/models -H 'Authorization: Bearer ${key}'`,
-    `  curl ${url}/v1/credits -H 'Authorization: Bearer ${key}'`
+    ...(chat === undefined
+      ? []
+      : [
+          ...lines("A chat", curl(url, key, "/chat/completions", ask(chat, "Say hello in one sentence."))),
+          ...lines(
+            "A stream",
+            curl(url, key, "/chat/completions", { ...ask(chat, "Count from one to five."), stream: true }, "-N ")
+          )
+        ]),
+    ...(image === undefined
+      ? []
+      : lines("An image", curl(url, key, "/images/generations", { model: image, prompt: "A lighthouse at dusk" }))),
+    ...(video === undefined
+      ? []
+      : lines(
+          "A video, and a few seconds later what became of it",
+          curl(url, key, "/videos", { model: video, prompt: "Waves rolling onto a beach" }),
+          get("/videos")
+        )),
+    ...lines("The models and the balance", get("/models"), get("/credits")).slice(0, -1)
   ]
 }
 
