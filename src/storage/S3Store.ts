@@ -20,19 +20,19 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
     const upload = Upload.make(client)
 
     return MediaStore.of({
-      put: ({ body, type, visibility }) => {
-        const key = formatMediaName({ visibility, id: ids.unguessable(), type })
-        const file = { key, headers: { "content-type": type, "cache-control": cacheControl[visibility] } }
-        const isSmall = Predicate.isUint8Array(body) && body.length <= Upload.partBytes
-        const stored = isSmall
-          ? upload.whole(file, body)
-          : Effect.scoped(upload.inParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
-        return stored.pipe(
+      put: ({ body, type, visibility }) =>
+        Effect.suspend(() => {
+          const key = formatMediaName({ visibility, id: ids.unguessable(), type })
+          const file = { key, headers: { "content-type": type, "cache-control": cacheControl[visibility] } }
+          const isSmall = Predicate.isUint8Array(body) && body.length <= Upload.partBytes
+          const stored = isSmall
+            ? upload.whole(file, body)
+            : Effect.scoped(upload.inParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
+          return Effect.as(stored, key)
+        }).pipe(
           Effect.mapError((error) => (error instanceof Client.S3Failed ? failed(error) : error)),
-          Effect.as(key),
           Effect.withSpan("MediaStore.put")
-        )
-      },
+        ),
       ...links(options.publicUrl),
       read: Effect.fn("MediaStore.read")(
         function* (name) {
