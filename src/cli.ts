@@ -15,6 +15,7 @@ import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
 import { type Serve, serve, settingsHelp } from "./cli/Serve.ts"
 import { usage } from "./cli/Usage.ts"
+import { videos } from "./cli/Videos.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 
 const program = (start: Serve) =>
@@ -31,6 +32,7 @@ const program = (start: Serve) =>
       catalog,
       providers,
       requests,
+      videos,
       usage
     ])
   )

@@ -9,6 +9,7 @@ import { HealthBoard } from "../services/HealthBoard.ts"
 import { Organizations } from "../services/Organizations.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { Usage } from "../services/Usage.ts"
+import { VideoDesk } from "../services/VideoDesk.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(readEnvironment(), readSettings)
@@ -52,5 +53,6 @@ export const operator = Layer.mergeAll(
   HealthBoard.layer,
   RequestLog.layer,
   Usage.layer,
+  VideoDesk.layer,
   Layer.provideMerge(Organizations.layer, Books.layer)
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -157,18 +157,22 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         list: Effect.fn("RequestLog.list")(
           function* (query: RequestQuery) {
             const conditions = [
-              ...(query.org === undefined ? [] : [sql`org_id = ${query.org}`]),
-              ...(query.key === undefined ? [] : [sql`key_id = ${query.key}`]),
-              ...(query.model === undefined ? [] : [sql`model = ${query.model}`]),
-              ...(query.status === undefined ? [] : [sql`status = ${query.status}`]),
+              ...(query.org === undefined ? [] : [sql`request_log.org_id = ${query.org}`]),
+              ...(query.key === undefined ? [] : [sql`request_log.key_id = ${query.key}`]),
+              ...(query.model === undefined ? [] : [sql`request_log.model = ${query.model}`]),
+              ...(query.status === undefined ? [] : [sql`request_log.status = ${query.status}`]),
               ...(query.since === undefined ? [] : [sql`at >= ${new Date(query.since)}`]),
               ...(query.endedSince === undefined
                 ? []
                 : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(query.endedSince)}`])
             ]
             const rows = yield* sql`
-              SELECT * FROM request_log WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}
-              ORDER BY at DESC, id DESC LIMIT ${query.limit}`
+              SELECT request_log.*, coalesce(holds.charged, charge) AS charge, coalesce(videos.cost, request_log.cost) AS cost
+              FROM request_log
+              LEFT JOIN holds ON surface = 'video' AND holds.id = request_log.hold_id
+              LEFT JOIN videos ON surface = 'video' AND videos.hold_id = request_log.hold_id
+              WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}
+              ORDER BY at DESC, request_log.id DESC LIMIT ${query.limit}`
             return yield* Schema.decodeUnknown(Schema.Array(RequestRow))(rows)
           },
           Effect.orDie,

@@ -71,11 +71,12 @@ export class Usage extends Context.Tag("gateway/Usage")<
                 coalesce(sum(cached_tokens), 0) AS cached_tokens,
                 coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens,
                 sum(coalesce(h.charged, r.charge)) AS spend,
-                coalesce(sum(r.cost), 0) AS cost,
-                sum(coalesce(h.charged, r.charge) - r.cost) AS margin,
-                count(*) FILTER (WHERE r.cost IS NULL AND coalesce(h.charged, r.charge) > 0) AS uncosted
+                coalesce(sum(coalesce(v.cost, r.cost)), 0) AS cost,
+                sum(coalesce(h.charged, r.charge) - coalesce(v.cost, r.cost)) AS margin,
+                count(*) FILTER (WHERE coalesce(v.cost, r.cost) IS NULL AND coalesce(h.charged, r.charge) > 0) AS uncosted
               FROM request_log r
               LEFT JOIN holds h ON h.id = r.hold_id
+              LEFT JOIN videos v ON r.surface = 'video' AND v.hold_id = r.hold_id
               LEFT JOIN api_keys k ON k.id = r.key_id
               WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}
               GROUP BY 1 ORDER BY ${sql.literal(orders[by])}`.pipe(Effect.flatMap(decode))

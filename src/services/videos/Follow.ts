@@ -67,14 +67,14 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
   const failpoint = yield* Failpoint
   const accounts: ReadonlyArray<ProviderAccount> = catalog.providers.map(({ account }) => account)
 
-  const submitted = (job: Work) =>
+  const submitted = (job: Work): Effect.Effect<Next> =>
     Effect.gen(function* () {
       const attempts = new Attempts()
       const outcome = yield* Effect.either(submit(job, attempts))
       if (Either.isRight(outcome)) return yield* restAfter(0)
       yield* finish.fail(job, errorOf(outcome.left), { attempts: attempts.list })
       return "over"
-    }) satisfies Effect.Effect<Next, never, never>
+    })
 
   /** The render did not come to a clip: one more route may, while there is time. */
   const anew = Effect.fnUntraced(function* (job: Work, failure: ProviderFailure) {

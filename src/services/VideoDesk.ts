@@ -1,0 +1,131 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer, Schema } from "effect"
+import { KeyId } from "../domain/ApiKey.ts"
+import { VideoNotFound } from "../domain/Failure.ts"
+import { NanoUsdFromRow } from "../domain/Money.ts"
+import { OrgId } from "../domain/Organization.ts"
+import { closeOne } from "./ledger/Settling.ts"
+import { RequestRow } from "./RequestLog.ts"
+import { FrozenRoute } from "./videos/FrozenRoute.ts"
+
+/** A job as the operator sees it. No prompt and no reference is in it. */
+export class JobRow extends Schema.Class<JobRow>("JobRow")({
+  id: Schema.String,
+  requestId: Schema.String,
+  orgId: OrgId,
+  keyId: KeyId,
+  model: Schema.String,
+  seconds: Schema.Number,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  step: Schema.Literal("submit", "submitting", "rendering", "over"),
+  createdAt: Schema.DateFromSelf,
+  completedAt: Schema.NullOr(Schema.DateFromSelf),
+  deadline: Schema.DateFromSelf,
+  errorCode: Schema.NullOr(Schema.String),
+  errorMessage: Schema.NullOr(Schema.String),
+  media: Schema.NullOr(Schema.String),
+  price: NanoUsdFromRow,
+  /** None while nothing has been charged. */
+  charged: Schema.NullOr(NanoUsdFromRow),
+  cost: Schema.NullOr(NanoUsdFromRow),
+  holdId: Schema.String,
+  route: Schema.NullOr(Schema.parseJson(FrozenRoute)),
+  handle: Schema.NullOr(Schema.String),
+  tried: Schema.Array(Schema.String),
+  attempts: RequestRow.fields.attempts,
+  doubts: Schema.Number,
+  polls: Schema.Number,
+  downloads: Schema.Number,
+  nextAt: Schema.NullOr(Schema.DateFromSelf),
+  leaseUntil: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+export interface JobQuery {
+  readonly org?: OrgId | undefined
+  readonly model?: string | undefined
+  readonly status?: JobRow["status"] | undefined
+  readonly limit: number
+}
+
+/** The job is over: nothing about it can be changed any more. */
+export class VideoOver extends Data.TaggedError("VideoOver")<{
+  readonly id: string
+  readonly status: JobRow["status"]
+}> {
+  override get message() {
+    return `The video ${this.id} is ${this.status}: it cannot be changed any more.`
+  }
+}
+
+export const cancelled = { code: "internal_error", message: "The video was cancelled by the operator." }
+
+/** The operator's view of all jobs, and what an operator may do to one. */
+export class VideoDesk extends Context.Tag("gateway/VideoDesk")<
+  VideoDesk,
+  {
+    /** Newest first. */
+    readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<JobRow>>
+    readonly find: (id: string) => Effect.Effect<JobRow, VideoNotFound>
+    /** Has the job looked at now instead of after its rest. */
+    readonly retry: (id: string) => Effect.Effect<JobRow, VideoNotFound | VideoOver>
+    /** Fails the job and gives its hold back, whoever works on it; the provider is told where it can be. */
+    readonly cancel: (id: string) => Effect.Effect<JobRow, VideoNotFound | VideoOver>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    VideoDesk,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const decode = Schema.decodeUnknown(Schema.Array(JobRow))
+      const shown = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
+
+      const find = Effect.fnUntraced(function* (id: string) {
+        const [job] = yield* Effect.orDie(Effect.flatMap(sql`${shown} WHERE videos.id = ${id}`, decode))
+        return job === undefined ? yield* new VideoNotFound() : job
+      })
+
+      const unlessOver = Effect.fnUntraced(function* (id: string) {
+        const job = yield* find(id)
+        return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
+      })
+
+      const end = (id: string) =>
+        Effect.gen(function* () {
+          const [ended] = yield* sql<{ readonly holdId: string; readonly accepted: boolean }>`
+            UPDATE videos SET status = 'failed', cancelling = step = 'rendering', completed_at = now(),
+              next_at = CASE WHEN step = 'rendering' THEN now() END, step = 'over', error_code = ${cancelled.code},
+              error_message = ${cancelled.message}, prompt = '', reference_url = NULL, lease = NULL, lease_until = NULL
+            WHERE id = ${id} AND step <> 'over' RETURNING hold_id, accepted_at IS NOT NULL AS accepted`
+          if (ended === undefined) return
+          yield* closeOne(sql, { id: ended.holdId, cost: undefined })
+          if (!ended.accepted) yield* sql`UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${ended.holdId}`
+        }).pipe(sql.withTransaction, Effect.orDie, Effect.uninterruptible)
+
+      return VideoDesk.of({
+        find,
+        list: Effect.fn("VideoDesk.list")(({ limit, model, org, status }: JobQuery) => {
+          const conditions = [
+            ...(org === undefined ? [] : [sql`videos.org_id = ${org}`]),
+            ...(model === undefined ? [] : [sql`videos.model = ${model}`]),
+            ...(status === undefined ? [] : [sql`videos.status = ${status}`])
+          ]
+          const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
+          return sql`${shown} WHERE ${where} ORDER BY videos.created_at DESC, videos.id DESC LIMIT ${limit}`.pipe(
+            Effect.flatMap(decode),
+            Effect.orDie
+          )
+        }, Effect.uninterruptible),
+        retry: Effect.fn("VideoDesk.retry")(function* (id: string) {
+          yield* unlessOver(id)
+          yield* Effect.orDie(sql`UPDATE videos SET next_at = now() WHERE id = ${id} AND step <> 'over'`)
+          return yield* find(id)
+        }, Effect.uninterruptible),
+        cancel: Effect.fn("VideoDesk.cancel")(function* (id: string) {
+          yield* unlessOver(id)
+          yield* end(id)
+          return yield* find(id)
+        }, Effect.uninterruptible)
+      })
+    })
+  )
+}
