@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Deferred, Duration, Effect, Either, Exit, Layer, Schema } from "effect"
+import { Context, Deferred, Duration, Effect, Either, Layer, Schema } from "effect"
 import {
   type IdempotencyConflict,
   type InsufficientCredits,
@@ -145,15 +145,12 @@ const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
     })
   })
 
-  /** The name of a reference that came with the request; it goes again if no job came of it. */
+  /** The name of a reference that came with the request. */
   const keptReference = Effect.fnUntraced(function* (given: VideoAsk["references"][number] | undefined) {
     if (given?._tag !== "Bytes") return undefined
     const [picture] = yield* references.load([given], "image")
     if (picture === undefined) return undefined
-    return yield* Effect.acquireRelease(
-      Effect.orDie(store.put({ type: picture.type, visibility: "private", body: picture.bytes })),
-      (name, exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignoreLogged(store.remove(name)))
-    )
+    return yield* Effect.orDie(store.put({ type: picture.type, visibility: "private", body: picture.bytes }))
   })
 
   const write = Effect.fnUntraced(function* (job: VideoJob) {
@@ -196,6 +193,12 @@ const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
     )
     const written = yield* inserted.pipe(
       Effect.retry({ schedule: Finish.brief, while: ({ _tag }) => _tag === "SqlError" }),
+      // After anything else the job may have been written all the same.
+      Effect.tapError(({ _tag }) =>
+        reference === undefined || _tag === "SqlError" || _tag === "ParseError"
+          ? Effect.void
+          : Effect.ignoreLogged(store.remove(reference))
+      ),
       Effect.catchTag("SqlError", "ParseError", Effect.die),
       Effect.uninterruptible
     )
@@ -227,7 +230,10 @@ const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
     yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerWithin))
     const told = yield* rows.accept(kept.id).pipe(Effect.retry(Finish.brief), Effect.orDie, Effect.uninterruptible)
     // It failed in this very moment: the reason is on its way.
-    if (!told) yield* Effect.interruptible(Deferred.await(outcome))
+    if (!told) {
+      yield* Effect.interruptible(Deferred.await(outcome))
+      return yield* Effect.dieMessage(`video ${kept.id} ended without a reason`)
+    }
     return { video: queued(kept), replayed: false }
   }, Effect.scoped)
 

@@ -1,9 +1,8 @@
-import { Effect, Either, Metric, Random, Stream } from "effect"
+import { Effect, Either, Random, Stream } from "effect"
 import type { ProviderAccount, VideoRoute } from "../../domain/Model.ts"
 import { Catalog } from "../Catalog.ts"
 import { Failpoint } from "../Failpoint.ts"
 import { MediaStore } from "../MediaStore.ts"
-import * as Metrics from "../Metrics.ts"
 import { isVideo } from "../Pictures.ts"
 import { ProviderFailure, type VideoProgress } from "../Provider.ts"
 import { ProviderRouter } from "../ProviderRouter.ts"
@@ -11,7 +10,7 @@ import { Attempts } from "../routing/Attempts.ts"
 import { contentRejected, errorOf, type Finish, outOfTime, upstreamFailed } from "./Finish.ts"
 import { thaw } from "./FrozenRoute.ts"
 import type { Rows, Work } from "./Rows.ts"
-import type { Submit } from "./Submit.ts"
+import { doubt, type Submit } from "./Submit.ts"
 
 /** What is to become of a job after a step: nothing more, or another look after so many milliseconds. */
 export type Next = "over" | { readonly restMs: number }
@@ -95,10 +94,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
 
   /** Whoever had the job died, or lost its lease, while a submit was on its way. */
   const doubtful = Effect.fnUntraced(function* (job: Work) {
-    yield* Effect.logWarning(
-      `Video ${job.id} may be rendered at ${job.route?.id ?? "a route"} without anybody knowing, and be paid for nothing`
-    )
-    yield* Metric.increment(Metrics.videoDoubts)
+    yield* doubt(job, job.route?.id)
     if (!job.spare) {
       yield* finish.fail(job, upstreamFailed)
       return "over" as const

@@ -155,6 +155,10 @@ export const make = (sql: SqlClient.SqlClient) => {
         UPDATE videos SET step = 'submit', handle = NULL, spare = false, doubts = doubts + ${doubtful ? 1 : 0}
         WHERE ${held(job)} RETURNING id`),
 
+    /** A submit may have arrived, and none was made after it. */
+    doubted: (job: Work) =>
+      did(sql`UPDATE videos SET doubts = doubts + 1, spare = false WHERE ${held(job)} RETURNING id`),
+
     polled: (job: Work, started: boolean) =>
       did(sql`
         UPDATE videos SET polls = polls + 1,

@@ -1,9 +1,10 @@
-import { Effect, Option } from "effect"
+import { Effect, Metric, Option } from "effect"
 import { InvalidRequest, NoHealthyProvider } from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
 import { Catalog } from "../Catalog.ts"
 import { Failpoint } from "../Failpoint.ts"
 import { MediaStore } from "../MediaStore.ts"
+import * as Metrics from "../Metrics.ts"
 import { pictureOf } from "../Pictures.ts"
 import type { ProviderFailure } from "../Provider.ts"
 import { ProviderRouter } from "../ProviderRouter.ts"
@@ -21,6 +22,13 @@ const unusable = new InvalidRequest({ message: "Failed to process the reference 
 /** Whether a provider may have taken a submit that failed: nothing came back, or nothing that says otherwise. */
 export const isDoubtful = ({ class: kind, status, unsent }: ProviderFailure): boolean =>
   unsent !== true && (status === undefined ? kind === "network" || kind === "timeout" : status < 400)
+
+/** Tells the operator of a render that may be paid for nothing. */
+export const doubt = (job: Work, route: string | undefined) =>
+  Effect.zipRight(
+    Effect.logWarning(`Video ${job.id} may be rendered at ${route ?? "a route"} without anybody knowing, for nothing`),
+    Metric.increment(Metrics.videoDoubts)
+  )
 
 /** Another owner has the job: nothing more is to be done for it here. */
 export const lostLease = Effect.dieMessage("the lease of a video was lost")
@@ -74,7 +82,9 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
     if (model?.surface !== "video") return yield* new NoHealthyProvider()
     const reference = yield* pictureFor(job)
     let spare = job.spare
-    let doubted = false
+    // The route of a submit that may have arrived, until that is written down.
+    let doubted: string | undefined
+    let asked: string | undefined
     const routed = router.submit({
       model,
       request: { prompt: job.prompt, seconds: job.seconds, reference },
@@ -84,14 +94,18 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
       leaving: (route) =>
         Effect.suspend(() => {
           const news = doubted
-          doubted = false
-          return surely(rows.submitting(job, { id: route.id, frozen: freeze(route) }, news))
+          doubted = undefined
+          asked = route.id
+          return Effect.zipRight(
+            surely(rows.submitting(job, { id: route.id, frozen: freeze(route) }, news !== undefined)),
+            news === undefined ? Effect.void : doubt(job, news)
+          )
         }).pipe(Effect.zipRight(failpoint.reach("video_submitting"))),
       mayMove: (failure) => {
         const left = spare
         if (isDoubtful(failure)) {
           spare = false
-          doubted = true
+          doubted = asked
         }
         return left
       }
@@ -100,7 +114,9 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
       Effect.sync(() => underway.add(job.lease)),
       () =>
         Effect.gen(function* () {
-          const { handle, route } = yield* routed
+          const { handle, route } = yield* Effect.tapError(routed, () =>
+            doubted === undefined ? Effect.void : Effect.zipRight(surely(rows.doubted(job)), doubt(job, doubted))
+          )
           yield* failpoint.reach("video_submitted")
           yield* surely(rows.rendering(job, handle, attempts.list))
           return route

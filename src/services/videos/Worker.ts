@@ -33,7 +33,8 @@ export const make = Effect.fnUntraced(function* (
   const adopt = (job: Pick<Work, "id" | "lease">, work: Effect.Effect<Next>) =>
     Effect.suspend(() => {
       leases.add(job.lease)
-      return Effect.onExit(work, (exit) => {
+      // Whoever adopts may be uninterruptible itself; the work has deadlines, which must be able to end it.
+      return Effect.onExit(Effect.interruptible(work), (exit) => {
         if (Exit.isSuccess(exit)) return exit.value === "over" ? Effect.void : rest(job, exit.value.restMs)
         const stopped = Exit.isInterrupted(exit)
         return Effect.zipRight(
