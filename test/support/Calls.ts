@@ -23,20 +23,21 @@ export interface Sent {
 const bodyOf = (body: unknown) =>
   body === undefined || typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
 
-/** The path with the query; it is taken from the gateway's origin, so it starts with `/v1` where it should. */
-export const call = (path: string, { body, headers, method, signal }: Sent = {}) =>
-  Effect.flatMap(ServedGateway, ({ url }) =>
-    Effect.promise(async (): Promise<Answer> => {
-      const text = bodyOf(body)
-      const response = await fetch(`${url}${path}`, {
-        method: method ?? (text === undefined ? "GET" : "POST"),
-        ...(headers === undefined ? {} : { headers }),
-        ...(text === undefined ? {} : { body: text }),
-        ...(signal === undefined ? {} : { signal })
-      })
-      return { status: response.status, headers: response.headers, text: await response.text() }
+export const callAt = (address: string, { body, headers, method, signal }: Sent = {}) =>
+  Effect.promise(async (): Promise<Answer> => {
+    const text = bodyOf(body)
+    const response = await fetch(address, {
+      method: method ?? (text === undefined ? "GET" : "POST"),
+      ...(headers === undefined ? {} : { headers }),
+      ...(text === undefined ? {} : { body: text }),
+      ...(signal === undefined ? {} : { signal })
     })
-  )
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  })
+
+/** The path with the query; it is taken from the gateway's origin, so it starts with `/v1` where it should. */
+export const call = (path: string, sent?: Sent) =>
+  Effect.flatMap(ServedGateway, ({ url }) => callAt(`${url}${path}`, sent))
 
 export const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` })
 
