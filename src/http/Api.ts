@@ -5,11 +5,13 @@ import { Credits } from "./contract/Credits.ts"
 import { describe } from "./contract/Document.ts"
 import { Images } from "./contract/Images.ts"
 import { Models } from "./contract/Models.ts"
+import { Videos } from "./contract/Videos.ts"
 
 /** The contract: every endpoint under `/v1`. */
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
   .add(Images)
+  .add(Videos)
   .add(Models)
   .add(Credits)
   .prefix("/v1")

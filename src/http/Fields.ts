@@ -62,6 +62,13 @@ export const field = <A>(name: string, is: (value: unknown) => value is A, expec
   }
 })
 
+/** A text that must be there; a form may have sent it as a file. */
+export const readText = (body: JsonObject, name: string): Read<string> => {
+  const value = body[name]
+  if (isFilled(value)) return value
+  return refuseAt(name, name, value instanceof Uint8Array ? "must be text, not a file" : "is required")
+}
+
 export const each = <A>(
   items: ReadonlyArray<unknown>,
   readItem: (item: unknown, index: number) => Read<A>

@@ -2,26 +2,24 @@ import { Either } from "effect"
 import type { InvalidRequest } from "../domain/Failure.ts"
 import type { ImageAsk } from "../domain/Image.ts"
 import { noSuchResolution } from "../domain/ImageRules.ts"
-import { largestReference, mostReferences, type Reference } from "../domain/Media.ts"
 import type { Resolution } from "../domain/Model.ts"
 import {
-  each,
   field,
   isAbsent,
-  isArray,
   isFilled,
   isObject,
   isOneOf,
   isString,
   type JsonObject,
   type Read,
+  readText,
   refuse,
   refuseAt,
   refused
 } from "./Fields.ts"
 import { formObject, type Part } from "./Multipart.ts"
+import { readReferences } from "./ReferenceFields.ts"
 
-const longestUrl = 8192
 const longestEcho = 32
 
 const isResolution = isOneOf<Resolution>("1K", "2K", "4K")
@@ -50,46 +48,6 @@ const checkFields = (body: JsonObject): InvalidRequest | undefined => {
   return name === undefined ? undefined : refuseAt(name, name, why)
 }
 
-/** A text that must be there; a form may have sent it as a file. */
-const readText = (body: JsonObject, name: string): Read<string> => {
-  const value = body[name]
-  if (isFilled(value)) return value
-  return refuseAt(name, name, value instanceof Uint8Array ? "must be text, not a file" : "is required")
-}
-
-const unusable = (): InvalidRequest => refuse("image", "Failed to process the reference image.")
-
-const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
-
-const readBytes = (bytes: Uint8Array): Read<Reference> =>
-  bytes.length === 0 || bytes.length > largestReference ? unusable() : { _tag: "Bytes", bytes }
-
-const readBase64 = (encoded: string): Read<Reference> => {
-  const text = encoded.replaceAll(/\s+/g, "")
-  return base64.test(text) ? readBytes(Buffer.from(text, "base64")) : unusable()
-}
-
-const dataUrl = /^data:[^,]*;base64,/i
-
-const readReference = (value: unknown): Read<Reference> => {
-  if (value instanceof Uint8Array) return readBytes(value)
-  if (!isString(value)) return refuseAt("image", "image", "must be a string or an array of strings")
-  if (/^https?:\/\//i.test(value)) {
-    return value.length <= longestUrl && URL.canParse(value) ? { _tag: "Url", url: value } : unusable()
-  }
-  // Only the start is looked at: the rest is megabytes of base64.
-  const [prefix] = dataUrl.exec(value.slice(0, 300)) ?? []
-  return readBase64(prefix === undefined ? value : value.slice(prefix.length))
-}
-
-const readReferences = (image: unknown): Read<ReadonlyArray<Reference>> => {
-  if (isAbsent(image)) return []
-  const given = isArray(image) ? image : [image]
-  return given.length <= mostReferences
-    ? each(given, readReference)
-    : refuseAt("image", "image", `must hold at most ${mostReferences} images`)
-}
-
 const readResolution = (body: JsonObject, model: string): Read<Resolution | undefined> => {
   const asked = body.resolution
   if (isAbsent(asked)) return quality.of(body)?.toLowerCase() === "hd" ? "4K" : undefined
@@ -104,7 +62,7 @@ const readBody = (body: unknown, needsReference: boolean): Read<ImageAsk> => {
   if (refused(model)) return model
   const prompt = readText(body, "prompt")
   if (refused(prompt)) return prompt
-  const references = readReferences(body.image)
+  const references = readReferences("image", body.image)
   if (refused(references)) return references
   if (needsReference && references.length === 0) return refuseAt("image", "image", "is required")
   const problem = checkFields(body)

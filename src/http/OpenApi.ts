@@ -7,7 +7,9 @@ const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["chat", "ChatCompletionRequest"],
   ["image", "ImageGenerationRequest"],
   ["image", "ImageEditRequest"],
-  ["image", "ImageEditForm"]
+  ["image", "ImageEditForm"],
+  ["video", "VideoCreateRequest"],
+  ["video", "VideoCreateForm"]
 ]
 
 const document = OpenApi.fromApi(Api, { additionalPropertiesStrategy: "allow" })

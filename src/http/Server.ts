@@ -10,6 +10,7 @@ import { CreditsHandlers } from "./handlers/Credits.ts"
 import { ImagesHandlers } from "./handlers/Images.ts"
 import { ModelsHandlers } from "./handlers/Models.ts"
 import { SystemRoutes } from "./handlers/System.ts"
+import { VideosHandlers } from "./handlers/Videos.ts"
 import { Limits } from "./Limits.ts"
 import { listener } from "./Listener.ts"
 import { AuthenticatedLayer } from "./middleware/Authenticated.ts"
@@ -48,7 +49,7 @@ export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
     Effect.map(listener, (node) => {
       const api = HttpApiBuilder.api(Api).pipe(
-        Layer.provide([ChatHandlers, ImagesHandlers, ModelsHandlers, CreditsHandlers]),
+        Layer.provide([ChatHandlers, ImagesHandlers, VideosHandlers, ModelsHandlers, CreditsHandlers]),
         Layer.provide([AuthenticatedLayer, Generating.layer(options)]),
         Layer.provide(Layer.succeed(Limits, options))
       )

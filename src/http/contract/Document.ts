@@ -14,6 +14,7 @@ const sandbox = { "x-gateway-sandbox": textHeader("`true` where the sandbox made
 const replayed = { "idempotency-replayed": textHeader("`true` where this is the kept result of an earlier request.") }
 /** What single statuses carry besides. */
 const headersOf: Readonly<Record<string, object>> = {
+  "302": { location: textHeader("The video's `url`.") },
   "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
   "429": { "retry-after": countHeader("Seconds to wait.") }
 }
@@ -47,7 +48,7 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
     const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId
     const described =
       Number(status) < 400
-        ? { ...response, headers: { ...headers, ...made } }
+        ? { ...response, headers: { ...headers, ...made, ...headersOf[status] } }
         : describeError(status, response, headers)
     if (described !== undefined) responses[status] = described
   }

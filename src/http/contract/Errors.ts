@@ -16,7 +16,8 @@ import {
   TimedOut,
   UpstreamAuthFailed,
   UpstreamFailed,
-  UpstreamRejected
+  UpstreamRejected,
+  VideoNotFound
 } from "../../domain/Failure.ts"
 import { onWire } from "./OnWire.ts"
 
@@ -33,6 +34,10 @@ export const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotati
 export const NoSuchModel = onWire(404, ModelNotFound).annotations({
   description: "The model does not exist or belongs to another surface."
 })
+export const NoSuchVideo = onWire(404, VideoNotFound).annotations({
+  description: "The organization has no such video."
+})
+export const NotCompleted = onWire(400, InvalidRequest).annotations({ description: "The video is not completed." })
 export const Conflict = onWire(409, IdempotencyConflict).annotations({
   description: "A request with the same `Idempotency-Key` is still in flight."
 })

@@ -18,14 +18,7 @@ import {
 } from "./Errors.ts"
 import { IdempotencyKey } from "./IdempotencyKey.ts"
 import { Integer } from "./Integer.ts"
-
-const Filled = Schema.String.pipe(Schema.minLength(1))
-
-const Reference = Filled.annotations({
-  description: "An http(s) URL, a `data:` URL or bare base64 of a PNG, JPEG, WebP or GIF of at most 20 MiB."
-})
-const References = Schema.Union(Reference, Schema.Array(Reference).pipe(Schema.maxItems(mostReferences)))
-const File = Schema.String.annotations({ jsonSchema: { type: "string", format: "binary" } })
+import { File, Filled, References } from "./Reference.ts"
 
 const model = Filled.annotations({ description: "The catalog id of an image model." })
 const prompt = Filled.annotations({ description: "What the image shows, or what is to change." })

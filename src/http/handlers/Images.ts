@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http"
 import { HttpApiBuilder } from "@effect/platform"
 import { Clock, Effect, Predicate } from "effect"
 import { ModelNotFound } from "../../domain/Failure.ts"
@@ -8,31 +7,20 @@ import { ImageGenerations, type ImageResult } from "../../services/ImageGenerati
 import { InFlight } from "../../services/InFlight.ts"
 import { Api } from "../Api.ts"
 import { type Body, readJson, readJsonOrForm } from "../Body.ts"
-import { idempotencyKey } from "../contract/IdempotencyKey.ts"
 import { type Admitted, Generating } from "../Generating.ts"
 import { decodeImageBody, imageForm } from "../ImageBody.ts"
 import { Limits } from "../Limits.ts"
+import { keyOf, marks } from "../Repeatable.ts"
 import { json } from "../Respond.ts"
 
 const endpoint = { surface: "image", scope: "images", rate: "take" } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body.parts) : body.value)
 
-/** The key as sent; of a header that came several times, all of it. */
-const keyOf = ({ headers }: IncomingMessage): string | undefined => {
-  const sent = headers[idempotencyKey]
-  return Array.isArray(sent) ? sent.join(", ") : sent
-}
-
 /** Always in the same order: a replay is equal to the first answer to the byte. */
 const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
   created,
   data: [{ ...image, ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt }) }]
-})
-
-const marks = ({ replayed, sandbox }: ImageResult) => ({
-  ...(sandbox ? { "x-gateway-sandbox": "true" } : {}),
-  ...(replayed ? { "idempotency-replayed": "true" } : {})
 })
 
 export const ImagesHandlers = HttpApiBuilder.group(

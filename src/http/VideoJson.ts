@@ -1,0 +1,14 @@
+import type { Video } from "../services/VideoJobs.ts"
+
+/** Always in the same order: a replay is equal to the first answer to the byte. */
+export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({
+  id,
+  object: "video",
+  model,
+  status,
+  created_at: createdAt,
+  ...(completedAt === undefined ? {} : { completed_at: completedAt }),
+  seconds,
+  ...(url === undefined ? {} : { url, data: [{ url }] }),
+  ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
+})

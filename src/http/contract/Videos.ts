@@ -1,0 +1,149 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Authenticated } from "./Authenticated.ts"
+import { described } from "./Described.ts"
+import {
+  BadGateway,
+  BadRequest,
+  Blocked,
+  Conflict,
+  Forbidden,
+  Internal,
+  NoSuchModel,
+  NoSuchVideo,
+  NotCompleted,
+  OutOfTime,
+  PaymentRequired,
+  TooLarge,
+  TooManyRequests,
+  Unavailable
+} from "./Errors.ts"
+import { IdempotencyKey } from "./IdempotencyKey.ts"
+import { Integer } from "./Integer.ts"
+import { File, Filled, Reference, References } from "./Reference.ts"
+
+const model = Filled.annotations({ description: "The catalog id of a video model." })
+const prompt = Filled.annotations({ description: "The scene." })
+const WrittenInteger = Schema.String.pipe(Schema.pattern(/^-?\d+$/))
+const frame = "The reference frame; of several the first is used. Some models require one, some take none."
+
+const InputReference = Schema.Union(Reference, Schema.Struct({ image_url: Filled })).annotations({
+  description: "Alias of `image` for one frame; `image` wins when both are given."
+})
+const alias = "Alias of `seconds`, which wins when both are given."
+const length =
+  "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`."
+
+/** What a request for a video may hold. Fields that are not listed are accepted and ignored; null means left out. */
+export const VideoCreateRequest = Schema.Struct({
+  model,
+  prompt,
+  seconds: described(Schema.Union(Integer, WrittenInteger), length),
+  duration: described(Schema.Union(Integer, WrittenInteger), alias),
+  image: described(References, frame),
+  input_reference: Schema.optional(InputReference),
+  n: described(Schema.Literal(1), "Only 1.")
+}).annotations({ identifier: "VideoCreateRequest" })
+
+/** The same as a form; `image[]` is another name of `image`. */
+const VideoCreateForm = Schema.Struct({
+  model,
+  prompt,
+  seconds: described(WrittenInteger, length),
+  duration: described(WrittenInteger, alias),
+  image: described(Schema.Union(File, Schema.Array(File)), frame),
+  input_reference: described(File, "Alias of `image` for one frame; `image` wins when both are given."),
+  "input_reference[image_url]": described(Reference, "The same for a frame that is no file."),
+  n: described(Schema.Literal("1"), "Only 1.")
+}).annotations({ identifier: "VideoCreateForm" })
+
+export const Video = Schema.Struct({
+  id: Schema.String.annotations({ description: "Starts with `vid_`." }),
+  object: Schema.Literal("video"),
+  model: Schema.String,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  created_at: Integer.annotations({ description: "Unix seconds." }),
+  completed_at: described(Integer, "Unix seconds; once `completed` or `failed`."),
+  seconds: described(Integer, "The clip's length, which its price was computed on."),
+  url: described(Schema.String, "A permanent link to the mp4; once `completed`."),
+  data: described(Schema.Array(Schema.Struct({ url: Schema.String })), "The same link; once `completed`."),
+  error: described(
+    Schema.Struct({
+      code: Schema.String.annotations({
+        description: "`content_policy_violation`, `upstream_error`, `timeout` or `internal_error`."
+      }),
+      message: Schema.String
+    }),
+    "Once `failed`."
+  )
+}).annotations({ identifier: "Video", description: "One render." })
+
+const VideoList = Schema.Struct({
+  object: Schema.Literal("list"),
+  data: Schema.Array(Video)
+}).annotations({ identifier: "VideoList", description: "The organization's most recent videos, newest first." })
+
+const Id = Schema.String.annotations({ description: "The `vid_` id." })
+
+/** Only described here: whatever is sent is made something of. */
+const Asked = (jsonSchema: object, description: string) =>
+  described(Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({ jsonSchema }), description)
+
+const create = HttpApiEndpoint.post("create", "/videos")
+  .setHeaders(IdempotencyKey)
+  .setPayload(Schema.Union(VideoCreateRequest, HttpApiSchema.Multipart(VideoCreateForm)))
+  .addSuccess(Video, { status: 202 })
+  .addError(BadRequest)
+  .addError(PaymentRequired)
+  .addError(Forbidden)
+  .addError(NoSuchModel)
+  .addError(Conflict)
+  .addError(TooLarge)
+  .addError(TooManyRequests)
+  .addError(BadGateway)
+  .addError(Unavailable)
+  .addError(OutOfTime)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createVideo",
+      summary: "Start a render",
+      description: "Answers at once with the video in `queued`; ask for it until it is `completed` or `failed`."
+    })
+  )
+
+const list = HttpApiEndpoint.get("list", "/videos")
+  .setUrlParams(
+    Schema.Struct({
+      limit: Asked(
+        { type: "integer", minimum: 1, maximum: 100, default: 20 },
+        "How many; moved into its range, and 20 where it is no number."
+      ),
+      after: Asked({ type: "string" }, "Only videos older than this one, of the latest 100.")
+    })
+  )
+  .addSuccess(VideoList)
+  .addError(Blocked)
+  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List the most recent renders" }))
+
+const find = HttpApiEndpoint.get("find", "/videos/:id")
+  .setPath(Schema.Struct({ id: Id }))
+  .addSuccess(Video)
+  .addError(Blocked)
+  .addError(NoSuchVideo)
+  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "See how a render is doing" }))
+
+const content = HttpApiEndpoint.get("content", "/videos/:id/content")
+  .setPath(Schema.Struct({ id: Id }))
+  .addSuccess(HttpApiSchema.Empty(302).annotations({ description: "The mp4 is at `location`, the video's `url`." }))
+  .addError(NotCompleted)
+  .addError(Blocked)
+  .addError(NoSuchVideo)
+  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
+
+export const Videos = HttpApiGroup.make("videos")
+  .add(create)
+  .add(list)
+  .add(find)
+  .add(content)
+  .addError(Internal)
+  .middleware(Authenticated)

@@ -1,0 +1,106 @@
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { Clock, Effect, Predicate } from "effect"
+import { InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
+import { secondsFor } from "../../domain/VideoRules.ts"
+import { Catalog } from "../../services/Catalog.ts"
+import { isSandbox } from "../../services/catalog/Rules.ts"
+import { InFlight } from "../../services/InFlight.ts"
+import { type Video, VideoJobs } from "../../services/VideoJobs.ts"
+import { Api } from "../Api.ts"
+import { type Body, readJsonOrForm } from "../Body.ts"
+import { CurrentCaller } from "../contract/Authenticated.ts"
+import { type Admitted, Generating } from "../Generating.ts"
+import { Limits } from "../Limits.ts"
+import { keyOf, marks } from "../Repeatable.ts"
+import { json } from "../Respond.ts"
+import { decodeVideoBody, videoForm } from "../VideoBody.ts"
+import { videoJson } from "../VideoJson.ts"
+
+const endpoint = { surface: "video", scope: "videos", rate: "peek" } as const
+
+const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
+
+const defaultLimit = 20
+const largestLimit = 100
+
+type Asked = string | ReadonlyArray<string> | undefined
+
+const limitOf = (asked: Asked): number => {
+  const limit = Predicate.isString(asked) && asked.trim() !== "" ? Number(asked) : Number.NaN
+  return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
+}
+
+/** Of an id that none can have the database is not asked; it has no NUL, for one. */
+const wellFormedId = /^vid_[\w-]{1,128}$/
+
+export const VideosHandlers = HttpApiBuilder.group(
+  Api,
+  "videos",
+  Effect.fnUntraced(function* (handlers) {
+    const catalog = yield* Catalog
+    const generating = yield* Generating
+    const inFlight = yield* InFlight
+    const limits = yield* Limits
+    const videos = yield* VideoJobs
+
+    const create = Effect.fnUntraced(function* ({ headers, record, request }: Admitted) {
+      const body = fieldsOf(yield* inFlight.receive(readJsonOrForm(request, limits.mediaBodyBytes)))
+      // The log names the model of a request that is refused, too.
+      if (Predicate.hasProperty(body, "model") && Predicate.isString(body.model)) record.model = body.model
+      const ask = yield* decodeVideoBody(body)
+      const model = catalog.find(ask.model)
+      if (model?.surface !== "video") return yield* new ModelNotFound({ model: ask.model, surface: "video" })
+      const seconds = yield* secondsFor(model, ask)
+      const { replayed, video } = yield* videos.create({
+        model,
+        seconds,
+        ask,
+        idempotencyKey: keyOf(request),
+        record
+      })
+      record.firstByteAt = yield* Clock.currentTimeMillis
+      const sandbox = record.route === undefined ? model.routes.every(isSandbox) : isSandbox(record.route)
+      return json(202, videoJson(video), { ...headers, ...marks({ replayed, sandbox: video.sandbox || sandbox }) })
+    })
+
+    const find = Effect.fnUntraced(function* (id: string) {
+      const { org } = yield* CurrentCaller
+      return wellFormedId.test(id) ? yield* videos.find(org, id) : yield* new VideoNotFound()
+    })
+
+    const list = Effect.fnUntraced(function* (params: { readonly limit?: Asked; readonly after?: Asked }) {
+      const { org } = yield* CurrentCaller
+      const limit = limitOf(params.limit)
+      if (params.after === undefined) return yield* videos.list(org, limit)
+      // Official clients ask on with this until a page is empty; without it they would never end.
+      const latest = yield* videos.list(org, largestLimit)
+      const last = latest.findIndex(({ id }) => id === params.after)
+      return last === -1 ? [] : latest.slice(last + 1, last + 1 + limit)
+    })
+
+    const linkOf = ({ status, url }: Video) =>
+      status === "completed" && url !== undefined
+        ? Effect.succeed(url)
+        : new InvalidRequest({ message: "The video is not completed.", param: null })
+
+    return handlers
+      .handleRaw("create", () => generating.run(endpoint, create))
+      .handleRaw("list", ({ urlParams }) =>
+        Effect.map(list(urlParams), (all) => json(200, { object: "list", data: all.map(videoJson) }))
+      )
+      .handleRaw("find", ({ path: { id } }) =>
+        Effect.map(find(id), (video) => json(200, videoJson(video), marks({ replayed: false, sandbox: video.sandbox })))
+      )
+      .handleRaw("content", ({ path: { id } }) =>
+        Effect.gen(function* () {
+          const video = yield* find(id)
+          const location = yield* linkOf(video)
+          const headers = { location, "content-length": "0" }
+          return HttpServerResponse.empty({
+            status: 302,
+            headers: { ...headers, ...marks({ replayed: false, sandbox: video.sandbox }) }
+          })
+        })
+      )
+  })
+)
