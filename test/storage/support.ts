@@ -1,0 +1,35 @@
+import { Context, type Duration, Effect, Layer, type Scope, Stream } from "effect"
+import { MediaStore } from "../../src/services/MediaStore.ts"
+import * as S3Store from "../../src/storage/S3Store.ts"
+import * as Bench from "../contracts/MediaBench.ts"
+import * as S3 from "../support/S3.ts"
+
+const mib = 1024 * 1024
+
+export const png = { type: "image/png", visibility: "public", body: Buffer.from("picture") } as const
+export const mp4 = { type: "video/mp4", visibility: "public" } as const
+/** Three parts of an upload. */
+export const videoBytes = 17 * mib
+export const video = Stream.rechunk(Stream.repeatEffect(Effect.succeed(new Uint8Array(mib))), 1).pipe(Stream.take(17))
+
+export const withServer = <A, E>(test: (server: S3.S3Server) => Effect.Effect<A, E, Scope.Scope>) =>
+  Effect.scoped(Effect.flatMap(S3.make, test))
+
+export const opened = (
+  server: S3.S3Server,
+  options: Partial<S3.S3Server["options"]> = {},
+  request: Duration.DurationInput = "20 seconds"
+) =>
+  Layer.build(
+    S3Store.layer(
+      { ...server.options, ...options, publicUrl: `${server.url}/${S3.bucket}` },
+      { request, pause: "1 millis" }
+    )
+  ).pipe(Effect.map(Context.get(MediaStore)))
+
+/** Every file behind the store, unfinished ones too. */
+export const stored = ({ directory }: S3.S3Server) => Bench.make(directory, (file) => file).files
+
+/** What was asked, without what differs from one time to the next. */
+export const lines = ({ asked }: S3.S3Server) =>
+  asked.map(({ line }) => line.replace(/[\w-]{32}\.\w+/, "NAME").replace(/(uploadId=)\w+/, "$1ID"))
