@@ -109,9 +109,11 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: (_, take) => {
-        if (socket === undefined) return take(new Error("the connection is used up"), null)
-        take(null, socket)
+        const connection = socket
         socket = undefined
+        if (connection === undefined) return take(new Error("the connection is used up"), null)
+        // Undici sends nothing over a connection that it is given before its own dispatch has returned.
+        queueMicrotask(() => take(null, connection))
       }
     })
     yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy(() => undefined)))
