@@ -4,16 +4,22 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { applyRules } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
-import type { Capability, ChatModel } from "../../src/domain/Model.ts"
+import { variantFor } from "../../src/domain/ImageRules.ts"
+import type { Capability, ChatModel, ImageModel } from "../../src/domain/Model.ts"
+import { zero } from "../../src/domain/Money.ts"
 import { readJson } from "../../src/http/Body.ts"
 import { decodeChatBody } from "../../src/http/ChatBody.ts"
+import { refused } from "../../src/http/Fields.ts"
+import { decodeImageBody } from "../../src/http/ImageBody.ts"
+import { readForm } from "../../src/http/Multipart.ts"
 import { internalError, toWire, type WireError } from "../../src/http/Wire.ts"
+import { keyFrom } from "../../src/services/idempotency/Key.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
-import { page, section, table } from "./Markdown.ts"
+import { codeSpans, page, section, table } from "./Markdown.ts"
 
 const api = page("docs/api.md")
 
-/** Every failure that a chat request can end with, in the words of the docs. */
+/** Every failure that a request can end with, in the words of the docs. */
 const failures: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Failure.Failure> } = {
   InvalidRequest: [new Failure.InvalidRequest({ message: "what is wrong", param: null })],
   UpstreamRejected: [
@@ -28,6 +34,8 @@ const failures: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Failu
   InsufficientScope: [new Failure.InsufficientScope({ scope: "chat" })],
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [new Failure.ModelNotFound({ model: "<id>", surface: "chat" })],
+  VideoNotFound: [new Failure.VideoNotFound()],
+  IdempotencyConflict: [new Failure.IdempotencyConflict()],
   UnknownEndpoint: [new Failure.UnknownEndpoint()],
   BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 32 * 1024 * 1024 })],
   RateLimited: [new Failure.RateLimited()],
@@ -72,6 +80,45 @@ const refusedBody = (body: string, headers: Readonly<Record<string, string>> = {
     return failure._tag === "InvalidRequest" ? failure : yield* Effect.die(failure)
   })
 
+const drawn = (more: object) => ({ model: "<id>", prompt: "A cat.", ...more })
+
+const drawer: ImageModel = {
+  id: "<id>",
+  surface: "image",
+  created: 0,
+  routes: [],
+  variants: [{ resolution: "1K", price: zero, official: undefined }],
+  edit: false
+}
+
+/** What is wrong with the body of an edit, or of a generation, for a model that has 1K and no more. */
+const imageComplaint = (body: unknown, options: { readonly needsReference: boolean } = { needsReference: false }) =>
+  decodeImageBody(body, options).pipe(
+    Either.flatMap((ask) => variantFor(drawer, ask)),
+    Either.flip,
+    Either.getOrThrowWith(() => new Error(`nothing is wrong with ${JSON.stringify(body)}`))
+  )
+
+const formComplaint = () => {
+  const read = readForm("multipart/form-data; boundary=x", Buffer.from("--x\r\n\r\n\r\n--x--"))
+  if (!refused(read)) throw new Error("nothing is wrong with the form")
+  return read
+}
+
+const imageComplaints = [
+  imageComplaint(drawn({ prompt: "" })),
+  imageComplaint(drawn({}), { needsReference: true }),
+  imageComplaint(drawn({ image: 1 })),
+  imageComplaint(drawn({ image: Array.from({ length: 9 }, () => "https://example.com/a.png") })),
+  imageComplaint(drawn({ image: "!" })),
+  imageComplaint(drawn({ image: "https://example.com/a.png" })),
+  imageComplaint(drawn({ quality: "hd" })),
+  imageComplaint(drawn({ response_format: "png" })),
+  imageComplaint(drawn({ n: 2 })),
+  imageComplaint(drawn({ mask: "https://example.com/a.png" })),
+  formComplaint()
+]
+
 const complaints = [
   complaint([]),
   complaint({ messages }),
@@ -101,14 +148,12 @@ describe("the errors of the docs", () => {
     assert.deepStrictEqual(documented.toSorted(), distinct(produced))
   })
 
-  it("tell when to wait", () => {
-    const waits = Object.values(failures)
+  it("tell which headers say when to repeat a request", () => {
+    const sent = Object.values(failures)
       .flat()
-      .filter((failure) => toWire(failure).retryAfterSeconds !== undefined)
-    assert.deepStrictEqual(
-      waits.map(({ _tag }) => _tag),
-      ["RateLimited"]
-    )
+      .flatMap((failure) => Object.entries(toWire(failure).headers ?? {}).map(([name, value]) => `${name}: ${value}`))
+    assert.deepStrictEqual(sent.toSorted(), ["retry-after: 60", "x-should-retry: false"])
+    for (const header of sent) assert.include(codeSpans(api), header)
   })
 
   it.effect("give the messages of 400 as they are", () =>
@@ -116,10 +161,13 @@ describe("the errors of the docs", () => {
       const bodies = yield* Effect.all([
         refusedBody("{"),
         refusedBody("a=b", { "content-type": "application/x-www-form-urlencoded" }),
-        refusedBody("{}", { "content-encoding": "gzip" })
+        refusedBody("{}", { "content-encoding": "gzip" }),
+        Effect.flip(keyFrom(""))
       ])
       const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
-      const produced = [...bodies, ...complaints].map(({ message, param }) => `${message} | ${param ?? ""}`)
+      const produced = [...bodies, ...complaints, ...imageComplaints].map(
+        ({ message, param }) => `${message} | ${param ?? ""}`
+      )
       assert.deepStrictEqual(documented.toSorted(), distinct(produced))
     })
   )

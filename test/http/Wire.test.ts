@@ -112,6 +112,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     `The model \`x-1\` does not exist or ${end}`,
     "model"
   ]),
+  VideoNotFound: [[new Failure.VideoNotFound(), 404, "not_found_error", null, "No such video."]],
   UnknownEndpoint: [[new Failure.UnknownEndpoint(), 404, "not_found_error", "unknown_endpoint", "Unknown endpoint."]],
   BodyTooLarge: [
     [
@@ -120,6 +121,15 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
       "invalid_request_error",
       "request_too_large",
       "The request body is larger than 1024 bytes."
+    ]
+  ],
+  IdempotencyConflict: [
+    [
+      new Failure.IdempotencyConflict(),
+      409,
+      "invalid_request_error",
+      "idempotency_conflict",
+      "A request with the same `Idempotency-Key` is still in flight."
     ]
   ],
   RateLimited: [[new Failure.RateLimited(), 429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."]],
@@ -160,20 +170,26 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
 
 const all = Object.values(rows).flat()
 
+/** What these say beside the envelope; the rest says nothing. */
+const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
+  IdempotencyConflict: { "x-should-retry": "false" },
+  RateLimited: { "retry-after": "60" }
+}
+
 describe("toWire", () => {
   it.each(all.map((row) => [row[0]._tag, row[1], row] as const))("%s is %i", (_, __, row) => {
     const [failure, status, type, code, message, param = null] = row
     const wire = toWire(failure)
     assert.strictEqual(wire.status, status)
     assert.deepStrictEqual(wire.body, { error: { message, type, param, code } })
-    assert.strictEqual(wire.retryAfterSeconds, status === 429 ? 60 : undefined)
+    assert.deepStrictEqual(wire.headers, headers[failure._tag])
     assert.isTrue(Schema.is(Envelope)(wire.body))
   })
 
-  it("has no code on any 400 and one on everything else", () => {
+  it("has no code on any 400 and one on everything else, save a video that is not there", () => {
     for (const [failure] of all) {
       const { body, status } = toWire(failure)
-      assert.strictEqual(body.error.code === null, status === 400, failure._tag)
+      assert.strictEqual(body.error.code === null, status === 400 || failure._tag === "VideoNotFound", failure._tag)
     }
   })
 
