@@ -85,8 +85,8 @@ const parsed = (bytes: Buffer): unknown => {
 /** Turns of the event loop, many even when each comes late: what was on its way over loopback has then arrived. */
 export const settled = Effect.repeatN(Effect.sleep("3 millis"), 10)
 
-/** An HTTP server on a port of its own that does what a script says. */
-export const make = Effect.gen(function* () {
+/** An HTTP server on a port of its own that does what a script says, and the same thing where it says nothing. */
+export const serving = Effect.fnUntraced(function* (otherwise: Reply) {
   const replies: Array<Reply> = []
   const inbox = yield* Queue.unbounded<Received>()
   const sockets = new WeakMap<object, { readonly number: number; readonly closed: Deferred.Deferred<void> }>()
@@ -109,7 +109,7 @@ export const make = Effect.gen(function* () {
         closed: Deferred.await(socket.closed)
       }
       Queue.unsafeOffer(inbox, received)
-      const reply = replies.shift() ?? json(599, { error: { message: "unscripted" } })
+      const reply = replies.shift() ?? otherwise
       Promise.resolve(reply(response, received)).catch(() => response.destroy())
     })
   })
@@ -140,3 +140,6 @@ export const make = Effect.gen(function* () {
   }
   return fake
 })
+
+/** The same, of which nothing unscripted is expected. */
+export const make = serving(json(599, { error: { message: "unscripted" } }))

@@ -72,6 +72,10 @@ export const refusal = (account: ProviderAccount, answer: UpstreamAnswer, nowMil
   })
 }
 
+/** Whether the result was asked for before there was one. */
+export const isEarly = (answer: UpstreamAnswer): boolean =>
+  answer.status === 400 && /\bin (progress|queue)\b/i.test(errorIn(answer).text)
+
 /**
  * Whether a result's refusal says what became of the job, rather than that it could not be asked for: a model's or
  * the queue's own typed error does, and so does any fault of the request.

@@ -4,7 +4,7 @@ import { ProviderFailure } from "../../services/Provider.ts"
 import { malformed, parse } from "../Classification.ts"
 import { loggable, Upstream } from "../Upstream.ts"
 import type { UpstreamAnswer } from "../upstream/Exchange.ts"
-import { isOutcome, refusal } from "./Failure.ts"
+import { isEarly, isOutcome, refusal } from "./Failure.ts"
 import { type Handle, handleIn } from "./Handle.ts"
 import type { Submission } from "./Input.ts"
 import { type Media, resultIn } from "./Result.ts"
@@ -57,7 +57,7 @@ export const make = Effect.map(Upstream, (upstream) => {
     const answer = yield* call(route, "GET", handle.result)
     const body = parse(answer.body)
     if (isGood(answer) && body === undefined) return yield* malformed(route.provider, answer.status, "no JSON")
-    const found = isGood(answer) ? resultIn(body) : "nothing"
+    const found = isGood(answer) ? resultIn(body) : isEarly(answer) ? "pending" : "nothing"
     if (typeof found === "object") return { state: "done", media: found } satisfies Progress
     if (found === "pending") return { state: "in_progress" } satisfies Progress
     if (found === "moderated") {

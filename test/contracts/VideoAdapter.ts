@@ -1,0 +1,222 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import type { SecondsAs } from "../../src/domain/Model.ts"
+import type { FailureClass, ProviderFailure, VideoAdapter, VideoHandle } from "../../src/services/Provider.ts"
+import { bytes, type Ending, type Harness, type Host, request, secret, unseen, type Weather } from "./VideoHarness.ts"
+import { base64, downloaded, videoLeavingContract } from "./VideoLeaving.ts"
+
+const meaning: Readonly<Record<Weather, FailureClass>> = {
+  limit: "limit",
+  funds: "account",
+  key: "account",
+  request: "request",
+  image: "request",
+  moderation: "moderation",
+  server: "retry",
+  missing: "retry",
+  page: "retry",
+  garbage: "retry",
+  empty: "retry",
+  "cut answer": "network"
+}
+
+/** Answers after which nobody knows whether the job was taken. */
+const doubtful: ReadonlyArray<Weather> = ["page", "garbage", "empty", "cut answer"]
+
+const endings: Readonly<Record<Ending, FailureClass>> = {
+  request: "request",
+  image: "request",
+  moderation: "moderation",
+  flagged: "moderation",
+  runner: "retry",
+  "no clip": "retry"
+}
+
+const written: ReadonlyArray<[SecondsAs, unknown]> = [
+  ["number", 8],
+  ["text", "8"],
+  ["suffixed", "8s"],
+  ["omitted", undefined]
+]
+
+const reference = { type: "image/jpeg", bytes: bytes(5_000, 3) } as const
+
+/** Asks until the render is done, as often as a host may need that counts the questions. */
+const done = (adapter: VideoAdapter, host: Host, handle: VideoHandle) =>
+  adapter.poll(host.route, handle).pipe(
+    Effect.repeat({ until: ({ state }) => state === "done", times: 5 }),
+    Effect.map(({ state }) => assert.strictEqual(state, "done"))
+  )
+
+const discreet = (failure: ProviderFailure) => {
+  assert.notInclude(failure.detail, secret)
+  assert.notStrictEqual(failure.detail, "")
+}
+
+/** What every video adapter owes the gateway, against any host that can be scripted. */
+export const videoAdapterContract = (harness: Harness) =>
+  describe(`a video adapter: ${harness.name}`, () => {
+    const check = (
+      name: string,
+      body: (adapter: VideoAdapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>
+    ) =>
+      it.scopedLive(name, () =>
+        Effect.gen(function* () {
+          const { video } = yield* harness.make
+          if (video === undefined) return yield* Effect.dieMessage("the provider has no videos")
+          return yield* body(video, yield* harness.host)
+        }).pipe(Effect.provide(harness.services))
+      )
+    const clip = { bytes: bytes(10_000), where: harness.where[0] ?? "inside" } as const
+
+    check("a clip from a prompt, from submit to bytes", (adapter, host) =>
+      Effect.gen(function* () {
+        const prompt = 'Grüße aus Zürich, "你好" 👋\r\nline two\\ & <more>'
+        const handle = yield* adapter.submit(host.route, request({ prompt }))
+        assert.notInclude(handle, secret)
+        assert.doesNotThrow(() => JSON.parse(handle))
+        const sent = yield* host.understood
+        assert.deepStrictEqual([sent.model, sent.prompt], [host.route.model, prompt])
+        if (sent.reference !== unseen) assert.isUndefined(sent.reference)
+        if (typeof sent.credential === "string") assert.include(sent.credential, secret)
+        assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "queued" })
+        yield* host.starts
+        assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "in_progress" })
+        yield* host.finishes(clip)
+        assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "done" })
+        assert.strictEqual(yield* downloaded(adapter, host, handle), base64(clip.bytes))
+        assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "done" }, "asking changes nothing")
+        assert.strictEqual(yield* downloaded(adapter, host, handle), base64(clip.bytes))
+      })
+    )
+
+    check("a clip from a reference, by the route's own model for it", (adapter, host) =>
+      Effect.gen(function* () {
+        yield* adapter.submit(host.route, request({ reference }))
+        const sent = yield* host.understood
+        assert.strictEqual(sent.model, host.route.imageModel)
+        if (typeof sent.reference === "symbol") return
+        assert.strictEqual(sent.reference?.type, reference.type)
+        assert.strictEqual(base64(sent.reference?.bytes ?? Buffer.of()), base64(reference.bytes))
+      })
+    )
+
+    for (const [secondsAs, seconds] of written) {
+      check(`a length as ${secondsAs}`, (adapter, host) =>
+        Effect.gen(function* () {
+          yield* adapter.submit({ ...host.route, secondsAs }, request({ seconds: 8 }))
+          const sent = yield* host.understood
+          if (sent.seconds !== unseen) assert.strictEqual(sent.seconds, seconds)
+        })
+      )
+    }
+
+    check("a route without references takes none, and does not ask its host", (adapter, host) =>
+      Effect.gen(function* () {
+        const route = { ...host.route, imageModel: undefined }
+        const failure = yield* Effect.flip(adapter.submit(route, request({ reference })))
+        assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
+      })
+    )
+
+    check("a render that stands where no protocol says is not over", (adapter, host) =>
+      Effect.gen(function* () {
+        if (host.strays === undefined) return
+        const handle = yield* adapter.submit(host.route, request())
+        yield* host.strays
+        const { state } = yield* adapter.poll(host.route, handle)
+        assert.include(["queued", "in_progress"], state)
+      })
+    )
+
+    for (const weather of harness.weathers.submit) {
+      check(`a submit meets ${weather}`, (adapter, host) =>
+        Effect.gen(function* () {
+          yield* host.meets("submit", weather)
+          const given = weather === "image" ? request({ reference }) : request()
+          const failure = yield* Effect.flip(adapter.submit(host.route, given))
+          discreet(failure)
+          if (doubtful.includes(weather)) {
+            assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
+            return
+          }
+          assert.strictEqual(failure.class, meaning[weather])
+          assert.isNumber(failure.status)
+          if (weather === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
+          assert.strictEqual(failure.param, weather === "image" ? "image" : undefined)
+        })
+      )
+    }
+
+    for (const step of ["poll", "result"] as const) {
+      for (const weather of harness.weathers[step]) {
+        check(`the ${step} meets ${weather}, which is no news of the render`, (adapter, host) =>
+          Effect.gen(function* () {
+            const handle = yield* adapter.submit(host.route, request())
+            if (step === "result") yield* host.finishes(clip)
+            yield* host.meets(step, weather)
+            const failure = yield* Effect.flip(adapter.poll(host.route, handle))
+            discreet(failure)
+            assert.strictEqual(failure.class, meaning[weather])
+            yield* host.finishes(clip)
+            assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "done" })
+          })
+        )
+      }
+    }
+
+    for (const ending of harness.endings) {
+      check(`a render ends by ${ending}`, (adapter, host) =>
+        Effect.gen(function* () {
+          const handle = yield* adapter.submit(host.route, request())
+          yield* host.fails(ending)
+          const progress = yield* adapter.poll(host.route, handle)
+          if (progress.state !== "failed") return assert.fail(progress.state)
+          discreet(progress.failure)
+          assert.strictEqual(progress.failure.class, endings[ending])
+          assert.strictEqual(progress.failure.param, ending === "image" ? "image" : undefined)
+          const failure = yield* Effect.flip(downloaded(adapter, host, handle))
+          assert.strictEqual(failure.class, endings[ending])
+        })
+      )
+    }
+
+    for (const where of harness.where) {
+      check(`a clip of several megabytes, ${where}`, (adapter, host) =>
+        Effect.gen(function* () {
+          const large = { bytes: bytes(5_000_001, 5), where }
+          const handle = yield* adapter.submit(host.route, request())
+          yield* host.finishes(large)
+          yield* done(adapter, host, handle)
+          assert.strictEqual(yield* downloaded(adapter, host, handle), base64(large.bytes))
+          if (where === "inside") return
+          const credential = yield* host.fetched
+          if (where === "own") assert.include(credential, secret)
+          else assert.isUndefined(credential, "the credential stays with the route's own origin")
+        })
+      )
+    }
+
+    check("a download before the render is done is a failure", (adapter, host) =>
+      Effect.gen(function* () {
+        const handle = yield* adapter.submit(host.route, request())
+        assert.strictEqual((yield* Effect.flip(downloaded(adapter, host, handle))).class, "retry")
+      })
+    )
+
+    for (const how of ["missing", "server", "cut"] as const) {
+      check(`a download meets ${how}`, (adapter, host) =>
+        Effect.gen(function* () {
+          if (host.serves === undefined) return
+          const handle = yield* adapter.submit(host.route, request())
+          yield* host.finishes({ ...clip, where: "own" })
+          yield* host.serves(how)
+          const failure = yield* Effect.flip(downloaded(adapter, host, handle))
+          discreet(failure)
+          assert.strictEqual(failure.class, how === "cut" ? "network" : "retry")
+        })
+      )
+    }
+
+    videoLeavingContract(clip, check)
+  })
