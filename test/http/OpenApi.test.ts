@@ -39,8 +39,16 @@ describe("the OpenAPI document", () => {
       Object.entries(item).map(([method, operation]) => [`${method} ${path}`, Object.keys(operation.responses)])
     )
     const reads = ["200", "401", "403", "500"]
+    const chats = ["200", "400", "401", "402", "403", "404", "413", "429", "500", "502", "503", "504"]
+    const images = [...chats, "409"].toSorted()
     assert.deepStrictEqual(Object.fromEntries(operations), {
-      "post /chat/completions": ["200", "400", "401", "402", "403", "404", "413", "429", "500", "502", "503", "504"],
+      "post /chat/completions": chats,
+      "post /images/generations": images,
+      "post /images/edits": images,
+      "post /videos": images.map((status) => (status === "200" ? "202" : status)),
+      "get /videos": reads,
+      "get /videos/{id}": ["200", "401", "403", "404", "500"],
+      "get /videos/{id}/content": ["302", "400", "401", "403", "404", "500"],
       "get /models": reads,
       "get /credits": reads
     })
