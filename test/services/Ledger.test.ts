@@ -221,6 +221,8 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
       const covered = "what is held was covered by the balance"
       const charge = "a settled hold has exactly one charge, of what the hold says was charged"
       const day = "a key's daily spend is the sum of its charges of that day"
+      const result = "a final result was paid for by a closed hold, or by a job's, of its organization"
+      const elsewhere = yield* bench.organization(0n)
       const far = 20n * one
       const tampering = [
         { breaks: [sums], by: [sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`] },
@@ -252,6 +254,20 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
             sql`UPDATE ledger_entries SET amount = ${-far} WHERE hold_id = ${settled.id}`,
             sql`UPDATE organizations SET balance = balance + ${one} - ${far} WHERE id = ${org}`,
             sql`UPDATE key_spend SET spent = ${far} WHERE key_id = ${key}`
+          ]
+        },
+        {
+          breaks: [result],
+          by: [
+            sql`INSERT INTO idempotency_keys (claim, org_id, endpoint, key, fingerprint, state, instance_id, result, hold_id)
+              VALUES (gen_random_uuid(), ${org}, 'images', 'k', 'f', 'done', gen_random_uuid(), '{}', ${open.id})`
+          ]
+        },
+        {
+          breaks: [result],
+          by: [
+            sql`INSERT INTO idempotency_keys (claim, org_id, endpoint, key, fingerprint, state, instance_id, result, hold_id)
+              VALUES (gen_random_uuid(), ${elsewhere.org}, 'images', 'k', 'f', 'done', gen_random_uuid(), '{}', ${settled.id})`
           ]
         },
         {

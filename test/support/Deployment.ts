@@ -86,7 +86,8 @@ export class Deployment extends Context.Tag("test/Deployment")<
 export const inDeployment = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   test.pipe(Effect.scoped, Effect.provide(Deployment.layer), Logger.withMinimumLogLevel(LogLevel.None))
 
-const doorTo = (databaseUrl: string) =>
+/** A proxy before a database, and the URL that leads through it. */
+export const doorTo = (databaseUrl: string) =>
   Effect.gen(function* () {
     const url = new URL(databaseUrl)
     const host = url.searchParams.get("host")

@@ -58,6 +58,7 @@ export const makeAlongside = Effect.fnUntraced(function* (sql: SqlClient.SqlClie
   return (closing: Statements.Closing, alongside: Effect.Effect<unknown, SqlError.SqlError>) =>
     Effect.suspend(() => {
       let isAbandoned = false
+      let last: Effect.Effect.Error<typeof attempt> = new Patience.NoAnswer()
       const unlessAbandoned = Effect.suspend(() => (isAbandoned ? new Patience.NoAnswer() : Effect.void))
       const attempt = Effect.zipRight(alongside, closeOne(sql, closing)).pipe(
         Effect.zipLeft(unlessAbandoned),
@@ -65,8 +66,10 @@ export const makeAlongside = Effect.fnUntraced(function* (sql: SqlClient.SqlClie
       )
       return Effect.zipRight(unlessAbandoned, attempt).pipe(
         transactions.withPermits(1),
+        Effect.tapError((error) => Effect.sync(() => (last = error))),
         Effect.retry({ schedule: forTenSeconds, while: ({ _tag }) => _tag !== "NoAnswer" }),
         Patience.within(scope, Patience.patience),
+        Effect.mapError(() => last),
         Effect.onError(() => Effect.sync(() => (isAbandoned = true)))
       )
     })

@@ -1,0 +1,129 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Duration, Effect, Either, type Layer, Ref } from "effect"
+import type { Idempotency, KeptResult } from "../../src/services/Idempotency.ts"
+import type { IdempotencyBench } from "./IdempotencyBench.ts"
+import { arranged, first, isFirst, outcome, request, result } from "./IdempotencyClaims.ts"
+
+/** What every keeper of keys must do about many at once and about age. */
+export const idempotencyRaces = (name: string, layer: Layer.Layer<Idempotency | IdempotencyBench, unknown>) =>
+  withLayer(layer, { excludeTestServices: true, timeout: "60 seconds" })(`${name}: many at once, and age`, (it) => {
+    it.effect("a result is replayed for 24 hours; what still runs has no age", () =>
+      Effect.gen(function* () {
+        const { asked, bench, idempotency, org } = yield* arranged
+        const other = { ...asked, fingerprint: "g" }
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
+            yield* bench.age(org, "20 hours")
+            yield* claim.keep(result, yield* bench.payment(org))
+          })
+        )
+        yield* bench.age(org, "239 minutes")
+        assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
+        yield* bench.age(org, "1 minute")
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* Effect.flatMap(idempotency.claim(other), first)
+            yield* bench.age(org, "25 hours")
+            assert.strictEqual(yield* outcome(idempotency, other), "IdempotencyConflict")
+          })
+        )
+        assert.strictEqual(yield* outcome(idempotency, asked), "First")
+      })
+    )
+
+    it.effect("of 50 at once over two processes exactly one is first", () =>
+      Effect.gen(function* () {
+        const { asked, bench, idempotency, org } = yield* arranged
+        const there = (yield* bench.another).idempotency
+        const race = Effect.forEach(
+          Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? idempotency : there)),
+          (one) => Effect.either(one.claim(asked)),
+          { concurrency: "unbounded" }
+        )
+        const raced = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const all = yield* race
+            const claims = all.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
+            assert.lengthOf(claims.filter(isFirst), 1)
+            yield* Effect.forEach(claims.filter(isFirst), (claim) =>
+              Effect.flatMap(bench.payment(org), (hold) => claim.keep(result, hold))
+            )
+            return all
+          })
+        )
+        assert.deepStrictEqual(
+          raced.flatMap((one) => (Either.isLeft(one) ? [one.left._tag] : [])),
+          Array.from({ length: 49 }, () => "IdempotencyConflict")
+        )
+        const replays = yield* Effect.scoped(race)
+        assert.deepStrictEqual(
+          replays,
+          Array.from({ length: 50 }, () => Either.right({ _tag: "Replay", result }))
+        )
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("of many that would take over exactly one does", () =>
+      Effect.gen(function* () {
+        const { bench, idempotency } = yield* arranged
+        const there = (yield* bench.another).idempotency
+        for (const left of ["working", "expired"] as const) {
+          const org = yield* bench.organization
+          const dead = yield* bench.another
+          const claim = yield* Effect.flatMap(dead.idempotency.claim(request(org)), first)
+          if (left === "expired") yield* claim.keep(result, yield* bench.payment(org))
+          yield* bench.age(org, "1 day")
+          yield* dead.die("swept")
+          const raced = yield* Effect.forEach(
+            Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? idempotency : there)),
+            (one) => Effect.either(one.claim(request(org))),
+            { concurrency: "unbounded" }
+          )
+          assert.lengthOf(
+            raced.filter((one) => Either.isRight(one) && isFirst(one.right)),
+            1,
+            left
+          )
+          assert.lengthOf(
+            raced.filter((one) => Either.isLeft(one) && one.left._tag === "IdempotencyConflict"),
+            29,
+            left
+          )
+        }
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("what is old is removed, and all that was kept under it forgotten; what runs stays", () =>
+      Effect.gen(function* () {
+        const { asked, bench, idempotency, org } = yield* arranged
+        const forgotten = yield* Ref.make<ReadonlyArray<unknown>>([])
+        const prune = idempotency.prune(Duration.days(1), (one) => Ref.update(forgotten, (all) => [...all, one]))
+        const keep = (kept: KeptResult) =>
+          Effect.gen(function* () {
+            const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
+            yield* claim.keep(kept, yield* bench.payment(org))
+          }).pipe(Effect.scoped)
+        yield* prune
+        yield* Ref.set(forgotten, [])
+        yield* keep({ media: "old" })
+        yield* bench.age(org, "23 hours")
+        assert.strictEqual(yield* prune, 0)
+        yield* bench.age(org, "1 hour")
+        yield* keep({ media: "new" })
+        yield* prune
+        assert.deepStrictEqual(yield* Ref.get(forgotten), [{ media: "old" }])
+        assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
+
+        const running = { ...asked, key: "running" }
+        const claim = yield* Effect.flatMap(idempotency.claim(running), first)
+        yield* bench.age(org, "24 hours")
+        assert.strictEqual(yield* prune, 1)
+        assert.deepStrictEqual(yield* Ref.get(forgotten), [{ media: "old" }, { media: "new" }])
+        assert.strictEqual(yield* prune, 0)
+        assert.strictEqual(yield* outcome(idempotency, asked), "First")
+        yield* claim.keep(result, yield* bench.payment(org))
+        assert.strictEqual(yield* outcome(idempotency, { ...running, fingerprint: "g" }), "First")
+      }).pipe(Effect.scoped)
+    )
+  })
