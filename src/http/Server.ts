@@ -1,5 +1,5 @@
 import type { Server } from "node:http"
-import { HttpApiBuilder } from "@effect/platform"
+import { HttpApiBuilder, HttpRouter } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { type Duration, Effect, Layer } from "effect"
 import { InFlight } from "../services/InFlight.ts"
@@ -8,6 +8,7 @@ import { Generating } from "./Generating.ts"
 import { ChatHandlers } from "./handlers/Chat.ts"
 import { CreditsHandlers } from "./handlers/Credits.ts"
 import { ImagesHandlers } from "./handlers/Images.ts"
+import { MediaRoutes } from "./handlers/Media.ts"
 import { ModelsHandlers } from "./handlers/Models.ts"
 import { SystemRoutes } from "./handlers/System.ts"
 import { VideosHandlers } from "./handlers/Videos.ts"
@@ -25,8 +26,13 @@ export interface ServerOptions {
   readonly metricsPublic: boolean
   readonly chatBodyBytes: number
   readonly mediaBodyBytes: number
+  /** Where local media are, to be served under `/media/`; undefined leaves that to somebody else. */
+  readonly mediaDirectory?: string | undefined
   readonly shutdownTimeout: Duration.Duration
 }
+
+/** More than Node takes as a request's head; with a shorter limit the router would not know the path of a long id. */
+const longestTarget = 64 * 1024
 
 /**
  * Runs first at a stop, while the server still answers: waits for running requests, then ends what is left. Closing
@@ -55,8 +61,9 @@ export const layer = (options: ServerOptions) =>
       )
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide(SystemRoutes(options)),
-        Layer.provide(api)
+        Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
+        Layer.provide(api),
+        Layer.provide(HttpRouter.setRouterConfig({ maxParamLength: longestTarget }))
       )
       // While anything listens for upgrades, Node keeps the body of a request that offers one, as clients of HTTP/2 do.
       const plain = Layer.effectDiscard(Effect.sync(() => node.removeAllListeners("upgrade")))

@@ -4,7 +4,8 @@ import { openAccount } from "../support/Account.ts"
 import { assertRefused, badRequest, callAt, type Refusal, rateOf, refusals, type Sent } from "../support/Calls.ts"
 import { filePart, formOf, formType, textPart } from "../support/Forms.ts"
 import { gif, gifBytes } from "../support/ImageBodies.ts"
-import { edits, generations, ImageServer, layer, mediaBodyBytes, post } from "../support/ImageServer.ts"
+import { edits, generations, ImageServer, layer, post } from "../support/ImageServer.ts"
+import { mediaBodyBytes } from "../support/MockedServer.ts"
 
 const asked = { model: "draw", prompt: "a cat" }
 const image = "https://a.test/a.png"

@@ -28,6 +28,7 @@ export const callAt = (address: string, { body, headers, method, signal }: Sent 
     const text = bodyOf(body)
     const response = await fetch(address, {
       method: method ?? (text === undefined ? "GET" : "POST"),
+      redirect: "manual",
       ...(headers === undefined ? {} : { headers }),
       ...(text === undefined ? {} : { body: text }),
       ...(signal === undefined ? {} : { signal })

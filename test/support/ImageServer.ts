@@ -1,9 +1,4 @@
-import { HttpServer } from "@effect/platform"
-import { Context, Duration, Effect, Layer } from "effect"
-import { Readiness } from "../../src/http/Readiness.ts"
-import * as Server from "../../src/http/Server.ts"
-import { Auth } from "../../src/services/Auth.ts"
-import { Catalog } from "../../src/services/Catalog.ts"
+import { Context, Effect, Layer } from "effect"
 import { ChatCompletions } from "../../src/services/ChatCompletions.ts"
 import {
   type ImageFailure,
@@ -11,18 +6,10 @@ import {
   type ImageJob,
   type ImageResult
 } from "../../src/services/ImageGenerations.ts"
-import { InFlight } from "../../src/services/InFlight.ts"
-import { Instance } from "../../src/services/Instance.ts"
-import { Ledger } from "../../src/services/Ledger.ts"
-import { RateLimiter } from "../../src/services/RateLimiter.ts"
-import { RequestLog } from "../../src/services/RequestLog.ts"
 import { VideoJobs } from "../../src/services/VideoJobs.ts"
-import { operator } from "./Account.ts"
 import { bearer, callAt, type Sent } from "./Calls.ts"
-import { keys, options, small } from "./Catalogs.ts"
-import * as Postgres from "./Postgres.ts"
-
-export const mediaBodyBytes = 200_000
+import { small } from "./Catalogs.ts"
+import * as MockedServer from "./MockedServer.ts"
 
 /** Beside `draw`, which can edit and has 1K and 4K. */
 const text = `${small}
@@ -64,38 +51,11 @@ export const layer = Layer.unwrapEffect(
           return outcomes.shift() ?? Effect.succeed(drawn)
         })
     })
-    const server = Server.layer({
-      host: "127.0.0.1",
-      port: 0,
-      publicUrl: "http://gateway.test",
-      trustedProxies: 0,
-      defaultRpm: 600,
-      metricsPublic: false,
-      chatBodyBytes: 1000,
-      mediaBodyBytes,
-      shutdownTimeout: Duration.seconds(1)
-    })
     const mocked = Layer.mergeAll(images, Layer.mock(ChatCompletions, {}), Layer.mock(VideoJobs, {}))
-    const services = Layer.mergeAll(mocked, Auth.layer, RateLimiter.layer).pipe(
-      Layer.provideMerge(RequestLog.layer),
-      Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined) })),
-      Layer.provideMerge(Catalog.layer(options({ text, environment: keys }))),
-      Layer.provideMerge(Ledger.layer),
-      Layer.provideMerge(Instance.layer),
-      Layer.provideMerge(InFlight.layer)
-    )
-    const address = Effect.map(HttpServer.HttpServer, ({ address: at }) =>
-      at._tag === "TcpAddress" ? `http://127.0.0.1:${at.port}` : ""
-    )
     return Layer.effect(
       ImageServer,
-      Effect.map(address, (url) => ({ url, jobs, script: (outcome) => outcomes.push(outcome) }))
-    ).pipe(
-      Layer.provideMerge(server),
-      Layer.provide(services),
-      Layer.merge(operator),
-      Layer.provideMerge(Postgres.layer)
-    )
+      Effect.map(MockedServer.address, (url) => ({ url, jobs, script: (outcome) => outcomes.push(outcome) }))
+    ).pipe(Layer.provideMerge(MockedServer.layer(text, mocked)))
   })
 )
 

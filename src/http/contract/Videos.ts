@@ -85,9 +85,13 @@ const VideoList = Schema.Struct({
 
 const Id = Schema.String.annotations({ description: "The `vid_` id." })
 
-/** Only described here: whatever is sent is made something of. */
-const Asked = (jsonSchema: object, description: string) =>
-  described(Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({ jsonSchema }), description)
+/** Only described here: whatever is sent is made a number of. */
+const Limit = described(
+  Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
+    jsonSchema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
+  }),
+  "Moved into its range; 20 where it is no number."
+)
 
 const create = HttpApiEndpoint.post("create", "/videos")
   .setHeaders(IdempotencyKey)
@@ -112,15 +116,7 @@ const create = HttpApiEndpoint.post("create", "/videos")
   )
 
 const list = HttpApiEndpoint.get("list", "/videos")
-  .setUrlParams(
-    Schema.Struct({
-      limit: Asked(
-        { type: "integer", minimum: 1, maximum: 100, default: 20 },
-        "How many; moved into its range, and 20 where it is no number."
-      ),
-      after: Asked({ type: "string" }, "Only videos older than this one, of the latest 100.")
-    })
-  )
+  .setUrlParams(Schema.Struct({ limit: Limit }))
   .addSuccess(VideoList)
   .addError(Blocked)
   .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List the most recent renders" }))

@@ -23,9 +23,7 @@ const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body
 const defaultLimit = 20
 const largestLimit = 100
 
-type Asked = string | ReadonlyArray<string> | undefined
-
-const limitOf = (asked: Asked): number => {
+const limitOf = (asked: string | ReadonlyArray<string> | undefined): number => {
   const limit = Predicate.isString(asked) && asked.trim() !== "" ? Number(asked) : Number.NaN
   return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
 }
@@ -68,14 +66,9 @@ export const VideosHandlers = HttpApiBuilder.group(
       return wellFormedId.test(id) ? yield* videos.find(org, id) : yield* new VideoNotFound()
     })
 
-    const list = Effect.fnUntraced(function* (params: { readonly limit?: Asked; readonly after?: Asked }) {
+    const list = Effect.fnUntraced(function* (limit: number) {
       const { org } = yield* CurrentCaller
-      const limit = limitOf(params.limit)
-      if (params.after === undefined) return yield* videos.list(org, limit)
-      // Official clients ask on with this until a page is empty; without it they would never end.
-      const latest = yield* videos.list(org, largestLimit)
-      const last = latest.findIndex(({ id }) => id === params.after)
-      return last === -1 ? [] : latest.slice(last + 1, last + 1 + limit)
+      return yield* videos.list(org, limit)
     })
 
     const linkOf = ({ status, url }: Video) =>
@@ -86,7 +79,7 @@ export const VideosHandlers = HttpApiBuilder.group(
     return handlers
       .handleRaw("create", () => generating.run(endpoint, create))
       .handleRaw("list", ({ urlParams }) =>
-        Effect.map(list(urlParams), (all) => json(200, { object: "list", data: all.map(videoJson) }))
+        Effect.map(list(limitOf(urlParams.limit)), (all) => json(200, { object: "list", data: all.map(videoJson) }))
       )
       .handleRaw("find", ({ path: { id } }) =>
         Effect.map(find(id), (video) => json(200, videoJson(video), marks({ replayed: false, sandbox: video.sandbox })))

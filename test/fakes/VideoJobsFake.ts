@@ -1,0 +1,69 @@
+import { Effect, Layer } from "effect"
+import { VideoNotFound } from "../../src/domain/Failure.ts"
+import type { OrgId } from "../../src/domain/Organization.ts"
+import { type Video, type VideoFailure, type VideoJob, VideoJobs } from "../../src/services/VideoJobs.ts"
+
+export interface Created {
+  readonly video: Video
+  readonly replayed: boolean
+}
+
+/** Renders that begin and go no further by themselves. */
+export class VideoJobsFake {
+  /** What was asked to be created, oldest first. */
+  readonly jobs: Array<VideoJob> = []
+  readonly #videos: Array<{ readonly org: OrgId; readonly video: Video }> = []
+  readonly #outcomes: Array<Effect.Effect<Created, VideoFailure>> = []
+
+  /** What the next creation ends with, in place of a queued video. */
+  script(outcome: Effect.Effect<Created, VideoFailure>): void {
+    this.#outcomes.push(outcome)
+  }
+
+  /** A render of an organization that is as far as is said; the newest of all so far. */
+  put(org: OrgId, more: Partial<Video> = {}): Video {
+    const count = String(this.#videos.length)
+    const video: Video = {
+      id: `vid_${count.padStart(32, "0")}`,
+      model: "film",
+      status: "queued",
+      createdAt: 1_700_000_000 + this.#videos.length,
+      completedAt: undefined,
+      seconds: 8,
+      url: undefined,
+      error: undefined,
+      sandbox: false,
+      ...more
+    }
+    this.#videos.push({ org, video })
+    return video
+  }
+
+  readonly #latest = (org: OrgId) =>
+    this.#videos
+      .filter((one) => one.org === org)
+      .map(({ video }) => video)
+      .toReversed()
+
+  readonly layer = Layer.succeed(VideoJobs, {
+    create: (job) =>
+      Effect.suspend(() => {
+        this.jobs.push(job)
+        const { model, record, seconds } = job
+        const created = Effect.sync(() => this.put(record.caller.org, { model: model.id, seconds }))
+        return this.#outcomes.shift() ?? Effect.map(created, (video) => ({ video, replayed: false }))
+      }),
+    find: (org, id) =>
+      Effect.suspend(() => {
+        const video = this.#latest(org).find((one) => one.id === id)
+        return video === undefined ? new VideoNotFound() : Effect.succeed(video)
+      }),
+    list: (org, limit) =>
+      Effect.suspend(() =>
+        Number.isInteger(limit) && limit >= 1 && limit <= 100
+          ? Effect.succeed(this.#latest(org).slice(0, limit))
+          : Effect.dieMessage(`a list of ${limit}`)
+      ),
+    prune: () => Effect.succeed(0)
+  })
+}

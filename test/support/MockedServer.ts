@@ -1,0 +1,48 @@
+import { HttpServer } from "@effect/platform"
+import { Duration, Effect, Layer } from "effect"
+import { Readiness } from "../../src/http/Readiness.ts"
+import * as Server from "../../src/http/Server.ts"
+import { Auth } from "../../src/services/Auth.ts"
+import { Catalog } from "../../src/services/Catalog.ts"
+import type { ChatCompletions } from "../../src/services/ChatCompletions.ts"
+import type { ImageGenerations } from "../../src/services/ImageGenerations.ts"
+import { InFlight } from "../../src/services/InFlight.ts"
+import { Instance } from "../../src/services/Instance.ts"
+import { Ledger } from "../../src/services/Ledger.ts"
+import { RateLimiter } from "../../src/services/RateLimiter.ts"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import type { VideoJobs } from "../../src/services/VideoJobs.ts"
+import { operator } from "./Account.ts"
+import { keys, options } from "./Catalogs.ts"
+import * as Postgres from "./Postgres.ts"
+
+export const mediaBodyBytes = 200_000
+
+/** A real server over a real database with a catalog of its own, where nothing is generated. */
+export const layer = (catalog: string, mocked: Layer.Layer<ChatCompletions | ImageGenerations | VideoJobs>) => {
+  const server = Server.layer({
+    host: "127.0.0.1",
+    port: 0,
+    publicUrl: "http://gateway.test",
+    trustedProxies: 0,
+    defaultRpm: 600,
+    metricsPublic: false,
+    chatBodyBytes: 1000,
+    mediaBodyBytes,
+    shutdownTimeout: Duration.seconds(1)
+  })
+  const services = Layer.mergeAll(mocked, Auth.layer, RateLimiter.layer).pipe(
+    Layer.provideMerge(RequestLog.layer),
+    Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined) })),
+    Layer.provideMerge(Catalog.layer(options({ text: catalog, environment: keys }))),
+    Layer.provideMerge(Ledger.layer),
+    Layer.provideMerge(Instance.layer),
+    Layer.provideMerge(InFlight.layer)
+  )
+  return server.pipe(Layer.provide(services), Layer.merge(operator), Layer.provideMerge(Postgres.layer))
+}
+
+/** Where it listens, without `/v1`. */
+export const address = Effect.map(HttpServer.HttpServer, ({ address: at }) =>
+  at._tag === "TcpAddress" ? `http://127.0.0.1:${at.port}` : ""
+)

@@ -1,0 +1,27 @@
+import { Either } from "effect"
+import type { VideoAsk } from "../../src/domain/Video.ts"
+import { refused } from "../../src/http/Fields.ts"
+import { readForm } from "../../src/http/Multipart.ts"
+import { decodeVideoBody, videoForm } from "../../src/http/VideoBody.ts"
+import { formOf, formType } from "./Forms.ts"
+
+/** What a body that must be accepted is read as. */
+export const taken = (body: unknown): VideoAsk =>
+  Either.getOrThrowWith(decodeVideoBody(body), ({ message }) => new Error(message))
+
+/** Tag, param and message of the refusal of a body. */
+export const refusal = (body: unknown) => {
+  const read = decodeVideoBody(body)
+  return Either.isLeft(read) ? [read.left._tag, read.left.param, read.left.message] : "accepted"
+}
+
+/** The body that a form of these bytes stands for. */
+export const bodyOfForm = (type: string, form: Buffer) => {
+  const read = readForm(type, form)
+  if (refused(read)) throw new Error(read.message)
+  return videoForm(read)
+}
+
+/** The body that a form of these parts stands for. */
+export const bodyOf = (parts: ReadonlyArray<Uint8Array>, boundary?: string) =>
+  bodyOfForm(formType(boundary), formOf(parts, boundary))
