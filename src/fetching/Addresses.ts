@@ -8,7 +8,8 @@ const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3")
 /** An IPv4 address mapped into IPv6 is the IPv4 address. Undefined for zone ids and for forms that only some read. */
 export const parseAddress = (text: string): Address | undefined => {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
-  if (text.includes("%") || !ipaddr.IPv6.isValid(text)) return undefined
+  // The parser takes `::10.0.0.1` for 10.0.0.1, which the system does not.
+  if (/%|^::\d+\./.test(text) || !ipaddr.IPv6.isValid(text)) return undefined
   const address = ipaddr.IPv6.parse(text)
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
 }
