@@ -38,7 +38,7 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
   const ids = yield* Ids
 
   const unable = ({ provider }: ImageRoute, detail: string) =>
-    new ProviderFailure({ class: "retry", status: undefined, detail: loggable(provider, detail) })
+    new ProviderFailure({ class: "retry", status: undefined, detail: loggable(provider, detail), unsent: true })
 
   const ask = (route: ImageRoute, request: ImageRequest) =>
     Either.match(optionsOf(route), {

@@ -11,6 +11,7 @@ import { adaptersOf, Providers } from "../../src/services/Providers.ts"
 import { variables } from "../../src/settings/Variables.ts"
 import * as TokensFake from "../fakes/TokensFake.ts"
 import { builtIn } from "../support/Catalogs.ts"
+import * as PlainFetcher from "../support/PlainFetcher.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 
 const operating = page("docs/operating.md")
@@ -20,7 +21,11 @@ const registered = Effect.map(Providers, adaptersOf).pipe(
   Effect.provide(
     Layer.provide(
       Registry.layer,
-      Layer.merge(Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 }), TokensFake.layer)
+      Layer.mergeAll(
+        Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 }),
+        PlainFetcher.layer,
+        TokensFake.layer
+      )
     )
   )
 )
@@ -111,9 +116,16 @@ describe("the catalogs of the docs", () => {
 
   it.effect("name the wire formats of the program", () =>
     Effect.gen(function* () {
-      const spoken = [...(yield* registered)].filter(([, surfaces]) => surfaces.has("chat")).map(([name]) => name)
-      const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name = ""]) => name)
-      assert.deepStrictEqual(documented.toSorted(), spoken.toSorted())
+      const surfaces = ["chat", "image", "video"] as const
+      const spoken = [...(yield* registered)].map(([name, served]) => [
+        name,
+        ...surfaces.map((surface) => (served.has(surface) ? "yes" : ""))
+      ])
+      const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name, , ...served]) => [
+        name,
+        ...served
+      ])
+      assert.sameDeepMembers(documented, spoken)
     })
   )
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Ajv } from "ajv"
 import { Effect } from "effect"
 import { parse } from "yaml"
-import type { ReasoningEffort } from "../../src/domain/Model.ts"
+import type { ReasoningEffort, Surface } from "../../src/domain/Model.ts"
 import { Catalog } from "../../src/services/Catalog.ts"
 import { check } from "../../src/services/catalog/Check.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
@@ -66,7 +66,10 @@ describe("the built-in catalog", () => {
 
   it.effect("can call every chat model with one vendor's credential, over Chat Completions alone", () =>
     Effect.gen(function* () {
-      const adapters = new Map([["openai-chat", new Set(["chat" as const])]])
+      const adapters = new Map([
+        ["openai-chat", new Set<Surface>(["chat"])],
+        ["openai-images", new Set<Surface>(["image"])]
+      ])
       const counts = {
         GEMINI_API_KEY: 7,
         OPENAI_API_KEY: 6,
@@ -77,7 +80,8 @@ describe("the built-in catalog", () => {
       for (const [variable, count] of Object.entries(counts)) {
         const environment = { [variable]: "k" }
         const { models } = yield* load({ text: builtIn, adapters, environment, sandbox: "when-no-credential" })
-        assert.lengthOf(models, count, variable)
+        const chats = models.filter(({ surface }) => surface === "chat")
+        assert.lengthOf(chats, count, variable)
       }
     })
   )

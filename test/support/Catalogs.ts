@@ -60,7 +60,12 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
   environment: {},
   sandbox: false,
   // As in a gateway that speaks every wire there will be.
-  adapters: wires(new Map([["openai-chat", new Set<Surface>(["chat"])]])),
+  adapters: wires(
+    new Map([
+      ["openai-chat", new Set<Surface>(["chat"])],
+      ["openai-images", new Set<Surface>(["image"])]
+    ])
+  ),
   ...over
 })
 
