@@ -68,12 +68,16 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
           .stream(fetching(route, media, largestClip, clipSeconds))
           .pipe(Stream.mapError(unfetched(route.provider)))
 
-  const drawn = (route: ImageRoute, handle: Handle, pause = firstPauseMillis): Effect.Effect<Media, ProviderFailure> =>
-    Effect.flatMap(Effect.delay(patiently(queue.progress(route, handle), mayPass), pause), (progress) => {
-      if (progress.state === "done") return Effect.succeed(progress.media)
-      if (progress.state === "failed") return progress.failure
-      return drawn(route, handle, Math.min(pause * 1.5, longestPauseMillis))
-    })
+  const over = (
+    route: RouteBase,
+    handle: Handle,
+    pause = firstPauseMillis
+  ): Effect.Effect<Queue.End, ProviderFailure> =>
+    Effect.flatMap(Effect.delay(patiently(queue.progress(route, handle), mayPass), pause), (progress) =>
+      progress.state === "done" || progress.state === "failed"
+        ? Effect.succeed(progress)
+        : over(route, handle, Math.min(pause * 1.5, longestPauseMillis))
+    )
 
   /** Nobody wants the job any more. Best effort, and short: somebody may be waiting. */
   const abandoned = (route: RouteBase, handle: Handle) =>
@@ -84,12 +88,13 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
     image: {
       generate: Effect.fn("FalQueue.generate")(function* (route, request) {
         const submission = yield* imageSubmission(route, request)
-        const media = yield* Effect.uninterruptibleMask((restore) =>
+        const end = yield* Effect.uninterruptibleMask((restore) =>
           Effect.flatMap(restore(queue.submit(route, submission)), (handle) =>
-            Effect.onError(restore(drawn(route, handle)), () => abandoned(route, handle))
+            Effect.onError(restore(over(route, handle)), () => abandoned(route, handle))
           )
         )
-        return { bytes: yield* picture(route, media), revisedPrompt: media.revisedPrompt }
+        if (end.state === "failed") return yield* end.failure
+        return { bytes: yield* picture(route, end.media), revisedPrompt: end.media.revisedPrompt }
       })
     },
     video: {

@@ -9,11 +9,13 @@ import { type Handle, handleIn } from "./Handle.ts"
 import type { Submission } from "./Input.ts"
 import { type Media, resultIn } from "./Result.ts"
 
-/** Where a job stands; a failure of the effect that says so is that of the asking. */
-export type Progress =
-  | { readonly state: "queued" | "in_progress" }
+/** How a job ended. */
+export type End =
   | { readonly state: "done"; readonly media: Media }
   | { readonly state: "failed"; readonly failure: ProviderFailure }
+
+/** Where a job stands; a failure of the effect that says so is that of the asking. */
+export type Progress = { readonly state: "queued" | "in_progress" } | End
 
 export const authorization = (secret: string) => ({ authorization: `Key ${secret}` })
 
