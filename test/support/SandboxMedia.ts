@@ -1,0 +1,66 @@
+import { Effect, Stream } from "effect"
+import type { ImageRequest } from "../../src/domain/Image.ts"
+import type { ImageRoute, VideoRoute } from "../../src/domain/Model.ts"
+import type { VideoRequest } from "../../src/domain/Video.ts"
+import { make } from "../../src/providers/Sandbox.ts"
+import type { VideoHandle } from "../../src/services/Provider.ts"
+import * as TokensFake from "../fakes/TokensFake.ts"
+
+const base = (name: string) => ({
+  id: `m@${name}`,
+  provider: { name, adapter: "sandbox", baseUrl: undefined, credential: undefined, headers: {} },
+  model: "theirs",
+  preference: 1,
+  weight: 1,
+  options: {}
+})
+
+export const imageRoute = (name = "sandbox"): ImageRoute => ({
+  ...base(name),
+  editModel: "theirs",
+  resolutions: new Set(["1K", "2K", "4K"]),
+  cost: new Map()
+})
+
+export const videoRoute = (name = "sandbox"): VideoRoute => ({
+  ...base(name),
+  referenceImage: "optional",
+  imageModel: "theirs",
+  seconds: [1, 5, 15],
+  secondsAs: "number",
+  cost: undefined
+})
+
+/** A sandbox of its own each time, that knows nothing of any other. */
+const sandbox = Effect.provide(make, TokensFake.layer)
+export const imageOf = Effect.flatMap(sandbox, ({ image }) => Effect.fromNullable(image)).pipe(Effect.orDie)
+export const videoOf = Effect.flatMap(sandbox, ({ video }) => Effect.fromNullable(video)).pipe(Effect.orDie)
+
+export const imageRequest = (asked: Partial<ImageRequest> = {}): ImageRequest => ({
+  prompt: "A red fox",
+  resolution: "1K",
+  references: [],
+  ...asked
+})
+
+/** The failure of what must fail; an answer is not shown, because it would be a megabyte of bytes. */
+export const failureOf = <A, E>(asked: Effect.Effect<A, E>): Effect.Effect<E> =>
+  Effect.flip(Effect.asVoid(asked)).pipe(Effect.catchAll(() => Effect.dieMessage("it did not fail")))
+
+export const draw = (asked: Partial<ImageRequest>, route = imageRoute()) =>
+  Effect.flatMap(imageOf, (image) => image.generate(route, imageRequest(asked)))
+
+export const submit = (asked: Partial<VideoRequest>, route = videoRoute()) =>
+  Effect.flatMap(videoOf, (video) =>
+    video.submit(route, { prompt: "A red fox", seconds: 5, reference: undefined, ...asked })
+  )
+
+export const poll = (handle: VideoHandle) => Effect.flatMap(videoOf, (video) => video.poll(videoRoute(), handle))
+
+/** The file, and the sizes of the pieces it came in. */
+export const download = (handle: VideoHandle) =>
+  Effect.gen(function* () {
+    const video = yield* videoOf
+    const pieces = [...(yield* Stream.runCollect(video.download(videoRoute(), handle)))]
+    return { bytes: Buffer.concat(pieces), pieces: pieces.map(({ length }) => length) }
+  })
