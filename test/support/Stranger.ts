@@ -1,8 +1,14 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { readFileSync } from "node:fs"
-import { createServer as createHttp, type IncomingHttpHeaders, type RequestListener, type Server } from "node:http"
+import {
+  createServer as createHttp,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type Server,
+  type ServerResponse
+} from "node:http"
 import { createServer as createHttps } from "node:https"
-import type { Socket } from "node:net"
+import { createServer as createTcp, type Socket } from "node:net"
 import path from "node:path"
 import { Deferred, Effect, FiberId, Option } from "effect"
 import type { AddressRange } from "../../src/services/AddressRange.ts"
@@ -118,3 +124,33 @@ export const sockets = Effect.gen(function* () {
   )
   return () => opened
 })
+
+/** Writes for as long as there is somebody to write to. */
+export const endless = (response: ServerResponse, piece = Buffer.alloc(65_536)) => {
+  const write = () => {
+    while (!response.destroyed && response.write(piece));
+  }
+  response.on("drain", write)
+  write()
+}
+
+/** A server below HTTP, and when its last connection was gone. */
+export const below = (talk: (socket: Socket) => void) =>
+  Effect.gen(function* () {
+    const gone = yield* Deferred.make<void>()
+    const server = createTcp((socket) => {
+      socket.on("error", () => undefined)
+      socket.on("close", () => Deferred.unsafeDone(gone, Effect.void))
+      socket.resume()
+      talk(socket)
+    })
+    yield* Effect.acquireRelease(
+      Effect.async<void>((resume) => {
+        server.listen(0, "127.0.0.1", () => resume(Effect.void))
+      }),
+      () => Effect.sync(() => server.close())
+    )
+    const address = server.address()
+    if (address === null || typeof address === "string") return yield* Effect.dieMessage("no port")
+    return { port: address.port, gone: Deferred.await(gone) }
+  })

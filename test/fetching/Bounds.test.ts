@@ -1,0 +1,136 @@
+import type { RequestListener, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { gzipSync } from "node:zlib"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
+import { Fetcher } from "../../src/services/Fetcher.ts"
+import { ask, below, endless, make, ranges } from "../support/Stranger.ts"
+
+const mebibyte = 1024 * 1024
+
+const options = { fetchAllow: ranges("127.0.0.1"), resultFetchAllow: [], connectTimeoutSeconds: 1 }
+const layer = SafeFetcher.layer(options)
+
+const trickle = (response: ServerResponse) => {
+  const timer = setInterval(() => response.write("x"), 20)
+  response.on("close", () => clearInterval(timer))
+}
+
+const short = { withinSeconds: 0.5 }
+const bad: ReadonlyArray<readonly [string, string, RequestListener, { readonly withinSeconds?: number }]> = [
+  ["10 GB announced", "too_large", (_, response) => endless(response.writeHead(200, { "content-length": 1e10 })), {}],
+  ["10 GB not announced", "too_large", (_, response) => endless(response), {}],
+  ["one byte too much", "too_large", (_, response) => response.end(Buffer.alloc(mebibyte + 1)), {}],
+  [
+    "one byte too much, announced, and no body",
+    "too_large",
+    (_, response) => response.writeHead(200, { "content-length": mebibyte + 1 }).flushHeaders(),
+    {}
+  ],
+  ["silence", "timeout", () => undefined, short],
+  ["a head and then silence", "timeout", (_, response) => response.flushHeaders(), short],
+  ["a body that never ends", "timeout", (_, response) => response.write("beginning"), short],
+  ["a trickle", "timeout", (_, response) => trickle(response), short],
+  [
+    "a trickle of redirects",
+    "timeout",
+    (_, response) => setTimeout(() => response.writeHead(302, { location: "/" }).end(), 200),
+    short
+  ],
+  [
+    "less than announced",
+    "network",
+    (_, response) => response.writeHead(200, { "content-length": 9 }).write("five!", () => response.destroy()),
+    {}
+  ],
+  ["a chunked body cut short", "network", (_, response) => response.write("five!", () => response.destroy()), {}],
+  ["no answer", "network", (_, response) => response.destroy(), {}],
+  [
+    "gzip",
+    "network",
+    (_, response) => response.writeHead(200, { "content-encoding": "gzip" }).end(gzipSync(Buffer.alloc(10 * mebibyte))),
+    {}
+  ],
+  ["no content", "status", (_, response) => response.writeHead(204).end(), {}],
+  ["a part", "status", (_, response) => response.writeHead(206).end("part"), {}],
+  ["not found", "status", (_, response) => response.writeHead(404).end("<html>"), {}],
+  ["an error", "status", (_, response) => response.writeHead(500).end("<html>"), {}]
+]
+
+describe("an answer that is no good", () => {
+  it.scopedLive.each(bad)("fails, and its connection is gone: %s", ([, reason, reply, more]) =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const host = yield* make(reply)
+      const failure = yield* Effect.flip(fetcher.bytes(ask(host.url, more)))
+      assert.strictEqual(failure.reason, reason)
+      yield* host.left
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scopedLive.each(bad)("fails as a stream too: %s", ([, reason, reply, more]) =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const host = yield* make(reply)
+      const failure = yield* Effect.flip(Stream.runDrain(fetcher.stream(ask(host.url, more))))
+      assert.strictEqual(failure.reason, reason)
+      yield* host.left
+    }).pipe(Effect.provide(layer))
+  )
+
+  const talks: ReadonlyArray<readonly [string, string, (socket: Socket) => void]> = [
+    ["no HTTP", "network", (socket) => socket.write("220 smtp.example ESMTP\r\n")],
+    [
+      "headers without end",
+      "network",
+      (socket) => {
+        const write = () => {
+          while (!socket.destroyed && socket.write("x-more: and more\r\n"));
+        }
+        socket.on("drain", write)
+        socket.write("HTTP/1.1 200 OK\r\n")
+        write()
+      }
+    ],
+    [
+      "only promises",
+      "timeout",
+      (socket) => {
+        const timer = setInterval(() => socket.write("HTTP/1.1 103 Early Hints\r\n\r\n"), 5)
+        socket.on("close", () => clearInterval(timer))
+      }
+    ],
+    [
+      "another protocol",
+      "network",
+      (socket) => socket.write("HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n")
+    ],
+    [
+      "two lengths",
+      "network",
+      (socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab")
+    ]
+  ]
+  it.scopedLive.each(talks)("fails below HTTP: %s", ([, reason, talk]) =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const { gone, port } = yield* below(talk)
+      const failure = yield* Effect.flip(fetcher.bytes(ask(`http://127.0.0.1:${port}/`, { withinSeconds: 2 })))
+      assert.strictEqual(failure.reason, reason)
+      yield* gone
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scopedLive("fails when it takes too long to connect to", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const { gone, port } = yield* below(() => undefined)
+      const failure = yield* Effect.flip(fetcher.bytes(ask(`https://127.0.0.1:${port}/`)))
+      assert.deepInclude(failure, { reason: "timeout", detail: `127.0.0.1:${port}: took too long to connect to` })
+      yield* gone
+      const nameless = yield* Effect.flip(fetcher.bytes(ask("http://slow.example/")))
+      assert.strictEqual(nameless.reason, "timeout")
+    }).pipe(Effect.provide(SafeFetcher.layer({ ...options, names: () => Effect.never })))
+  )
+})

@@ -1,0 +1,120 @@
+import type { RequestListener } from "node:http"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Stream } from "effect"
+import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
+import { Fetcher } from "../../src/services/Fetcher.ts"
+import { ask, below, endless, make, ranges } from "../support/Stranger.ts"
+
+const mebibyte = 1024 * 1024
+
+const options = { fetchAllow: ranges("127.0.0.1"), resultFetchAllow: [], connectTimeoutSeconds: 1 }
+const layer = SafeFetcher.layer(options)
+
+describe("an answer that is good", () => {
+  const sizes = [0, 1, 65_536, mebibyte]
+  it.scopedLive.each(sizes)("is taken whole, up to the limit: %i bytes", (size) =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const body = Buffer.alloc(size, "0123456789")
+      const host = yield* make((request, response) => {
+        if (request.url === "/announced") response.writeHead(200, { "content-length": size })
+        response.end(body)
+      })
+      for (const path of ["/announced", "/chunked"]) {
+        assert.isTrue(body.equals(yield* fetcher.bytes(ask(host.url + path))))
+        const chunks = yield* Stream.runCollect(fetcher.stream(ask(host.url + path)))
+        assert.isTrue(body.equals(Buffer.concat([...chunks])))
+      }
+      yield* host.left
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scopedLive("is only taken as far as it announces", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const { port } = yield* below((socket) =>
+        socket.end("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst and more")
+      )
+      const outcome = yield* Effect.either(fetcher.bytes(ask(`http://127.0.0.1:${port}/`)))
+      if (outcome._tag === "Right") assert.strictEqual(String(outcome.right), "first")
+      else assert.strictEqual(outcome.left.reason, "network")
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scopedLive("waits at its host while nobody reads it", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const total = 32 * mebibyte
+      let written = 0
+      const host = yield* make((_, response) => {
+        const write = () => {
+          while (written < total) {
+            written += mebibyte
+            if (!response.write(Buffer.alloc(mebibyte))) return
+          }
+          response.end()
+        }
+        response.on("drain", write)
+        write()
+      })
+      const begun = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      const reading = yield* fetcher.stream(ask(host.url, { limitBytes: total })).pipe(
+        Stream.tap(() => Effect.zipRight(Deferred.succeed(begun, undefined), Deferred.await(goOn))),
+        Stream.runFold(0, (bytes, chunk) => bytes + chunk.length),
+        Effect.fork
+      )
+      yield* Deferred.await(begun)
+      yield* Effect.sleep("300 millis")
+      assert.isBelow(written, total)
+      yield* Deferred.succeed(goOn, undefined)
+      assert.strictEqual(yield* Fiber.join(reading), total)
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("a fetch that is given up", () => {
+  const stages: ReadonlyArray<readonly [string, RequestListener]> = [
+    ["before the head", () => undefined],
+    ["before the body", (_, response) => response.flushHeaders()],
+    ["in the body", (_, response) => endless(response, Buffer.alloc(1))]
+  ]
+  it.scopedLive.each(stages)("closes its connection at once: %s", ([, reply]) =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const host = yield* make(reply)
+      const limits = { limitBytes: 1e12, withinSeconds: 3_600 }
+      for (const fetching of [
+        fetcher.bytes(ask(host.url, limits)),
+        Stream.runDrain(fetcher.stream(ask(host.url, limits)))
+      ]) {
+        const fiber = yield* Effect.fork(fetching)
+        yield* host.called
+        yield* Fiber.interrupt(fiber)
+      }
+      yield* host.left
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.scopedLive("ends also while it connects, or waits for a name", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const { gone, port } = yield* below(() => undefined)
+      const secure = yield* Effect.fork(fetcher.bytes(ask(`https://127.0.0.1:${port}/`)))
+      const named = yield* Effect.fork(fetcher.bytes(ask("http://slow.example/")))
+      yield* Effect.sleep("100 millis")
+      yield* Fiber.interruptAll([secure, named])
+      yield* gone
+    }).pipe(Effect.provide(SafeFetcher.layer({ ...options, connectTimeoutSeconds: 3_600, names: () => Effect.never })))
+  )
+
+  it.scopedLive("by the one who reads it closes its connection", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const host = yield* make((_, response) => endless(response))
+      const first = yield* Stream.runHead(fetcher.stream(ask(host.url, { limitBytes: 1e12 })))
+      assert.strictEqual(first._tag, "Some")
+      yield* host.left
+    }).pipe(Effect.provide(layer))
+  )
+})
