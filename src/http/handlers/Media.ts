@@ -1,6 +1,5 @@
 import type { Stats } from "node:fs"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Readable } from "node:stream"
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
@@ -58,13 +57,7 @@ const serve = (options: {
 }) =>
   Effect.async<HttpServerResponse.HttpServerResponse, UnknownEndpoint>((resume) => {
     const { directory, headers, name, request, response } = options
-    let file: Readable | undefined
     const done = () => resume(Effect.succeed(HttpServerResponse.empty()))
-    const closed = () => {
-      file?.destroy()
-      // The server interrupts us when a client leaves, but not once everything was handed to its socket.
-      if (response.writableEnded) done()
-    }
     const fail = ({ headers: more, message, status }: Unsendable) => {
       if (response.headersSent) return void response.destroy()
       for (const header of response.getHeaderNames()) response.removeHeader(header)
@@ -74,22 +67,17 @@ const serve = (options: {
         status === 404 ? new UnknownEndpoint() : Effect.dieMessage(`a file of the media cannot be sent: ${message}`)
       )
     }
-    response.once("finish", done).once("close", closed)
+    // The server interrupts us when a client leaves, but not once everything was handed to its socket.
+    response.once("finish", done).once("close", () => response.writableEnded && done())
     // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
     response.on("error", () => {})
     response.setTimeout(stalledMillis, () => response.destroy())
     send(request, `/${name}`, { root: directory, index: false, cacheControl: false, etag: false })
       .on("file", (_file: string, { size }: Stats) => wholeForLongSuffix(request, size))
       .on("headers", () => response.setHeaders(new Map(Object.entries(headers))))
-      // The library waits for a response that is already gone, with the file open.
-      .on("stream", (opened: Readable) => {
-        file = opened
-        if (response.destroyed) opened.destroy()
-      })
       .on("directory", () => resume(new UnknownEndpoint()))
       .on("error", fail)
       .pipe(response)
-    return Effect.sync(() => file?.destroy())
   })
 
 /** Public media of a local directory, for everybody who knows a name. */
