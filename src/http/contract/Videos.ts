@@ -55,7 +55,7 @@ const VideoCreateForm = Schema.Struct({
   input_reference: described(File, "Alias of `image` for one frame; `image` wins when both are given."),
   "input_reference[image_url]": described(Reference, "The same for a frame that is no file."),
   n: described(Schema.Literal("1"), "Only 1.")
-}).annotations({ identifier: "VideoCreateForm" })
+})
 
 export const Video = Schema.Struct({
   id: Schema.String.annotations({ description: "Starts with `vid_`." }),
@@ -95,7 +95,12 @@ const Limit = described(
 
 const create = HttpApiEndpoint.post("create", "/videos")
   .setHeaders(IdempotencyKey)
-  .setPayload(Schema.Union(VideoCreateRequest, HttpApiSchema.Multipart(VideoCreateForm)))
+  .setPayload(
+    Schema.Union(
+      VideoCreateRequest,
+      HttpApiSchema.Multipart(VideoCreateForm).annotations({ identifier: "VideoCreateForm" })
+    )
+  )
   .addSuccess(Video, { status: 202 })
   .addError(BadRequest)
   .addError(PaymentRequired)
