@@ -9,6 +9,7 @@ import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
+import { media } from "./cli/Media.ts"
 import { migrate } from "./cli/Migrate.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
@@ -33,6 +34,7 @@ const program = (start: Serve) =>
       providers,
       requests,
       videos,
+      media,
       usage
     ])
   )

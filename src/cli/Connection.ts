@@ -10,6 +10,7 @@ import { Organizations } from "../services/Organizations.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { Usage } from "../services/Usage.ts"
 import { VideoDesk } from "../services/VideoDesk.ts"
+import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(readEnvironment(), readSettings)
@@ -18,6 +19,11 @@ export const settings = Effect.flatMap(readEnvironment(), readSettings)
 const quiet = Layer.merge(
   Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
   Logger.minimumLogLevel(LogLevel.Warning)
+)
+
+/** Where media are kept, by the settings. */
+export const mediaStore = Layer.unwrapEffect(Effect.map(settings, ({ media }) => MediaStores.layer(media))).pipe(
+  Layer.provideMerge(quiet)
 )
 
 /** The database of the settings, with its migrations; an embedded one is attached for as long as the layer lasts. */

@@ -113,8 +113,9 @@ export const make = (options: S3Options, patience: S3Patience) =>
     const refusal = (request: S3Request, status: number, text: string, transient?: boolean) => {
       const code = elementOf(text, "Code")
       const words = code === undefined ? text : `${code}: ${elementOf(text, "Message") ?? ""}`
+      const answered = `the store answered ${status} to ${request.method}`
       return new S3Failed({
-        detail: loggable(`the store answered ${status} to ${request.method}: ${words}`),
+        detail: loggable(words === "" ? answered : `${answered}: ${words}`),
         status,
         code,
         transient: transient ?? isTransient(status, code)
