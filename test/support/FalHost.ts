@@ -55,7 +55,7 @@ export interface FalHost {
   readonly unseen: (step: Step) => Effect.Effect<number>
 }
 
-const job = /^\/queue\/(.+)\/requests\/([^/]+?)(\/status|\/cancel)?$/
+const job = /^\/queue\/(.+)\/requests\/([^/?]+)(\/status|\/cancel)?(\?|$)/
 
 const stepOf = ({ method, path }: Fake.Received): Step => {
   if (method === "POST") return "submit"

@@ -44,8 +44,9 @@ const usual = (model: string, id: string): string => {
 export const handleIn = (account: ProviderAccount, model: string, body: unknown): Handle | undefined => {
   if (!Predicate.isRecord(body)) return undefined
   const { cancel_url, request_id, response_url, status_url } = body
-  if (typeof request_id !== "string" || !isInside(account, usual(model, request_id))) return undefined
+  if (typeof request_id !== "string" || request_id === "") return undefined
   const own = usual(model, request_id)
+  if (!isInside(account, own)) return undefined
   return {
     id: request_id,
     status: rebased(account, status_url) ?? `${own}/status`,
