@@ -5,13 +5,16 @@ import { Effect, Either } from "effect"
 import { applyRules } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
 import { variantFor } from "../../src/domain/ImageRules.ts"
-import type { Capability, ChatModel, ImageModel } from "../../src/domain/Model.ts"
+import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
 import { zero } from "../../src/domain/Money.ts"
+import { secondsFor } from "../../src/domain/VideoRules.ts"
 import { readJson } from "../../src/http/Body.ts"
 import { decodeChatBody } from "../../src/http/ChatBody.ts"
 import { refused } from "../../src/http/Fields.ts"
 import { decodeImageBody } from "../../src/http/ImageBody.ts"
 import { readForm } from "../../src/http/Multipart.ts"
+import { contentOf } from "../../src/http/VideoAnswer.ts"
+import { decodeVideoBody } from "../../src/http/VideoBody.ts"
 import { internalError, toWire, type WireError } from "../../src/http/Wire.ts"
 import { keyFrom } from "../../src/services/idempotency/Key.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
@@ -119,6 +122,34 @@ const imageComplaints = [
   formComplaint()
 ]
 
+const film = (referenceImage: ReferenceImage): VideoModel => ({
+  id: "<id>",
+  surface: "video",
+  created: 0,
+  routes: [],
+  pricing: { per: "second", price: zero },
+  official: undefined,
+  seconds: { allowed: [5], default: 5 },
+  referenceImage
+})
+
+/** What is wrong with the body of a request for a video. */
+const videoComplaint = (more: object, referenceImage: ReferenceImage = "optional") =>
+  decodeVideoBody(drawn(more)).pipe(
+    Either.flatMap((ask) => secondsFor(film(referenceImage), ask)),
+    Either.flip,
+    Either.getOrThrowWith(() => new Error(`nothing is wrong with ${JSON.stringify(more)}`))
+  )
+
+const videoComplaints = [
+  videoComplaint({ seconds: "8s" }),
+  videoComplaint({ input_reference: 1 }),
+  videoComplaint({ input_reference: { file_id: "file-1" } }),
+  videoComplaint({}, "required"),
+  videoComplaint({ image: "https://example.com/a.png" }, "none"),
+  Either.getOrThrow(Either.flip(contentOf({ status: "queued", url: undefined })))
+]
+
 const complaints = [
   complaint([]),
   complaint({ messages }),
@@ -165,7 +196,7 @@ describe("the errors of the docs", () => {
         Effect.flip(keyFrom(""))
       ])
       const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
-      const produced = [...bodies, ...complaints, ...imageComplaints].map(
+      const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints].map(
         ({ message, param }) => `${message} | ${param ?? ""}`
       )
       assert.deepStrictEqual(documented.toSorted(), distinct(produced))

@@ -1,11 +1,11 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Clock, Effect, Predicate } from "effect"
-import { InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
+import { ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
 import { InFlight } from "../../services/InFlight.ts"
-import { type Video, VideoJobs } from "../../services/VideoJobs.ts"
+import { VideoJobs } from "../../services/VideoJobs.ts"
 import { Api } from "../Api.ts"
 import { type Body, readJsonOrForm } from "../Body.ts"
 import { CurrentCaller } from "../contract/Authenticated.ts"
@@ -13,8 +13,8 @@ import { type Admitted, Generating } from "../Generating.ts"
 import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
 import { json } from "../Respond.ts"
+import { contentOf, videoJson } from "../VideoAnswer.ts"
 import { decodeVideoBody, videoForm } from "../VideoBody.ts"
-import { videoJson } from "../VideoJson.ts"
 
 const endpoint = { surface: "video", scope: "videos", rate: "peek" } as const
 
@@ -71,11 +71,6 @@ export const VideosHandlers = HttpApiBuilder.group(
       return yield* videos.list(org, limit)
     })
 
-    const linkOf = ({ status, url }: Video) =>
-      status === "completed" && url !== undefined
-        ? Effect.succeed(url)
-        : new InvalidRequest({ message: "The video is not completed.", param: null })
-
     return handlers
       .handleRaw("create", () => generating.run(endpoint, create))
       .handleRaw("list", ({ urlParams }) =>
@@ -87,7 +82,7 @@ export const VideosHandlers = HttpApiBuilder.group(
       .handleRaw("content", ({ path: { id } }) =>
         Effect.gen(function* () {
           const video = yield* find(id)
-          const location = yield* linkOf(video)
+          const location = yield* contentOf(video)
           const headers = { location, "content-length": "0" }
           return HttpServerResponse.empty({
             status: 302,
