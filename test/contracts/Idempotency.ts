@@ -32,6 +32,7 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
               const hold = yield* bench.payment(org)
               yield* claim.keep(result, hold)
               yield* claim.keep(result, hold)
+              yield* claim.bind(result, hold)
               assert.deepStrictEqual(yield* idempotency.claim(asked), { _tag: "Replay", result })
             })
           )
@@ -61,8 +62,11 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
           yield* Effect.scoped(
             Effect.gen(function* () {
               const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-              yield* claim.bind(result, yield* bench.payment(org))
+              const hold = yield* bench.payment(org)
+              yield* claim.bind(result, hold)
               yield* claim.free
+              assert.strictEqual((yield* Effect.flip(claim.bind(result, hold)))._tag, "IdempotencyConflict")
+              assert.strictEqual(yield* outcome(idempotency, asked), "First")
             })
           )
           assert.strictEqual(yield* outcome(idempotency, asked), "First")

@@ -1,6 +1,8 @@
+import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
+import { Effect, Exit, Fiber, Schema, Scope } from "effect"
 import { Idempotency } from "../../src/services/Idempotency.ts"
+import * as Statements from "../../src/services/idempotency/Statements.ts"
 import { first, outcome, result } from "../contracts/IdempotencyClaims.ts"
 import { losable, one } from "../support/LosableDatabase.ts"
 import { eventually, moneyOf } from "../support/Money.ts"
@@ -106,11 +108,21 @@ describe.concurrent("a key whose process loses its database", () => {
       const { asked, door, idempotency, outside } = yield* losable()
       const there = yield* Effect.provide(Idempotency, outside)
       yield* door.cutAt("INSERT INTO idempotency_keys", "after")
-      const claiming = yield* Effect.fork(Effect.flatMap(idempotency.claim(asked), first))
+      const scope = yield* Scope.make()
+      const claiming = yield* Effect.fork(Scope.extend(Effect.flatMap(idempotency.claim(asked), first), scope))
       yield* eventually(door.isCut, (isCut) => isCut)
       yield* door.mend
       yield* Fiber.join(claiming)
       assert.strictEqual(yield* outcome(there, asked), "IdempotencyConflict")
+      const sql = yield* Effect.provide(SqlClient.SqlClient, outside)
+      const [{ id, instance }] = yield* Effect.flatMap(
+        sql`SELECT claim AS id, instance_id AS instance FROM idempotency_keys`,
+        Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ id: Schema.String, instance: Schema.String })))
+      )
+      yield* Scope.close(scope, Exit.void)
+      // The first attempt, of which nothing was heard, comes through after all.
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, { ...asked, id, instance }))))
+      assert.strictEqual(yield* outcome(there, asked), "First")
     }).pipe(Effect.scoped)
   )
 })
