@@ -1,0 +1,143 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, TestClock } from "effect"
+import * as Pictures from "../../src/services/Pictures.ts"
+import { configurationOf, decoder, type Frame } from "../support/Avc.ts"
+import { contentOf, parse } from "../support/Mp4.ts"
+import { plain } from "../support/PictureSamples.ts"
+import { download, submit, videoRoute } from "../support/SandboxMedia.ts"
+
+const framesPerSecond = 24
+
+const rendered = (asked: Parameters<typeof submit>[0], route = videoRoute()) =>
+  Effect.gen(function* () {
+    const handle = yield* submit(asked, route)
+    yield* TestClock.adjust("3 seconds")
+    return yield* download(handle)
+  })
+
+/** Every frame of a file. */
+const decoded = (bytes: Buffer): ReadonlyArray<Frame> => {
+  const decode = decoder(configurationOf(contentOf(bytes, "avcC")))
+  return parse(bytes).samples.map(({ offset, size }) => decode(bytes.subarray(offset, offset + size)))
+}
+
+/** A pixel's luma. */
+const lumaAt = ({ blocks }: Frame, x: number, y: number): number =>
+  blocks[Math.floor(y / 16) * 40 + Math.floor(x / 16)]?.[(y % 16) * 16 + (x % 16)] ?? -1
+
+const same = (a: Frame | undefined, b: Frame | undefined, at: number): boolean =>
+  Buffer.from(a?.blocks[at] ?? []).equals(Buffer.from(b?.blocks[at] ?? []))
+
+describe("a clip", () => {
+  it.effect.each([1, 5, 15, 61])(
+    "of %i seconds is an mp4 of just that, made to be played while it arrives",
+    (seconds) =>
+      Effect.gen(function* () {
+        const { bytes, pieces } = yield* rendered({ seconds })
+        assert.isTrue(yield* Pictures.isVideo(bytes.subarray(0, 4_096)))
+        assert.isBelow(bytes.length, 450_000 + seconds * 40_000)
+        assert.strictEqual(pieces.length, 1 + seconds)
+
+        const { boxes, movie, samples } = parse(bytes)
+        assert.deepStrictEqual(
+          boxes.map(({ type }) => type),
+          ["ftyp", "moov", "mdat"]
+        )
+        assert.deepStrictEqual(movie.brands, ["isom", "isom", "iso2", "avc1", "mp41"])
+        assert.deepStrictEqual([movie.isFragmented, movie.isProgressive], [false, true])
+        assert.strictEqual(movie.duration, seconds * movie.timescale)
+        const [track] = movie.videoTracks
+        assert.isDefined(track)
+        assert.strictEqual(track.codec, "avc1.42c01e")
+        assert.strictEqual(track.duration, seconds * track.timescale)
+        assert.deepStrictEqual(track.video, { width: 640, height: 360 })
+        assert.strictEqual(track.nb_samples, seconds * framesPerSecond)
+
+        const [media] = boxes.slice(-1)
+        assert.strictEqual(media?.end, bytes.length)
+        let [at, time] = [(media?.start ?? 0) + 8, 0]
+        for (const [index, { cts, dts, duration, is_sync, offset, size, timescale }] of samples.entries()) {
+          assert.deepStrictEqual([offset, dts, cts], [at, time, time])
+          assert.strictEqual(is_sync, index % (30 * framesPerSecond) === 0)
+          assert.strictEqual(duration * framesPerSecond, timescale)
+          at += size
+          time += duration
+        }
+        assert.strictEqual(at, bytes.length, "every sample is in mdat, and nothing else is")
+      })
+  )
+
+  it.effect("is H.264 that any decoder takes, of the size that the track says", () =>
+    Effect.gen(function* () {
+      const { bytes } = yield* rendered({ seconds: 1 })
+      assert.deepStrictEqual(configurationOf(contentOf(bytes, "avcC")), {
+        profile: 66,
+        constraints: 0b11000000,
+        level: 30,
+        columns: 40,
+        rows: 23,
+        width: 640,
+        height: 360
+      })
+      const samples = decoded(bytes).flatMap(({ blocks }) => blocks)
+      assert.isTrue(samples.every((block) => block.every((value) => value >= 16 && value <= 240)))
+    })
+  )
+
+  it.effect("counts its seconds, and grows a bar from one side to the other", () =>
+    Effect.gen(function* () {
+      const seconds = 31
+      const { bytes } = yield* rendered({ seconds })
+      const frames = decoded(bytes)
+      const isBar = (at: number) => Math.floor(at / 40) === 21
+      frames.forEach(({ coded, key }, index) => {
+        assert.strictEqual(key, index % (30 * framesPerSecond) === 0)
+        const moved = coded.filter((at) => !isBar(at) && !same(frames[index], frames[index - 1], at))
+        assert.strictEqual(moved.length > 0, index % framesPerSecond === 0, `frame ${index}`)
+      })
+      const shown = frames.filter((_, index) => index % framesPerSecond === 0)
+      const faces = shown.map(({ blocks }) => Buffer.concat(blocks.slice(15 * 40, 20 * 40)).toString("base64"))
+      assert.strictEqual(new Set(faces).size, seconds)
+
+      const white = (frame: Frame) => Array.from({ length: 640 }, (_, x) => lumaAt(frame, x, 342)).lastIndexOf(235) + 1
+      frames.forEach((frame, index) => {
+        assert.strictEqual(white(frame), Math.floor(((index + 1) * 640) / frames.length))
+      })
+    })
+  )
+
+  it.effect("shows its prompt, and its reference beside it", () =>
+    Effect.gen(function* () {
+      const first = (asked: Parameters<typeof submit>[0]) =>
+        Effect.map(rendered({ seconds: 1, ...asked }), ({ bytes }) => decoded(bytes)[0] ?? assert.fail("no frame"))
+      const letters = (frame: Frame) => {
+        let count = 0
+        for (let y = 28; y < 220; y++) for (let x = 32; x < 376; x++) if (lumaAt(frame, x, y) > 230) count++
+        return count
+      }
+      assert.strictEqual(letters(yield* first({ prompt: "" })), 0)
+      assert.isAbove(letters(yield* first({ prompt: "A red fox" })), 1_000)
+      const reference = yield* plain("#ff0000", 3_000, 3_000)
+      const beside = yield* first({ prompt: "A red fox", reference })
+      assert.isAbove(letters(beside), 1_000)
+      const block = beside.blocks[5 * 40 + 30] ?? []
+      // Red, as BT.601 has it.
+      for (const [at, value] of [82, 90, 240].entries()) {
+        assert.approximately(block[at === 0 ? 0 : 192 + 64 * at] ?? -1, value, 3)
+      }
+    })
+  )
+
+  it.effect("is the same for the same input, whenever and wherever it is rendered, and no other's", () =>
+    Effect.gen(function* () {
+      const asked = { seconds: 1, reference: yield* plain("#00ff00") }
+      const { bytes } = yield* rendered(asked)
+      yield* TestClock.adjust("1 day")
+      assert.isTrue(bytes.equals((yield* rendered(asked, videoRoute("sandbox-b"))).bytes))
+      assert.isTrue(bytes.equals((yield* rendered({ ...asked, prompt: "[sandbox delay=0] A red fox" })).bytes))
+      for (const other of [{ prompt: "A red fax" }, { seconds: 5 }, { reference: undefined }]) {
+        assert.isFalse(bytes.equals((yield* rendered({ ...asked, ...other })).bytes))
+      }
+    })
+  )
+})
