@@ -1,8 +1,10 @@
 import { Clock, Context, Deferred, Effect, Either, Layer, Metric, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.ts"
+import { hasImage } from "../domain/ChatRules.ts"
 import {
   Aborted,
   type InsufficientCredits,
+  type InvalidRequest,
   type RoutingFailure,
   type SettleFailed,
   type SpendLimitReached,
@@ -10,10 +12,12 @@ import {
 } from "../domain/Failure.ts"
 import type { ChatModel, ChatPricing } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
+import { type Asked, prepare } from "./ChatPictures.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { type Hold, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
+import { References } from "./References.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { Tokens } from "./Tokens.ts"
@@ -40,9 +44,11 @@ export interface ChatSink {
   readonly departed: Deferred.Deferred<void>
 }
 
-export type ChatFailure = InsufficientCredits | SpendLimitReached | RoutingFailure | SettleFailed
+export type ChatFailure = InsufficientCredits | InvalidRequest | SpendLimitReached | RoutingFailure | SettleFailed
 
 const headAfter = "25 seconds"
+
+const plain = ({ request }: ChatJob): Asked => ({ request, since: undefined })
 
 /** A chat from hold to settle: what it costs, who answers, and who pays when it ends early. */
 export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
@@ -65,6 +71,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const router = yield* ProviderRouter
       const tokens = yield* Tokens
       const failpoint = yield* Failpoint
+      const references = yield* References
+
+      /** What the routes get of a request with pictures; any other they get as it is. */
+      const pictured = ({ model, request }: ChatJob): Effect.Effect<Asked, InvalidRequest> =>
+        Effect.flatMap(router.inlines(model, request), (inline) => prepare(references, request, inline))
 
       const hold = Effect.fnUntraced(function* ({ model, record, request }: ChatJob) {
         const { key, org } = record.caller
@@ -109,8 +120,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       const complete = Effect.fnUntraced(function* (job: ChatJob) {
         const held = yield* hold(job)
+        const { request, since } = hasImage(job.request) ? yield* Effect.interruptible(pictured(job)) : plain(job)
         const { answer, route } = yield* Effect.interruptible(
-          router.complete(job.model, job.request, job.record.attempts)
+          router.complete(job.model, request, job.record.attempts, since)
         )
         job.record.route = route
         const produced = [
@@ -125,12 +137,13 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
       const pump = Effect.fnUntraced(function* (
-        { model, record, request }: ChatJob,
+        { model, record }: ChatJob,
+        { request, since }: Asked,
         sink: ChatSink,
         output: StreamOutput
       ) {
         const routed = yield* Effect.raceFirst(
-          router.stream(model, request, record.attempts),
+          router.stream(model, request, record.attempts, since),
           Effect.zipRight(Effect.delay(sink.open, headAfter), Effect.never)
         )
         record.route = routed.route
@@ -162,10 +175,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         yield* sink.fail(failure)
       })
 
-      const streamHeld = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink, held: Hold) {
+      const streamHeld = Effect.fnUntraced(function* (job: ChatJob, ask: Asked, sink: ChatSink, held: Hold) {
         const { record } = job
         const output = new StreamOutput()
-        const outcome = yield* pump(job, sink, output).pipe(
+        const outcome = yield* pump(job, ask, sink, output).pipe(
           Effect.as("whole" as const),
           Effect.raceFirst(Effect.as(Deferred.await(sink.departed), "departed" as const)),
           Effect.interruptible,
@@ -194,8 +207,14 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       const stream = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink) {
         const held = yield* hold(job)
+        const ask = hasImage(job.request)
+          ? yield* Effect.interruptible(
+              Effect.raceFirst(pictured(job), Effect.as(Deferred.await(sink.departed), undefined))
+            )
+          : plain(job)
+        if (ask === undefined) return
         yield* Effect.catchAllDefect(
-          streamHeld(job, sink, held),
+          streamHeld(job, ask, sink, held),
           // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
           Effect.fnUntraced(function* (defect) {
             if (!(yield* sink.opened)) return yield* Effect.die(defect)

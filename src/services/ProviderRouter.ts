@@ -102,7 +102,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     /** The video half of a route's adapter, for asking after a render. */
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
     /** Whether a route that may get this request wants its pictures as `data:` URLs. */
-    readonly inlines: (model: ChatModel, request: ChatRequest) => boolean
+    readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>
     /** Of the routes of every model that this instance has been asked for. */
     readonly health: Effect.Effect<ReadonlyArray<RouteHealth>>
   }
@@ -147,8 +147,10 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
   })
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
-    Candidates.able(model.routes, () => needs(request)).some(
-      (route) => providers.get(route.provider.adapter)?.chat?.inlines?.(route) === true
+    Effect.sync(() =>
+      Candidates.able(model.routes, () => needs(request)).some(
+        (route) => providers.get(route.provider.adapter)?.chat?.inlines?.(route) === true
+      )
     )
 
   /** The request in the form that this route takes. */

@@ -6,6 +6,7 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../src/services/ChatCompletions.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
 import { ProviderRouter } from "../../src/services/ProviderRouter.ts"
+import { References } from "../../src/services/References.ts"
 import { RequestRecord } from "../../src/services/RequestRecord.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import * as LedgerFake from "../fakes/LedgerFake.ts"
@@ -88,7 +89,11 @@ const bench = Effect.gen(function* () {
 const running = (fake: ProviderFake) => {
   const router = Layer.provide(ProviderRouter.layer(), fake.layer)
   return Effect.provide(
-    ChatCompletions.layer.pipe(Layer.provideMerge(Layer.mergeAll(router, LedgerFake.layer, TokensFake.layer)))
+    ChatCompletions.layer.pipe(
+      // A chat without pictures must not look for any.
+      Layer.provide(Layer.mock(References, {})),
+      Layer.provideMerge(Layer.mergeAll(router, LedgerFake.layer, TokensFake.layer))
+    )
   )
 }
 

@@ -1,0 +1,37 @@
+import { Effect, Layer, Stream } from "effect"
+import { Fetcher, FetchFailed, type FetchRequest } from "../../src/services/Fetcher.ts"
+
+export const fetchFailed = (reason: FetchFailed["reason"], status?: number) =>
+  new FetchFailed({ reason, status, detail: `${reason} of the fake` })
+
+/** URLs by script; one without a script leads nowhere. */
+export class FetcherFake {
+  /** Every fetch, in order. */
+  readonly calls: Array<FetchRequest> = []
+  /** The URLs that are being fetched. */
+  readonly busy = new Set<string>()
+  /** The most that were being fetched at one time. */
+  mostBusy = 0
+  readonly #bodies = new Map<string, Effect.Effect<Uint8Array, FetchFailed>>()
+
+  on(url: string, body: Uint8Array | Effect.Effect<Uint8Array, FetchFailed>): this {
+    this.#bodies.set(url, Effect.isEffect(body) ? body : Effect.succeed(body))
+    return this
+  }
+
+  readonly #bytes = (request: FetchRequest) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        this.calls.push(request)
+        this.busy.add(request.url)
+        this.mostBusy = Math.max(this.mostBusy, this.busy.size)
+      }),
+      () => this.#bodies.get(request.url) ?? Effect.fail(fetchFailed("refused")),
+      () => Effect.sync(() => this.busy.delete(request.url))
+    )
+
+  readonly layer = Layer.succeed(Fetcher, {
+    bytes: this.#bytes,
+    stream: (request) => Stream.fromEffect(this.#bytes(request))
+  })
+}
