@@ -6,6 +6,7 @@ import { Deferred, Effect, Exit, Fiber, type Layer, Option, Stream } from "effec
 import { extensionOf, type MediaType } from "../../src/domain/Media.ts"
 import { MediaStore } from "../../src/services/MediaStore.ts"
 import { MediaBench } from "./MediaBench.ts"
+import { id, strangers } from "./MediaStrangers.ts"
 
 const mib = 1024 * 1024
 const png = "image/png"
@@ -24,39 +25,6 @@ const inChunksOf = (bytes: Uint8Array, size: number) =>
     Stream.rechunk(1),
     Stream.map((at) => bytes.subarray(at * size, (at + 1) * size))
   )
-
-/** Nothing that was ever given a file, each in the clothes of something that could be. */
-const id = "a".repeat(32)
-const strangers: ReadonlyArray<string> = [
-  "",
-  ".",
-  "..",
-  "/",
-  "canary.png",
-  "../canary.png",
-  "public/../../canary.png",
-  "public/..%2f..%2fcanary.png",
-  `public/${id}/../../../canary.png`,
-  `../public/${id}.png`,
-  `/public/${id}.png`,
-  `./public/${id}.png`,
-  `public//${id}.png`,
-  `public\\${id}.png`,
-  `other/${id}.png`,
-  `PUBLIC/${id}.png`,
-  `public/${id}`,
-  `public/${id}.PNG`,
-  `public/${id}.html`,
-  `public/${id}.png/`,
-  `public/${id}.png\n`,
-  `public/${id}.png\0`,
-  `public/${id.slice(1)}.png`,
-  `public/${id}a.png`,
-  `public/${id.slice(1)}..png`,
-  `public/${id.slice(1)}%.png`,
-  `incoming/${id}.part`,
-  "/etc/passwd"
-]
 
 /** What every store of media must do, wherever it keeps them. */
 export const mediaStoreContract = (name: string, layer: Layer.Layer<MediaStore | MediaBench, unknown>) =>
