@@ -1,5 +1,6 @@
 import { Effect, Layer } from "effect"
 import { Providers } from "../services/Providers.ts"
+import * as FalQueue from "./FalQueue.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiImages from "./OpenAiImages.ts"
 import * as Sandbox from "./Sandbox.ts"
@@ -7,7 +8,7 @@ import * as Sandbox from "./Sandbox.ts"
 /** Every adapter, by name. A new one is its own file and one line here. */
 export const layer = Layer.effect(
   Providers,
-  Effect.map(Effect.all([OpenAiChat.make, OpenAiImages.make, Sandbox.make]), (providers) => {
+  Effect.map(Effect.all([OpenAiChat.make, OpenAiImages.make, FalQueue.make, Sandbox.make]), (providers) => {
     return new Map(providers.map((provider) => [provider.adapter, provider]))
   })
 )

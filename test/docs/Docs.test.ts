@@ -132,7 +132,7 @@ describe("the catalogs of the docs", () => {
   it.effect("tell what each credential turns on", () =>
     Effect.gen(function* () {
       const adapters = yield* registered
-      const rows = table(section(page("docs/getting-started.md"), "6. Switch to a real provider"), "Variable")
+      const rows = table(section(page("docs/getting-started.md"), "7. Switch to a real provider"), "Variable")
       assert.isAbove(rows.length, 0)
       for (const [name = "", claim = ""] of rows) {
         const source = { file: "catalog.yaml", text: builtIn }

@@ -138,14 +138,15 @@ describe("Catalog", () => {
   it.effect("keeps routes off whose adapter the gateway was built without", () =>
     Effect.gen(function* () {
       const adapters = new Map([["openai-chat", new Set(["chat" as const])]])
-      const { models, off } = yield* load({ environment: keys, adapters })
+      const text = edited("adapter: fal-queue", "adapter: replicate")
+      const { models, off } = yield* load({ text, environment: keys, adapters })
       assert.deepStrictEqual(
         models.map(({ id }) => id),
         ["talk"]
       )
       assert.deepStrictEqual(off, [
-        { id: "draw", reason: "this gateway does not speak fal-queue" },
-        { id: "film", reason: "this gateway does not speak fal-queue" }
+        { id: "draw", reason: "this gateway does not speak replicate" },
+        { id: "film", reason: "this gateway does not speak replicate" }
       ])
     })
   )

@@ -68,7 +68,8 @@ describe("the built-in catalog", () => {
     Effect.gen(function* () {
       const adapters = new Map([
         ["openai-chat", new Set<Surface>(["chat"])],
-        ["openai-images", new Set<Surface>(["image"])]
+        ["openai-images", new Set<Surface>(["image"])],
+        ["fal-queue", new Set<Surface>(["image", "video"])]
       ])
       const counts = {
         GEMINI_API_KEY: 7,

@@ -63,7 +63,8 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
   adapters: wires(
     new Map([
       ["openai-chat", new Set<Surface>(["chat"])],
-      ["openai-images", new Set<Surface>(["image"])]
+      ["openai-images", new Set<Surface>(["image"])],
+      ["fal-queue", new Set<Surface>(["image", "video"])]
     ])
   ),
   ...over

@@ -28,12 +28,15 @@ const own = {
   with_image: optional(Schema.Record({ key: Field, value: Schema.Unknown }))
 }
 
+/** The options that are no fields of the input. */
+export const optionNames: ReadonlySet<string> = new Set(Object.keys(own))
+
 const decode = Schema.decodeUnknownEither(Schema.Struct(own), { onExcessProperty: "error" })
 
 /** The route's options: some say how a request is written, all others are fields of it. Left says what is wrong. */
 export const optionsOf = ({ options }: RouteBase): Either.Either<FalOptions, string> => {
-  const named = Object.entries(options).filter(([name]) => name in own)
-  const fixed = Object.fromEntries(Object.entries(options).filter(([name]) => !(name in own)))
+  const named = Object.entries(options).filter(([name]) => optionNames.has(name))
+  const fixed = Object.fromEntries(Object.entries(options).filter(([name]) => !optionNames.has(name)))
   return Either.mapBoth(decode(Object.fromEntries(named)), {
     onLeft: (error) => {
       const issues = ParseResult.ArrayFormatter.formatErrorSync(error)

@@ -13,7 +13,6 @@ const foreseen: Adapters = new Map([
   ["openai-responses", surfaces("chat")],
   ["anthropic", surfaces("chat")],
   ["gemini", surfaces("chat", "image")],
-  ["fal-queue", surfaces("image", "video")],
   ["replicate", surfaces("image", "video")],
   ["sandbox", surfaces("chat", "image", "video")]
 ])

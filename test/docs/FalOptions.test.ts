@@ -1,0 +1,23 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Either } from "effect"
+import { optionNames, optionsOf } from "../../src/providers/fal-queue/Options.ts"
+import { videoRoute } from "../providers/FalQueueHosts.ts"
+import { page, section, table } from "./Markdown.ts"
+
+const documented = table(section(page("docs/providers.md"), "Models of fal.ai"), "Option")
+
+describe("the options of fal-queue", () => {
+  it("are those of the docs", () => {
+    assert.sameMembers(
+      documented.map(([name]) => name),
+      [...optionNames]
+    )
+  })
+
+  it("have the defaults of the docs", () => {
+    const { secondsField, sizeField } = Either.getOrThrow(optionsOf(videoRoute("https://queue.fal.run")))
+    const effects = new Map(documented.map(([name, effect = ""]) => [name, effect]))
+    assert.include(effects.get("seconds_field"), `default \`${secondsField}\``)
+    assert.include(effects.get("size_field"), `default \`${sizeField}\``)
+  })
+})
