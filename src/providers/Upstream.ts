@@ -46,11 +46,12 @@ const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_
 
 const broken =
   (account: ProviderAccount) =>
-  (error: Error, received: Received): ProviderFailure => {
+  (error: Error, received: Received, unsent: boolean): ProviderFailure => {
     const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
     return new ProviderFailure({
       class: deadlines.has(codeOf(error)) ? "timeout" : "network",
       status: received,
+      unsent,
       detail: loggable(account, `${codeOf(error)} ${text}`)
     })
   }
@@ -100,7 +101,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
       const exchange = new Gathered(answerLimitBytes, (outcome) => {
         if (!("broke" in outcome)) resume(Effect.succeed(outcome))
         else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
-        else resume(Effect.fail(broken(request.account)(outcome.broke, outcome.received)))
+        else resume(Effect.fail(broken(request.account)(outcome.broke, outcome.received, outcome.unsent)))
       })
       return send(request, "application/json", 0, exchange)
     })

@@ -137,7 +137,7 @@ describe("Upstream", () => {
         const whole = yield* Effect.flip(upstream.post(post(baseUrl)))
         const streamed = yield* Effect.flip(upstream.open(post(baseUrl)))
         for (const failure of [whole, streamed]) {
-          assert.deepStrictEqual([failure.class, failure.status], ["network", undefined])
+          assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, true])
           assert.notStrictEqual(failure.detail, "")
         }
       })
@@ -149,9 +149,13 @@ describe("Upstream", () => {
       const upstream = yield* Upstream
       const other = yield* listener((socket) => socket.end("220 smtp ready\r\n"))
       yield* fake.script((response) => void response.socket?.destroy())
-      for (const url of [fake.url.replace("http:", "https:"), `http://127.0.0.1:${other}`, fake.url]) {
+      for (const [url, unsent] of [
+        [fake.url.replace("http:", "https:"), true],
+        [`http://127.0.0.1:${other}`, false],
+        [fake.url, false]
+      ] as const) {
         const failure = yield* Effect.flip(upstream.post(post(url)))
-        assert.deepStrictEqual([failure.class, failure.status], ["network", undefined], url)
+        assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, unsent], url)
       }
     })
   )
@@ -161,8 +165,21 @@ describe("Upstream", () => {
       const upstream = yield* Upstream
       const mute = yield* listener(() => undefined)
       const failure = yield* Effect.flip(upstream.post(post(`https://127.0.0.1:${mute}`)))
-      assert.strictEqual(failure.class, "timeout")
+      assert.deepStrictEqual([failure.class, failure.unsent], ["timeout", true])
       assert.include(failure.detail, "UND_ERR_CONNECT_TIMEOUT")
+    })
+  )
+
+  check("a request that a kept connection took, and dropped, may have arrived", (fake) =>
+    Effect.gen(function* () {
+      const upstream = yield* Upstream
+      yield* fake.script(Fake.json(200, {}), (response) => void response.socket?.destroy())
+      yield* upstream.post(post(fake.url))
+      yield* Fake.settled
+      const failure = yield* Effect.flip(upstream.post(post(fake.url)))
+      assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, false])
+      const [first, second] = yield* Effect.all([fake.received, fake.received])
+      assert.strictEqual(second.socket, first.socket)
     })
   )
 
@@ -209,7 +226,7 @@ describe("Upstream", () => {
       const upstream = yield* Upstream
       yield* fake.script(Fake.sse("half of it", Fake.cut))
       const { bytes, failure } = yield* drained(yield* upstream.open(post(fake.url)))
-      assert.deepStrictEqual([bytes, failure?.class, failure?.status], [10, "network", 200])
+      assert.deepStrictEqual([bytes, failure?.class, failure?.status, failure?.unsent], [10, "network", 200, false])
     })
   )
 

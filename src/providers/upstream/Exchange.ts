@@ -30,12 +30,23 @@ class Exchange {
     this.cancelled = true
     this.controller?.abort(new Error("cancelled"))
   }
+
+  /** It never had a connected socket: nothing of it can have arrived anywhere. */
+  protected get unsent(): boolean {
+    return this.controller === undefined
+  }
 }
 
 /** The status that had come, where one had. */
 export type Received = number | undefined
 
-export type Outcome = UpstreamAnswer | { readonly broke: Error | "too large"; readonly received: Received }
+export interface Broken {
+  readonly broke: Error | "too large"
+  readonly received: Received
+  readonly unsent: boolean
+}
+
+export type Outcome = UpstreamAnswer | Broken
 
 /** An answer taken whole, up to a limit. `done` hears of the outcome first; anything after it is of no account. */
 export class Gathered extends Exchange {
@@ -62,7 +73,7 @@ export class Gathered extends Exchange {
       return
     }
     this.chunks = []
-    this.done({ broke: "too large", received: this.head?.status })
+    this.done({ broke: "too large", received: this.head?.status, unsent: false })
     this.cancel()
   }
 
@@ -74,7 +85,7 @@ export class Gathered extends Exchange {
   }
 
   onResponseError(_: Controller | undefined, error: Error): void {
-    this.done({ broke: error, received: this.head?.status })
+    this.done({ broke: error, received: this.head?.status, unsent: this.unsent })
   }
 }
 
@@ -84,7 +95,7 @@ const lingerMillis = 1_000
 /** A body read piece by piece. Past `highWaterBytes` unread, the socket is paused until the next `take`. */
 export class Flowing extends Exchange {
   private readonly onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void
-  private readonly failure: (error: Error, received: Received) => ProviderFailure
+  private readonly failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure
   private received: Received
   private chunks: Array<Buffer> = []
   private bytes = 0
@@ -95,7 +106,7 @@ export class Flowing extends Exchange {
 
   constructor(
     onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void,
-    failure: (error: Error, received: Received) => ProviderFailure
+    failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure
   ) {
     super()
     this.onHead = onHead
@@ -124,7 +135,7 @@ export class Flowing extends Exchange {
   }
 
   onResponseError(_: Controller | undefined, error: Error): void {
-    const failure = this.failure(error, this.received)
+    const failure = this.failure(error, this.received, this.unsent)
     this.over(Option.some(failure))
     this.onHead(Effect.fail(failure))
   }
