@@ -40,7 +40,7 @@ const send = ({ headers, secret, stream = false, text = "hi", url }: Asked, sign
     body: JSON.stringify({ model: "m1", max_tokens: 10, stream, messages: [{ role: "user", content: text }] })
   })
 
-const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>
+export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => new ConnectionBroke({ cause }) })
 
 /** Asks for a chat with `max_tokens` 10 and reads the whole answer. Interrupting it drops the connection. */

@@ -14,10 +14,11 @@ import * as Proxy from "./Proxy.ts"
 import { prefix } from "./temporary.ts"
 import * as Upstream from "./Upstream.ts"
 
-/** One model over one route, at 1 and 2 USD per million tokens. */
+/** A chat model at 1 and 2 USD per million tokens and an image model at 0.04 and 0.08 USD, over one route each. */
 const catalog = (upstream: string) => `
 providers:
   local: {adapter: openai-chat, base_url: "${upstream}/v1", credential: LOCAL_KEY}
+  drawer: {adapter: openai-images, base_url: "${upstream}/v1", credential: LOCAL_KEY}
 families:
   A: {sampling: true, max_output_policy: clamp}
 models:
@@ -32,6 +33,11 @@ models:
     image_tokens: 1000
     created: 2026-01-01
     routes: [{provider: local, model: up1}]
+  - id: i1
+    surface: image
+    variants: [{resolution: 1K, price_usd: 0.04}, {resolution: 2K, price_usd: 0.08}]
+    edit: true
+    routes: [{provider: drawer, model: up2}]
 `
 
 export type GatewayOptions = Partial<GatewayProcess.StartOptions>
@@ -66,7 +72,12 @@ export class Deployment extends Context.Tag("test/Deployment")<
       const upstream = yield* Upstream.make
       const file = path.join(directory, "catalog.yaml")
       yield* Effect.promise(() => writeFile(file, catalog(upstream.url)))
-      const env = { DATABASE_URL: databaseUrl, CATALOG_FILE: file, LOCAL_KEY: "k" }
+      const env = {
+        DATABASE_URL: databaseUrl,
+        CATALOG_FILE: file,
+        LOCAL_KEY: "k",
+        DATA_DIR: path.join(directory, ".data")
+      }
       const deployment = Deployment.of({
         directory,
         upstream,

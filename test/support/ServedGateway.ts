@@ -1,5 +1,4 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Redacted, Schedule, Schema } from "effect"
@@ -10,6 +9,7 @@ import { RequestRow } from "../../src/services/RequestLog.ts"
 import { openAccount, operator } from "./Account.ts"
 import { type GatewayProcess, start } from "./GatewayProcess.ts"
 import { drop, freshUrl } from "./Postgres.ts"
+import { prefix } from "./temporary.ts"
 
 export interface ServedOptions {
   /** The catalog's text; the built-in one where undefined. */
@@ -20,16 +20,16 @@ export interface ServedOptions {
 /** A gateway that runs as a process over a database of its own, shared by the tests of a file. */
 export class ServedGateway extends Context.Tag("test/ServedGateway")<ServedGateway, GatewayProcess>() {}
 
-const catalogFile = (text: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const directory = mkdtempSync(path.join(tmpdir(), "gateway-catalog-"))
-      const file = path.join(directory, "catalog.yaml")
-      writeFileSync(file, text)
-      return { directory, file }
-    }),
-    ({ directory }) => Effect.sync(() => rmSync(directory, { recursive: true }))
-  ).pipe(Effect.map(({ file }) => file))
+const temporaryDirectory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(prefix)),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+const written = (directory: string, text: string) => {
+  const file = path.join(directory, "catalog.yaml")
+  writeFileSync(file, text)
+  return file
+}
 
 /** Beside the gateway itself, what an operator needs to arrange and to look things up in its database. */
 export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
@@ -37,10 +37,12 @@ export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
     Effect.gen(function* () {
       const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
       const { catalog, env } = yield* options
+      const directory = yield* temporaryDirectory
       const gateway = yield* start({
         env: {
           DATABASE_URL: url,
-          ...(catalog === undefined ? {} : { CATALOG_FILE: yield* catalogFile(catalog) }),
+          DATA_DIR: directory,
+          ...(catalog === undefined ? {} : { CATALOG_FILE: written(directory, catalog) }),
           ...env
         }
       })
