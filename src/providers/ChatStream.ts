@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import type { ChatEvent } from "../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent } from "../domain/Chat.ts"
 import type { ChatPull, ProviderFailure } from "../services/Provider.ts"
 import { reader, type SseEvent } from "./Sse.ts"
 import type { UpstreamStream } from "./Upstream.ts"
@@ -65,4 +65,17 @@ export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
     left = []
     return Effect.succeed(taken)
   })
+}
+
+/** The same answer as the events of a stream, for hosts that answer a stream's request in one piece. */
+export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
+  const events: Array<ChatEvent> = []
+  if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
+  if (answer.content !== null && answer.content !== "") events.push({ type: "content", text: answer.content })
+  answer.toolCalls.forEach(({ function: { arguments: text, name }, id }, index) => {
+    events.push({ type: "tool_call", index, id, name, arguments: text })
+  })
+  events.push({ type: "finish", reason: answer.finish })
+  if (answer.usage !== undefined) events.push({ type: "usage", usage: answer.usage })
+  return events
 }

@@ -1,18 +1,17 @@
-import { Clock, Effect, Option, Predicate, type Scope } from "effect"
+import { Effect, Predicate, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
 import type { Route } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
 import type { ChatPull, Provider, ProviderFailure } from "../services/Provider.ts"
-import { chatPull, chatPullOf } from "./ChatStream.ts"
-import { malformed, parse, refusal } from "./Classification.ts"
-import { answerOf, errorIn, eventsOf, type NewId } from "./openai-chat/Answer.ts"
+import { gathered, isGood, isStream, refused } from "./Answered.ts"
+import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import { malformed, parse } from "./Classification.ts"
+import { answerOf, errorIn, type NewId } from "./openai-chat/Answer.ts"
 import * as Dialects from "./openai-chat/Dialects.ts"
 import { type Dialect, requestText } from "./openai-chat/Request.ts"
 import { decoder } from "./openai-chat/Stream.ts"
-import { Upstream, type UpstreamRequest, type UpstreamStream } from "./Upstream.ts"
+import { Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
-
-const pieceLimitBytes = 16 * 1024 * 1024
 
 const call = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): UpstreamRequest => ({
   account: route.provider,
@@ -20,13 +19,6 @@ const call = (route: Route, request: ChatRequest, stream: boolean, dialect: Dial
   authorization: (secret) => ({ authorization: `Bearer ${secret}` }),
   body: requestText(route, request, stream, dialect)
 })
-
-const isGood = (head: { readonly status: number }) => head.status >= 200 && head.status < 300
-
-const contentType = (stream: UpstreamStream): string => String(stream.headers["content-type"] ?? "").toLowerCase()
-
-const refused = (route: Route, answer: UpstreamAnswer): Effect.Effect<never, ProviderFailure> =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(refusal(route.provider, answer, now)))
 
 const read = (route: Route, answer: UpstreamAnswer, newId: NewId): Effect.Effect<ChatAnswer, ProviderFailure> => {
   const body = parse(answer.body)
@@ -36,25 +28,6 @@ const read = (route: Route, answer: UpstreamAnswer, newId: NewId): Effect.Effect
   return error === undefined
     ? Effect.fail(malformed(route.provider, answer.status, read))
     : refused(route, { ...answer, body: JSON.stringify(error) })
-}
-
-/** What a stream's request was answered with in one piece; an error's body is taken as far as it came. */
-const gathered = (stream: UpstreamStream): Effect.Effect<UpstreamAnswer, ProviderFailure> => {
-  const { headers, status } = stream
-  const chunks: Array<Uint8Array> = []
-  let bytes = 0
-  const more: Effect.Effect<UpstreamAnswer, ProviderFailure> = Effect.matchEffect(stream.pull, {
-    onFailure: (cause) =>
-      isGood(stream) && Option.isSome(cause)
-        ? Effect.fail(cause.value)
-        : Effect.succeed({ status, headers, body: Buffer.concat(chunks).toString("utf8") }),
-    onSuccess: (next) => {
-      for (const chunk of next) bytes += chunk.length
-      chunks.push(...next)
-      return bytes > pieceLimitBytes ? Effect.succeed({ status, headers, body: "" }) : more
-    }
-  })
-  return more
 }
 
 /** Any host that speaks the chat-completions convention, with `Authorization: Bearer`. */
@@ -83,7 +56,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     sent: Dialect
   ): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
     Effect.flatMap(upstream.open(call(route, request, true, sent)), (stream) => {
-      if (isGood(stream) && !/json|html/.test(contentType(stream))) {
+      if (isStream(stream)) {
         return Effect.succeed(chatPull(stream, decoder(route.provider, newId)))
       }
       return Effect.flatMap(gathered(stream), (answer) => {

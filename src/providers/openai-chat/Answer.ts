@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 
 export type NewId = () => string
 
@@ -96,17 +96,4 @@ export const answerOf = (body: unknown, newId: NewId): ChatAnswer | string => {
     finish: finishOf(choice.finish_reason, { calls: toolCalls.length > 0, refusal: refusal !== "" }),
     usage: usageOf(body.usage ?? choice.usage)
   }
-}
-
-/** The same answer as the events of a stream, for hosts that answer a stream's request in one piece. */
-export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
-  const events: Array<ChatEvent> = []
-  if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
-  if (answer.content !== null && answer.content !== "") events.push({ type: "content", text: answer.content })
-  answer.toolCalls.forEach(({ function: { arguments: text, name }, id }, index) => {
-    events.push({ type: "tool_call", index, id, name, arguments: text })
-  })
-  events.push({ type: "finish", reason: answer.finish })
-  if (answer.usage !== undefined) events.push({ type: "usage", usage: answer.usage })
-  return events
 }

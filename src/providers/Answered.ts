@@ -1,0 +1,38 @@
+import { Clock, Effect, Option } from "effect"
+import type { RouteBase } from "../domain/Model.ts"
+import type { ProviderFailure } from "../services/Provider.ts"
+import { refusal } from "./Classification.ts"
+import type { UpstreamStream } from "./Upstream.ts"
+import type { UpstreamAnswer } from "./upstream/Exchange.ts"
+
+const pieceLimitBytes = 16 * 1024 * 1024
+
+export const isGood = (head: { readonly status: number }): boolean => head.status >= 200 && head.status < 300
+
+const contentType = (stream: UpstreamStream): string => String(stream.headers["content-type"] ?? "").toLowerCase()
+
+/** Whether a stream's request was answered with events, as far as the head tells. */
+export const isStream = (stream: UpstreamStream): boolean => isGood(stream) && !/json|html/.test(contentType(stream))
+
+/** What a stream's request was answered with in one piece; an error's body is taken as far as it came. */
+export const gathered = (stream: UpstreamStream): Effect.Effect<UpstreamAnswer, ProviderFailure> => {
+  const { headers, status } = stream
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  const more: Effect.Effect<UpstreamAnswer, ProviderFailure> = Effect.matchEffect(stream.pull, {
+    onFailure: (cause) =>
+      isGood(stream) && Option.isSome(cause)
+        ? Effect.fail(cause.value)
+        : Effect.succeed({ status, headers, body: Buffer.concat(chunks).toString("utf8") }),
+    onSuccess: (next) => {
+      for (const chunk of next) bytes += chunk.length
+      chunks.push(...next)
+      return bytes > pieceLimitBytes ? Effect.succeed({ status, headers, body: "" }) : more
+    }
+  })
+  return more
+}
+
+/** The failure that an answer means. */
+export const refused = (route: RouteBase, answer: UpstreamAnswer): Effect.Effect<never, ProviderFailure> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(refusal(route.provider, answer, now)))
