@@ -4,9 +4,10 @@ import { KeyId } from "../domain/ApiKey.ts"
 import { VideoNotFound } from "../domain/Failure.ts"
 import { NanoUsdFromRow } from "../domain/Money.ts"
 import { OrgId } from "../domain/Organization.ts"
-import { closeOne } from "./ledger/Settling.ts"
 import { RequestRow } from "./RequestLog.ts"
-import { FrozenRoute } from "./videos/FrozenRoute.ts"
+import { abandon } from "./videos/Abandon.ts"
+import { cancelled } from "./videos/Errors.ts"
+import { KeptRoute } from "./videos/FrozenRoute.ts"
 
 /** A job as the operator sees it. No prompt and no reference is in it. */
 export class JobRow extends Schema.Class<JobRow>("JobRow")({
@@ -29,7 +30,7 @@ export class JobRow extends Schema.Class<JobRow>("JobRow")({
   charged: Schema.NullOr(NanoUsdFromRow),
   cost: Schema.NullOr(NanoUsdFromRow),
   holdId: Schema.String,
-  route: Schema.NullOr(Schema.parseJson(FrozenRoute)),
+  route: KeptRoute,
   handle: Schema.NullOr(Schema.String),
   tried: Schema.Array(Schema.String),
   attempts: RequestRow.fields.attempts,
@@ -56,8 +57,6 @@ export class VideoOver extends Data.TaggedError("VideoOver")<{
     return `The video ${this.id} is ${this.status}: it cannot be changed any more.`
   }
 }
-
-export const cancelled = { code: "internal_error", message: "The video was cancelled by the operator." }
 
 /** The operator's view of all jobs, and what an operator may do to one. */
 export class VideoDesk extends Context.Tag("gateway/VideoDesk")<
@@ -89,18 +88,6 @@ export class VideoDesk extends Context.Tag("gateway/VideoDesk")<
         return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
       })
 
-      const end = (id: string) =>
-        Effect.gen(function* () {
-          const [ended] = yield* sql<{ readonly holdId: string; readonly accepted: boolean }>`
-            UPDATE videos SET status = 'failed', cancelling = step = 'rendering', completed_at = now(),
-              next_at = CASE WHEN step = 'rendering' THEN now() END, step = 'over', error_code = ${cancelled.code},
-              error_message = ${cancelled.message}, prompt = '', reference_url = NULL, lease = NULL, lease_until = NULL
-            WHERE id = ${id} AND step <> 'over' RETURNING hold_id, accepted_at IS NOT NULL AS accepted`
-          if (ended === undefined) return
-          yield* closeOne(sql, { id: ended.holdId, cost: undefined })
-          if (!ended.accepted) yield* sql`UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${ended.holdId}`
-        }).pipe(sql.withTransaction, Effect.orDie, Effect.uninterruptible)
-
       return VideoDesk.of({
         find,
         list: Effect.fn("VideoDesk.list")(({ limit, model, org, status }: JobQuery) => {
@@ -121,9 +108,9 @@ export class VideoDesk extends Context.Tag("gateway/VideoDesk")<
           return yield* find(id)
         }, Effect.uninterruptible),
         cancel: Effect.fn("VideoDesk.cancel")(function* (id: string) {
-          yield* unlessOver(id)
-          yield* end(id)
-          return yield* find(id)
+          yield* find(id)
+          // Whoever else ended it meanwhile was first.
+          return yield* (yield* Effect.orDie(abandon(sql, id, cancelled, "anybody"))) ? find(id) : unlessOver(id)
         }, Effect.uninterruptible)
       })
     })

@@ -1,9 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Deferred, Duration, Effect, Either, Layer, Schema } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Schedule } from "effect"
 import {
   type IdempotencyConflict,
   type InsufficientCredits,
-  InvalidRequest,
+  type InvalidRequest,
   type RoutingFailure,
   type SpendLimitReached,
   VideoNotFound
@@ -11,18 +11,16 @@ import {
 import type { VideoModel } from "../domain/Model.ts"
 import type { OrgId } from "../domain/Organization.ts"
 import type { VideoAsk, VideoStatus } from "../domain/Video.ts"
-import { clipPrice } from "../domain/VideoRules.ts"
 import { Failpoint } from "./Failpoint.ts"
-import { Idempotency } from "./Idempotency.ts"
-import { Ids } from "./Ids.ts"
-import { fingerprint } from "./idempotency/Fingerprint.ts"
-import { keyFrom } from "./idempotency/Key.ts"
-import { Ledger } from "./Ledger.ts"
 import { MediaStore } from "./MediaStore.ts"
-import { References } from "./References.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
+import { abandon } from "./videos/Abandon.ts"
+import * as Clips from "./videos/Clips.ts"
+import { errorOf, internalError } from "./videos/Errors.ts"
 import * as Finish from "./videos/Finish.ts"
 import * as Follow from "./videos/Follow.ts"
+import * as Place from "./videos/Place.ts"
+import { restAfter } from "./videos/Rest.ts"
 import * as Rows from "./videos/Rows.ts"
 import * as Submit from "./videos/Submit.ts"
 import * as Worker from "./videos/Worker.ts"
@@ -56,23 +54,16 @@ export type VideoFailure =
   | SpendLimitReached
   | RoutingFailure
 
-/** How long a customer waits for a provider to take the render. */
-const answerWithin = "10 seconds"
+export interface Options {
+  /** From a job's creation to its failure, where it has not come to a clip. */
+  readonly timeout: Duration.DurationInput
+  /** How long a customer waits for a provider to take the render; 10 seconds where undefined. */
+  readonly answerWithin?: Duration.DurationInput | undefined
+  /** The longest that a job which another instance left is not seen; 5 seconds where undefined. */
+  readonly lookEvery?: Duration.DurationInput | undefined
+}
 
-/** What an idempotency key keeps: the first answer. */
-const Kept = Schema.Struct({
-  id: Schema.String,
-  model: Schema.String,
-  createdAt: Schema.Number,
-  seconds: Schema.Number
-})
-type Kept = typeof Kept.Type
-const decodeKept = Schema.decodeUnknown(Kept)
-
-const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000)
-
-/** PostgreSQL's text has no NUL, and no half of a surrogate pair. */
-const keepable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
+const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
 /**
  * Renders as jobs of the database: any instance can carry on what another began, and each job is charged once or not
@@ -95,37 +86,46 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
-  static readonly layer = (options: { readonly timeout: Duration.Duration }) =>
-    Layer.scoped(VideoJobs, make(Duration.toSeconds(options.timeout)))
+  static readonly layer = (options: Options) => Layer.scoped(VideoJobs, make(options))
 }
 
-const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
+const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) {
   const sql = yield* SqlClient.SqlClient
+  const scope = yield* Effect.scope
   const failpoint = yield* Failpoint
-  const idempotency = yield* Idempotency
-  const ids = yield* Ids
-  const ledger = yield* Ledger
-  const references = yield* References
   const store = yield* MediaStore
   const rows = Rows.make(sql)
+  const clips = Clips.make(sql)
   const underway = new Set<string>()
-  const finish = yield* Finish.make(rows)
-  const submit = yield* Submit.make(rows, underway)
-  const worker = yield* Worker.make(rows, yield* Follow.make(rows, submit, finish), underway)
 
-  const shown = (clip: Rows.Clip): Video => ({
+  const disown = (id: string) =>
+    abandon(sql, id, internalError, "untold").pipe(
+      Effect.retry(untilDone),
+      Effect.catchAllCause((cause) => Effect.logError(`Video ${id} could not be ended`, cause)),
+      Effect.interruptible,
+      Effect.forkIn(scope),
+      Effect.asVoid
+    )
+
+  const place = yield* Place.make(rows, clips, { timeoutSeconds: Duration.toSeconds(timeout), disown })
+  const finish = yield* Finish.make(rows, clips)
+  const submit = yield* Submit.make(rows, underway)
+  const follow = yield* Follow.make(rows, submit, finish)
+  const worker = yield* Worker.make(rows, follow, { underway, lookEvery })
+
+  const shown = (clip: Clips.Clip): Video => ({
     id: clip.id,
     model: clip.model,
     status: clip.status,
-    createdAt: unixSeconds(clip.createdAt),
-    completedAt: clip.completedAt === null ? undefined : unixSeconds(clip.completedAt),
+    createdAt: Place.unixSeconds(clip.createdAt),
+    completedAt: clip.completedAt === null ? undefined : Place.unixSeconds(clip.completedAt),
     seconds: clip.seconds,
     url: clip.media === null ? undefined : store.link(clip.media),
     error: clip.errorCode === null ? undefined : { code: clip.errorCode, message: clip.errorMessage ?? "" },
     sandbox: clip.sandbox
   })
 
-  const queued = (kept: Kept): Video => ({
+  const queued = (kept: Place.Kept): Video => ({
     ...kept,
     status: "queued",
     completedAt: undefined,
@@ -134,126 +134,64 @@ const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
     sandbox: false
   })
 
-  const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: VideoJob) {
-    if (idempotencyKey === undefined) return undefined
-    const { model, prompt, seconds } = ask
-    return yield* idempotency.claim({
-      org: record.caller.org,
-      endpoint: "videos",
-      key: yield* keyFrom(idempotencyKey),
-      fingerprint: fingerprint({ model, prompt, seconds }, ask.references)
-    })
-  })
+  const accept = (id: string) => clips.accept(id).pipe(Effect.retry(Finish.brief), Effect.orDie, Effect.uninterruptible)
 
-  /** The name of a reference that came with the request. */
-  const keptReference = Effect.fnUntraced(function* (given: VideoAsk["references"][number] | undefined) {
-    if (given?._tag !== "Bytes") return undefined
-    const [picture] = yield* references.load([given], "image")
-    if (picture === undefined) return undefined
-    return yield* Effect.orDie(store.put({ type: picture.type, visibility: "private", body: picture.bytes }))
-  })
+  type Placed = Exclude<Effect.Effect.Success<ReturnType<typeof place>>, { readonly replay: unknown }>
 
-  const write = Effect.fnUntraced(function* (job: VideoJob) {
-    const { ask, model, record, seconds } = job
-    const { key, org } = record.caller
-    const claim = yield* claimFor(job)
-    if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
-    const [given] = ask.references
-    const reference = yield* keptReference(given)
-    const price = clipPrice(model.pricing, seconds)
-    const id = ids.prefixed("vid")
-    const hold = ids.uuid()
-    const lease = ids.uuid()
-    record.hold = hold
-    const inserted = sql.withTransaction(
-      Effect.gen(function* () {
-        yield* ledger.job.hold({ id: hold, org, key, amount: price })
-        yield* rows.insert({
-          id,
-          org,
-          key,
-          hold,
-          requestId: record.requestId,
-          model: model.id,
-          seconds,
-          price,
-          prompt: keepable(ask.prompt),
-          referenceUrl: given?._tag === "Url" ? given.url : undefined,
-          reference,
-          timeoutSeconds,
-          lease
-        })
-        const [clip] = yield* rows.clip(id)
-        const [work] = yield* rows.held(id, lease)
-        if (work === undefined || clip === undefined) return yield* Effect.dieMessage("a video was not written")
-        const kept: Kept = { id, model: model.id, createdAt: unixSeconds(clip.createdAt), seconds }
-        if (claim !== undefined) yield* claim.bind(kept, hold)
-        return { work, kept }
-      })
-    )
-    const written = yield* inserted.pipe(
-      Effect.retry({ schedule: Finish.brief, while: ({ _tag }) => _tag === "SqlError" }),
-      // After anything else the job may have been written all the same.
-      Effect.tapError(({ _tag }) =>
-        reference === undefined || _tag === "SqlError" || _tag === "ParseError"
-          ? Effect.void
-          : Effect.ignoreLogged(store.remove(reference))
-      ),
-      Effect.catchTag("SqlError", "ParseError", Effect.die),
-      Effect.uninterruptible
-    )
-    yield* failpoint.reach("after_hold")
-    return written
-  })
-
-  const create = Effect.fnUntraced(function* (job: VideoJob) {
-    const { record } = job
-    const written = yield* write(job)
-    if ("replay" in written) {
-      record.notes.add("replayed")
-      return { video: queued(written.replay), replayed: true }
-    }
-    const { kept, work } = written
+  /** The job in its customer's presence. */
+  const begin = Effect.fnUntraced(function* ({ picture, work }: Placed, record: RequestRecord) {
     const outcome = yield* Deferred.make<void, VideoFailure>()
     const begun = Effect.gen(function* () {
-      const submitted = yield* Effect.either(submit(work, record.attempts))
+      const submitted = yield* Effect.either(submit(work, record.attempts, picture))
       if (Either.isRight(submitted)) {
         record.route = submitted.right
-        return { restMs: 2_000 }
+        return yield* restAfter(0)
       }
       const failure = submitted.left
-      yield* finish.fail(work, Finish.errorOf(failure), { attempts: record.attempts.list })
-      yield* Deferred.fail(outcome, failure)
+      const told = yield* finish.fail(work, errorOf(failure), { attempts: record.attempts.list })
+      if (told === false) yield* Deferred.fail(outcome, failure)
       return "over" as const
     })
     yield* worker.adopt(work, Effect.ensuring(begun, Deferred.succeed(outcome, undefined)))
     yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerWithin))
-    const told = yield* rows.accept(kept.id).pipe(Effect.retry(Finish.brief), Effect.orDie, Effect.uninterruptible)
+    if (yield* accept(work.id)) return
     // It failed in this very moment: the reason is on its way.
-    if (!told) {
-      yield* Effect.interruptible(Deferred.await(outcome))
-      return yield* Effect.dieMessage(`video ${kept.id} ended without a reason`)
+    yield* Effect.interruptible(Deferred.await(outcome))
+    return yield* Effect.dieMessage(`video ${work.id} ended without a reason`)
+  })
+
+  const create = Effect.fnUntraced(function* (job: VideoJob) {
+    const { record } = job
+    const placed = yield* place(job)
+    if ("replay" in placed) {
+      record.notes.add("replayed")
+      yield* accept(placed.replay.id)
+      return { video: queued(placed.replay), replayed: true }
     }
-    return { video: queued(kept), replayed: false }
+    yield* failpoint.reach("after_hold")
+    yield* Effect.onError(begin(placed, record), (cause) =>
+      Cause.isFailure(cause) ? Effect.void : disown(placed.work.id)
+    )
+    return { video: queued(placed.kept), replayed: false }
   }, Effect.scoped)
 
   const prune = Effect.fn("VideoJobs.prune")(function* (olderThan: Duration.Duration) {
-    const unneeded = yield* Effect.orDie(rows.unneeded(1_000))
+    const unneeded = yield* Effect.orDie(clips.unneeded(1_000))
     for (const { id, reference } of unneeded) {
-      yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), rows.dropped([id])))
+      yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), clips.dropped(id)))
     }
-    return yield* Effect.orDie(rows.prune(Duration.toSeconds(olderThan)))
+    return yield* Effect.orDie(clips.prune(Duration.toSeconds(olderThan)))
   })
 
   return VideoJobs.of({
     create,
     prune,
     find: Effect.fn("VideoJobs.find")(function* (org: OrgId, id: string) {
-      const clip = yield* Effect.orDie(rows.find(org, id))
+      const clip = yield* Effect.orDie(clips.find(org, id))
       return clip === undefined ? yield* new VideoNotFound() : shown(clip)
     }, Effect.uninterruptible),
     list: Effect.fn("VideoJobs.list")(
-      (org: OrgId, limit: number) => Effect.map(Effect.orDie(rows.list(org, limit)), (clips) => clips.map(shown)),
+      (org: OrgId, limit: number) => Effect.map(Effect.orDie(clips.list(org, limit)), (found) => found.map(shown)),
       Effect.uninterruptible
     )
   })

@@ -1,6 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, Schedule } from "effect"
-import type { InvalidRequest, RoutingFailure } from "../../domain/Failure.ts"
 import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { isSandbox } from "../catalog/Rules.ts"
@@ -9,57 +8,38 @@ import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../MediaStore.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Attempt } from "../routing/Attempts.ts"
+import { unbind } from "./Abandon.ts"
+import type { Clips } from "./Clips.ts"
+import type { VideoError } from "./Errors.ts"
 import type { Rows, Work } from "./Rows.ts"
-
-export type VideoErrorCode = "content_policy_violation" | "upstream_error" | "timeout" | "internal_error"
-
-/** Why a render failed, as its customer is told. */
-export interface VideoError {
-  readonly code: VideoErrorCode
-  readonly message: string
-}
-
-export const contentRejected: VideoError = {
-  code: "content_policy_violation",
-  message: "Content was rejected by the moderation system."
-}
-export const upstreamFailed: VideoError = {
-  code: "upstream_error",
-  message: "The upstream provider returned an error."
-}
-export const outOfTime: VideoError = { code: "timeout", message: "The request exceeded the allowed time." }
-
-/** What a submit that no route took means for a job whose customer has been told of it. */
-export const errorOf = (failure: RoutingFailure | InvalidRequest): VideoError => {
-  if (failure._tag === "ContentRejected") return contentRejected
-  if (failure._tag === "TimedOut") return outOfTime
-  return failure._tag === "InvalidRequest" ? { code: "upstream_error", message: failure.message } : upstreamFailed
-}
 
 export const holdOf = (job: Work): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
-/** For statements that a job hangs on: as long as its lease surely lasts. */
-export const brief = Schedule.exponential("50 millis").pipe(
-  Schedule.union(Schedule.spaced("1 second")),
-  Schedule.upTo("10 seconds")
-)
+const often = Schedule.exponential("50 millis").pipe(Schedule.union(Schedule.spaced("1 second")))
+
+/** For statements that somebody waits for. */
+export const brief = Schedule.upTo(often, "10 seconds")
+
+/** For what a render hangs on that has been paid for: a database that comes back finds it again. */
+export const patient = Schedule.upTo(often, "2 minutes")
 
 /**
  * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
  * nothing for a job that is not its caller's any more.
  */
-export const make = Effect.fnUntraced(function* (rows: Rows) {
+export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips) {
   const sql = yield* SqlClient.SqlClient
   const ledger = yield* Ledger
   const store = yield* MediaStore
 
   const inOneStep = <A>(changes: Effect.Effect<A, SqlError.SqlError>) =>
-    sql.withTransaction(changes).pipe(Effect.retry(brief), Effect.orDie, Effect.uninterruptible)
+    sql.withTransaction(changes).pipe(Effect.uninterruptible, Effect.retry(patient), Effect.orDie)
 
+  /** Of a job that is over: whoever else has it may need to submit it again. */
   const dropReference = (job: Work) =>
     job.reference === null
       ? Effect.void
-      : Effect.zipRight(store.remove(job.reference), rows.dropped([job.id])).pipe(Effect.ignoreLogged)
+      : Effect.zipRight(store.remove(job.reference), clips.dropped(job.id)).pipe(Effect.ignoreLogged)
 
   /** The clip is in the store under this name: shows it and charges for it. False where somebody else ended the job. */
   const complete = Effect.fnUntraced(function* (job: Work, media: string, route: VideoRoute) {
@@ -72,32 +52,40 @@ export const make = Effect.fnUntraced(function* (rows: Rows) {
     )
     if (done !== undefined) yield* Settling.counted(done)
     // After a commit whose answer was lost the clip is this job's all the same.
-    const own = done !== undefined || (yield* Effect.orDie(rows.mediaOf(job.id))) === media
-    if (own) yield* Metrics.count(Metrics.videos, { outcome: "completed" })
-    else yield* Effect.ignoreLogged(store.remove(media))
+    const own = done !== undefined || (yield* rows.mediaOf(job.id).pipe(Effect.retry(patient), Effect.orDie)) === media
+    if (!own) {
+      yield* Effect.ignoreLogged(store.remove(media))
+      return false
+    }
+    yield* Metrics.count(Metrics.videos, { outcome: "completed" })
     yield* dropReference(job)
-    return own
+    return true
   })
 
-  /** Says whether the customer had been told of the job. False also means that its idempotency key is free again. */
+  /**
+   * Says whether the customer had been told of the job; false also means that its idempotency key is free again. None
+   * where the job has not failed with this error: it is not the caller's any more.
+   */
   const fail = Effect.fnUntraced(function* (
     job: Work,
-    { code, message }: VideoError,
+    error: VideoError,
     options: { readonly attempts?: ReadonlyArray<Attempt>; readonly cancelling?: boolean } = {}
   ) {
     const { attempts = [], cancelling = false } = options
-    const accepted = yield* inOneStep(
+    const done = yield* inOneStep(
       Effect.gen(function* () {
-        const told = yield* rows.finish(job, { status: "failed", code, message, cancelling }, attempts)
+        const told = yield* rows.finish(job, { status: "failed", error, cancelling }, attempts)
         if (told === undefined) return undefined
         yield* ledger.job.release(holdOf(job))
-        if (!told) yield* rows.unbind(job)
+        if (!told) yield* unbind(sql, job.holdId)
         return told
       })
     )
-    if (accepted !== undefined) yield* Metrics.count(Metrics.videos, { outcome: code })
+    const told = done ?? (yield* rows.failedWith(job.id, error).pipe(Effect.retry(patient), Effect.orDie))
+    if (told === undefined) return undefined
+    yield* Metrics.count(Metrics.videos, { outcome: error.code })
     yield* dropReference(job)
-    return accepted
+    return told
   })
 
   return { complete, fail }

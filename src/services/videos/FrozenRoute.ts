@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { ProviderAccount, VideoRoute } from "../../domain/Model.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 
@@ -22,6 +22,11 @@ export const FrozenRoute = Schema.Struct({
   cost: Schema.NullOr(Schema.Struct({ per: Schema.Literal("second", "video"), price: NanoUsdFromRow }))
 })
 export type FrozenRoute = typeof FrozenRoute.Type
+
+/** As a row keeps it; null too where another version wrote what this one cannot read. */
+export const KeptRoute = Schema.NullOr(Schema.parseJson(FrozenRoute)).annotations({
+  decodingFallback: () => Effect.succeed(null)
+})
 
 const encode = Schema.encodeSync(Schema.parseJson(FrozenRoute))
 

@@ -4,7 +4,9 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { Attempt } from "../routing/Attempts.ts"
-import { FrozenRoute } from "./FrozenRoute.ts"
+import { storable } from "../StorableText.ts"
+import type { VideoError } from "./Errors.ts"
+import { KeptRoute } from "./FrozenRoute.ts"
 
 /** Seconds that a lease lasts; whoever works renews it well before. */
 export const leaseSeconds = 25
@@ -23,10 +25,11 @@ export const Work = Schema.Struct({
   reference: Schema.NullOr(Schema.String),
   status: Schema.Literal("queued", "in_progress", "completed", "failed"),
   step: Schema.Literal("submit", "submitting", "rendering", "over"),
-  route: Schema.NullOr(Schema.parseJson(FrozenRoute)),
+  route: KeptRoute,
   handle: Schema.NullOr(Schema.String),
   tried: Schema.Array(Schema.String),
   spare: Schema.Boolean,
+  doubts: Schema.Number,
   polls: Schema.Number,
   downloads: Schema.Number,
   cancelling: Schema.Boolean,
@@ -36,23 +39,8 @@ export const Work = Schema.Struct({
 })
 export type Work = typeof Work.Type
 
-/** A render as customers see it. */
-export const Clip = Schema.Struct({
-  id: Schema.String,
-  model: Schema.String,
-  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
-  seconds: Schema.Number,
-  createdAt: Schema.DateFromSelf,
-  completedAt: Schema.NullOr(Schema.DateFromSelf),
-  media: Schema.NullOr(Schema.String),
-  errorCode: Schema.NullOr(Schema.String),
-  errorMessage: Schema.NullOr(Schema.String),
-  sandbox: Schema.Boolean
-})
-export type Clip = typeof Clip.Type
-
 const decodeWork = Schema.decodeUnknown(Schema.Array(Work))
-const decodeClips = Schema.decodeUnknown(Schema.Array(Clip))
+const decodeCount = Schema.decodeUnknown(Schema.Array(Schema.Struct({ downloads: Schema.Number })))
 
 export interface NewJob {
   readonly id: string
@@ -77,7 +65,17 @@ export type Outcome =
       readonly sandbox: boolean
       readonly cost: bigint | undefined
     }
-  | { readonly status: "failed"; readonly code: string; readonly message: string; readonly cancelling: boolean }
+  | { readonly status: "failed"; readonly error: VideoError; readonly cancelling: boolean }
+
+const longestDetail = 200
+
+/** As JSON that PostgreSQL takes; providers write the details. */
+const recorded = (attempts: ReadonlyArray<Attempt>): string =>
+  JSON.stringify(
+    attempts.map((attempt) =>
+      attempt.detail === undefined ? attempt : { ...attempt, detail: storable(attempt.detail.slice(0, longestDetail)) }
+    )
+  )
 
 /** Every statement about jobs. What changes a job does so only for the holder of its lease, and says whether it did. */
 export const make = (sql: SqlClient.SqlClient) => {
@@ -107,7 +105,7 @@ export const make = (sql: SqlClient.SqlClient) => {
             ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
           )
           UPDATE videos SET lease = gen_random_uuid(), lease_until = now() + ${leaseSeconds} * interval '1 second',
-            accepted_at = coalesce(accepted_at, now())
+            accepted_at = CASE WHEN step = 'over' THEN accepted_at ELSE coalesce(accepted_at, now()) END
           FROM due WHERE videos.id = due.id
           RETURNING ${columns}`,
         decodeWork
@@ -124,8 +122,14 @@ export const make = (sql: SqlClient.SqlClient) => {
       ([row]) => row?.ms ?? undefined
     ),
 
-    renew: (leases: ReadonlyArray<string>) => sql`
-      UPDATE videos SET lease_until = now() + ${leaseSeconds} * interval '1 second' WHERE lease = ANY(${leases}::uuid[])`,
+    /** Passes over jobs that are being changed: nobody can take those, and the others must not wait for them. */
+    renew: (jobs: ReadonlyArray<Pick<Work, "id" | "lease">>) => sql`
+      WITH mine AS (
+        SELECT id FROM videos
+        WHERE id = ANY(${jobs.map(({ id }) => id)}::text[]) AND lease = ANY(${jobs.map(({ lease }) => lease)}::uuid[])
+        FOR UPDATE SKIP LOCKED
+      )
+      UPDATE videos SET lease_until = now() + ${leaseSeconds} * interval '1 second' FROM mine WHERE videos.id = mine.id`,
 
     /** Lets go of a job, to be looked at again after so many milliseconds. */
     rest: (job: Pick<Work, "id" | "lease">, ms: number) => sql`
@@ -136,28 +140,31 @@ export const make = (sql: SqlClient.SqlClient) => {
       did(sql`UPDATE videos SET reference = ${name} WHERE ${held(job)} RETURNING id`),
 
     /** Committed before a submit leaves: from here to `rendering` nobody knows whether the provider has it. */
-    submitting: (job: Work, route: { readonly id: string; readonly frozen: string }, doubted: boolean) =>
+    submitting: (
+      job: Work,
+      route: { readonly id: string; readonly frozen: string },
+      { doubts, spare }: Pick<Work, "doubts" | "spare">
+    ) =>
       did(sql`
-        UPDATE videos SET step = 'submitting', route = ${route.frozen},
-          tried = CASE WHEN ${route.id}::text = ANY(tried) THEN tried ELSE tried || ${route.id}::text END,
-          spare = spare AND NOT ${doubted}, doubts = doubts + ${doubted ? 1 : 0}
+        UPDATE videos SET step = 'submitting', route = ${route.frozen}, spare = ${spare}, doubts = ${doubts},
+          tried = CASE WHEN ${route.id}::text = ANY(tried) THEN tried ELSE tried || ${route.id}::text END
         WHERE ${held(job)} RETURNING id`),
 
     rendering: (job: Work, handle: string, attempts: ReadonlyArray<Attempt>) =>
       did(sql`
         UPDATE videos SET step = 'rendering', handle = ${handle}, polls = 0, downloads = 0,
-          attempts = attempts || ${JSON.stringify(attempts)}::text::jsonb
+          attempts = CASE step WHEN 'rendering' THEN attempts ELSE attempts || ${recorded(attempts)}::text::jsonb END
         WHERE ${held(job)} RETURNING id`),
 
-    /** Back to the beginning on another route; `doubtful` where the last submit may have arrived. */
-    again: (job: Work, doubtful: boolean) =>
+    /** Back to the beginning, for one more route and no other. */
+    again: (job: Work, doubts: number) =>
       did(sql`
-        UPDATE videos SET step = 'submit', handle = NULL, spare = false, doubts = doubts + ${doubtful ? 1 : 0}
+        UPDATE videos SET step = 'submit', handle = NULL, spare = false, doubts = ${doubts}
         WHERE ${held(job)} RETURNING id`),
 
-    /** A submit may have arrived, and none was made after it. */
-    doubted: (job: Work) =>
-      did(sql`UPDATE videos SET doubts = doubts + 1, spare = false WHERE ${held(job)} RETURNING id`),
+    /** A submit may have arrived, and none is made after it. */
+    doubted: (job: Work, doubts: number) =>
+      did(sql`UPDATE videos SET doubts = ${doubts}, spare = false WHERE ${held(job)} RETURNING id`),
 
     polled: (job: Work, started: boolean) =>
       did(sql`
@@ -165,8 +172,12 @@ export const make = (sql: SqlClient.SqlClient) => {
           status = CASE WHEN ${started} THEN 'in_progress' ELSE status END
         WHERE ${held(job)} RETURNING id`),
 
-    downloading: (job: Work) =>
-      did(sql`UPDATE videos SET downloads = downloads + 1, status = 'in_progress' WHERE ${held(job)} RETURNING id`),
+    /** Says how many downloads of this render have failed; none where the job is somebody else's. */
+    notDownloaded: (job: Work) =>
+      sql`UPDATE videos SET downloads = downloads + 1 WHERE ${held(job)} RETURNING downloads`.pipe(
+        Effect.flatMap(decodeCount),
+        Effect.map(([row]) => row?.downloads)
+      ),
 
     /**
      * Ends the job, inside a transaction that also closes its hold. Says whether the customer had been told of it,
@@ -181,16 +192,22 @@ export const make = (sql: SqlClient.SqlClient) => {
                 next_at = NULL, lease = NULL, lease_until = NULL
               WHERE ${held(job)} RETURNING accepted_at IS NOT NULL AS accepted`
           : sql<{ readonly accepted: boolean }>`
-              UPDATE videos SET status = 'failed', step = 'over', completed_at = now(), error_code = ${outcome.code},
-                error_message = ${outcome.message}, prompt = '', reference_url = NULL, cancelling = ${outcome.cancelling},
-                attempts = attempts || ${JSON.stringify(attempts)}::text::jsonb,
+              UPDATE videos SET status = 'failed', step = 'over', completed_at = now(), error_code = ${outcome.error.code},
+                error_message = ${outcome.error.message}, prompt = '', reference_url = NULL, cancelling = ${outcome.cancelling},
+                attempts = attempts || ${recorded(attempts)}::text::jsonb,
                 next_at = CASE WHEN ${outcome.cancelling} THEN now() END, lease = NULL, lease_until = NULL
               WHERE ${held(job)} RETURNING accepted_at IS NOT NULL AS accepted`,
         ([row]) => row?.accepted
       ),
 
-    /** The idempotency key of a job that nobody was told of can be used again. */
-    unbind: (job: Pick<Work, "holdId">) => sql`DELETE FROM idempotency_keys WHERE hold_id = ${job.holdId}`,
+    /** As `finish`, of a job that failed with this error whoever said so. */
+    failedWith: (id: string, { code, message }: VideoError) =>
+      Effect.map(
+        sql<{ readonly accepted: boolean }>`
+          SELECT accepted_at IS NOT NULL AS accepted FROM videos
+          WHERE id = ${id} AND status = 'failed' AND error_code = ${code} AND error_message = ${message}`,
+        ([row]) => row?.accepted
+      ),
 
     mediaOf: (id: string) =>
       Effect.map(
@@ -201,49 +218,7 @@ export const make = (sql: SqlClient.SqlClient) => {
     /** The provider has been told, or cannot be. */
     cancelled: (job: Pick<Work, "id" | "lease">) => sql`
       UPDATE videos SET cancelling = false, next_at = NULL, lease = NULL, lease_until = NULL
-      WHERE id = ${job.id} AND lease = ${job.lease}`,
-
-    /** The customer is told of the job from now on; false where it has failed before that. */
-    accept: (id: string) =>
-      did(sql`
-        UPDATE videos SET accepted_at = coalesce(accepted_at, now())
-        WHERE id = ${id} AND (step <> 'over' OR accepted_at IS NOT NULL) RETURNING id`),
-
-    clip: (id: string) => Effect.flatMap(sql`SELECT * FROM videos WHERE id = ${id}`, decodeClips),
-
-    find: (org: OrgId, id: string) =>
-      Effect.map(
-        Effect.flatMap(
-          sql`SELECT * FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`,
-          decodeClips
-        ),
-        ([clip]) => clip
-      ),
-
-    list: (org: OrgId, limit: number) =>
-      Effect.flatMap(
-        sql`
-          SELECT * FROM videos WHERE org_id = ${org} AND accepted_at IS NOT NULL
-          ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
-        decodeClips
-      ),
-
-    /** The private references of finished jobs, which go with them. */
-    unneeded: (limit: number) => sql<{ readonly id: string; readonly reference: string }>`
-      SELECT id, reference FROM videos WHERE step = 'over' AND reference IS NOT NULL LIMIT ${limit}`,
-
-    prune: (olderThanSeconds: number) =>
-      Effect.map(
-        sql`
-          DELETE FROM videos WHERE id IN (
-            SELECT id FROM videos
-            WHERE completed_at < now() - ${olderThanSeconds} * interval '1 second' AND next_at IS NULL AND reference IS NULL
-            LIMIT 5000
-          ) RETURNING id`,
-        (removed) => removed.length
-      ),
-
-    dropped: (ids: ReadonlyArray<string>) => sql`UPDATE videos SET reference = NULL WHERE id = ANY(${ids}::text[])`
+      WHERE id = ${job.id} AND lease = ${job.lease}`
   }
 }
 

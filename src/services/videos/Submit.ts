@@ -6,12 +6,14 @@ import { Failpoint } from "../Failpoint.ts"
 import { MediaStore } from "../MediaStore.ts"
 import * as Metrics from "../Metrics.ts"
 import { pictureOf } from "../Pictures.ts"
-import type { ProviderFailure } from "../Provider.ts"
-import { ProviderRouter } from "../ProviderRouter.ts"
+import type { FailureClass, ProviderFailure } from "../Provider.ts"
+import { ProviderRouter, type RoutedRender } from "../ProviderRouter.ts"
 import { References } from "../References.ts"
-import { Attempts } from "../routing/Attempts.ts"
-import { brief } from "./Finish.ts"
+import type { Attempts } from "../routing/Attempts.ts"
+import { LeaseLost } from "./Errors.ts"
+import { brief, patient } from "./Finish.ts"
 import { freeze } from "./FrozenRoute.ts"
+import * as GiveUp from "./GiveUp.ts"
 import type { Rows, Work } from "./Rows.ts"
 
 /** Milliseconds for one round over the routes. */
@@ -19,9 +21,12 @@ const submitWithin = 180_000
 
 const unusable = new InvalidRequest({ message: "Failed to process the reference image.", param: "image" })
 
+const unanswered: ReadonlySet<FailureClass> = new Set(["network", "timeout"])
+const unclear: ReadonlySet<FailureClass> = new Set([...unanswered, "retry"])
+
 /** Whether a provider may have taken a submit that failed: nothing came back, or nothing that says otherwise. */
 export const isDoubtful = ({ class: kind, status, unsent }: ProviderFailure): boolean =>
-  unsent !== true && (status === undefined ? kind === "network" || kind === "timeout" : status < 400)
+  unsent !== true && (status === undefined ? unanswered.has(kind) : status < 400 && unclear.has(kind))
 
 /** Tells the operator of a render that may be paid for nothing. */
 export const doubt = (job: Work, route: string | undefined) =>
@@ -29,9 +34,6 @@ export const doubt = (job: Work, route: string | undefined) =>
     Effect.logWarning(`Video ${job.id} may be rendered at ${route ?? "a route"} without anybody knowing, for nothing`),
     Metric.increment(Metrics.videoDoubts)
   )
-
-/** Another owner has the job: nothing more is to be done for it here. */
-export const lostLease = Effect.dieMessage("the lease of a video was lost")
 
 /**
  * Brings jobs to a provider.
@@ -43,12 +45,15 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
   const references = yield* References
   const store = yield* MediaStore
   const failpoint = yield* Failpoint
+  const giveUp = yield* GiveUp.make
 
-  const surely = (change: Effect.Effect<boolean, unknown>) =>
+  const lost = ({ id }: Work) => Effect.die(new LeaseLost({ id }))
+
+  const surely = (job: Work, change: Effect.Effect<boolean, unknown>) =>
     change.pipe(
       Effect.retry(brief),
       Effect.orDie,
-      Effect.flatMap((done) => (done ? Effect.void : lostLease)),
+      Effect.flatMap((done) => (done ? Effect.void : lost(job))),
       Effect.uninterruptible
     )
 
@@ -70,18 +75,28 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
     const name = yield* Effect.orDie(store.put({ type, visibility: "private", body: bytes }))
     if (yield* Effect.orDie(rows.referenced(job, name))) return
     yield* Effect.ignoreLogged(store.remove(name))
-    yield* lostLease
+    yield* lost(job)
+  })
+
+  const taken = Effect.fnUntraced(function* (job: Work, { handle, route }: RoutedRender, attempts: Attempts) {
+    yield* failpoint.reach("video_submitted")
+    const written = rows.rendering(job, handle, attempts.list).pipe(Effect.uninterruptible, Effect.retry(patient))
+    if (yield* Effect.orDie(written)) return route
+    yield* doubt(job, route.id)
+    yield* giveUp(job.id, route, handle)
+    return yield* lost(job)
   })
 
   /**
    * Submits a job to the first route that takes it. A submit that may have arrived is never repeated on its route, and
    * only one more route is asked after it.
+   * @param given the job's reference, where it is in memory
    */
-  return Effect.fnUntraced(function* (job: Work, attempts: Attempts) {
+  return Effect.fnUntraced(function* (job: Work, attempts: Attempts, given?: Picture) {
     const model = catalog.find(job.model)
     if (model?.surface !== "video") return yield* new NoHealthyProvider()
-    const reference = yield* pictureFor(job)
-    let spare = job.spare
+    const reference = given ?? (yield* pictureFor(job))
+    let { doubts, spare } = job
     // The route of a submit that may have arrived, until that is written down.
     let doubted: string | undefined
     let asked: string | undefined
@@ -97,7 +112,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
           doubted = undefined
           asked = route.id
           return Effect.zipRight(
-            surely(rows.submitting(job, { id: route.id, frozen: freeze(route) }, news !== undefined)),
+            surely(job, rows.submitting(job, { id: route.id, frozen: freeze(route) }, { doubts, spare })),
             news === undefined ? Effect.void : doubt(job, news)
           )
         }).pipe(Effect.zipRight(failpoint.reach("video_submitting"))),
@@ -105,22 +120,22 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
         const left = spare
         if (isDoubtful(failure)) {
           spare = false
+          doubts += 1
           doubted = asked
         }
         return left
       }
     })
+    const told = Effect.suspend(() =>
+      doubted === undefined ? Effect.void : Effect.zipRight(surely(job, rows.doubted(job, doubts)), doubt(job, doubted))
+    )
     return yield* Effect.acquireUseRelease(
       Effect.sync(() => underway.add(job.lease)),
       () =>
-        Effect.gen(function* () {
-          const { handle, route } = yield* Effect.tapError(routed, () =>
-            doubted === undefined ? Effect.void : Effect.zipRight(surely(rows.doubted(job)), doubt(job, doubted))
-          )
-          yield* failpoint.reach("video_submitted")
-          yield* surely(rows.rendering(job, handle, attempts.list))
-          return route
-        }),
+        Effect.flatMap(
+          Effect.tapError(routed, () => told),
+          (render) => taken(job, render, attempts)
+        ),
       () => Effect.sync(() => underway.delete(job.lease))
     )
   })

@@ -1,57 +1,80 @@
-import { Duration, Effect, Exit, FiberSet, Queue, Schedule } from "effect"
-import type { Next } from "./Follow.ts"
+import { Cause, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
+import { LeaseLost } from "./Errors.ts"
+import type { Next } from "./Rest.ts"
 import type { Rows, Work } from "./Rows.ts"
 
 /** Jobs of others that one instance works on at a time. */
 const mostAtOnce = 16
 const renewEvery = "8 seconds"
-/** However far off the next job is: another instance may have made one. */
-const longestSleepMs = 5_000
 const restAfterDefect = 5_000
 const stopWithin = "10 seconds"
 
+type Leased = Pick<Work, "id" | "lease">
+
+interface Working extends Leased {
+  /** Set once it runs. */
+  fiber: Fiber.RuntimeFiber<void> | undefined
+}
+
+export interface Options {
+  /** Leases of jobs with a submit on its way. */
+  readonly underway: ReadonlySet<string>
+  /** The longest sleep, however far off the next job is: another instance may have made one. */
+  readonly lookEvery: Duration.DurationInput
+}
+
+const isLeaseLost = (cause: Cause.Cause<never>) =>
+  Option.exists(Cause.dieOption(cause), (defect) => defect instanceof LeaseLost)
+
 /**
  * Keeps the leases of the jobs that this instance works on, and takes on those that are due. At a stop it waits for
- * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others.
- * @param underway leases of jobs with such a submit
+ * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others at once.
  */
 export const make = Effect.fnUntraced(function* (
   rows: Rows,
   step: (job: Work) => Effect.Effect<Next>,
-  underway: ReadonlySet<string>
+  { lookEvery, underway }: Options
 ) {
+  const longestSleepMs = Duration.toMillis(lookEvery)
   const fibers = yield* FiberSet.make<void>()
-  const leases = new Set<string>()
+  const working = new Map<string, Working>()
   const taken = new Set<string>()
+  let stopping = false
   const news = yield* Queue.sliding<void>(1)
   const wake = Queue.offer(news, undefined)
 
-  const rest = (job: Pick<Work, "id" | "lease">, ms: number) =>
+  const rest = (job: Leased, ms: number) =>
     rows.rest(job, ms).pipe(Effect.retry(briefly), Effect.ignoreLogged, Effect.uninterruptible)
 
+  const put = (job: Leased, exit: Exit.Exit<Next>) => {
+    if (Exit.isSuccess(exit)) return exit.value === "over" ? Effect.void : rest(job, exit.value.restMs)
+    if (Exit.isInterrupted(exit)) return rest(job, 0)
+    if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is somebody else's now, or over`)
+    return Effect.zipRight(
+      Effect.logError(`Working on video ${job.id} failed unexpectedly`, exit.cause),
+      rest(job, restAfterDefect)
+    )
+  }
+
   /** Works on a job under its lease, in a fiber of this service's. */
-  const adopt = (job: Pick<Work, "id" | "lease">, work: Effect.Effect<Next>) =>
+  const adopt = ({ id, lease }: Leased, work: Effect.Effect<Next>) =>
     Effect.suspend(() => {
-      leases.add(job.lease)
+      const job: Working = { id, lease, fiber: undefined }
+      if (stopping) return Effect.zipRight(rest(job, 0), Effect.interrupt)
+      working.set(lease, job)
+      const forget = Effect.suspend(() => {
+        working.delete(lease)
+        taken.delete(lease)
+        return wake
+      })
       // Whoever adopts may be uninterruptible itself; the work has deadlines, which must be able to end it.
-      return Effect.onExit(Effect.interruptible(work), (exit) => {
-        if (Exit.isSuccess(exit)) return exit.value === "over" ? Effect.void : rest(job, exit.value.restMs)
-        const stopped = Exit.isInterrupted(exit)
-        return Effect.zipRight(
-          stopped ? Effect.void : Effect.logError(`Working on video ${job.id} failed unexpectedly`, exit.cause),
-          rest(job, stopped ? 0 : restAfterDefect)
-        )
-      }).pipe(
-        Effect.ensuring(
-          Effect.suspend(() => {
-            leases.delete(job.lease)
-            taken.delete(job.lease)
-            return wake
-          })
-        ),
+      return Effect.onExit(Effect.interruptible(work), (exit) => put(job, exit)).pipe(
+        Effect.ensuring(forget),
         Effect.catchAllCause(() => Effect.void),
         FiberSet.run(fibers),
-        Effect.asVoid
+        Effect.map((fiber) => {
+          job.fiber = fiber
+        })
       )
     })
 
@@ -74,7 +97,9 @@ export const make = Effect.fnUntraced(function* (
     if (jobs.length < room) yield* sleep
   })
 
-  const renewal = Effect.suspend(() => (leases.size === 0 ? Effect.void : Effect.asVoid(rows.renew([...leases]))))
+  const renewal = Effect.suspend(() =>
+    working.size === 0 ? Effect.void : Effect.asVoid(rows.renew([...working.values()]))
+  )
   yield* renewal.pipe(
     Effect.uninterruptible,
     Effect.catchAllCause((cause) => Effect.logWarning("Leases of videos could not be renewed", cause)),
@@ -82,12 +107,17 @@ export const make = Effect.fnUntraced(function* (
     Effect.forkScoped
   )
 
+  const handOver = Effect.suspend(() => {
+    stopping = true
+    const idle = [...working.values()].filter(({ lease }) => !underway.has(lease))
+    return Effect.forEach(idle, ({ fiber }) => (fiber === undefined ? Effect.void : Fiber.interruptFork(fiber)))
+  })
   const arrived = Effect.sync(() => underway.size === 0).pipe(
     Effect.repeat({ until: (none) => none, schedule: Schedule.spaced("50 millis") }),
     Effect.interruptible,
     Effect.timeoutOption(stopWithin)
   )
-  yield* Effect.addFinalizer(() => arrived)
+  yield* Effect.addFinalizer(() => Effect.zipRight(handOver, arrived))
 
   yield* round.pipe(
     Effect.catchAllCause((cause) => Effect.zipRight(Effect.logWarning("Jobs could not be taken on", cause), pause)),

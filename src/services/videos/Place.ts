@@ -1,0 +1,129 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Either, Schema } from "effect"
+import type { Picture } from "../../domain/Media.ts"
+import { clipPrice } from "../../domain/VideoRules.ts"
+import { Idempotency } from "../Idempotency.ts"
+import { Ids } from "../Ids.ts"
+import { fingerprint } from "../idempotency/Fingerprint.ts"
+import { keyFrom } from "../idempotency/Key.ts"
+import { Ledger } from "../Ledger.ts"
+import { MediaStore } from "../MediaStore.ts"
+import { References } from "../References.ts"
+import type { VideoJob } from "../VideoJobs.ts"
+import type { Clips } from "./Clips.ts"
+import { brief } from "./Finish.ts"
+import type { Rows } from "./Rows.ts"
+
+/** What an idempotency key keeps: the first answer. */
+export const Kept = Schema.Struct({
+  id: Schema.String,
+  model: Schema.String,
+  createdAt: Schema.Number,
+  seconds: Schema.Number
+})
+export type Kept = typeof Kept.Type
+const decodeKept = Schema.decodeUnknown(Kept)
+
+export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000)
+
+/** PostgreSQL's text has no NUL, and no half of a surrogate pair. */
+const keepable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
+
+/** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to whoever wrote it. */
+export const make = Effect.fnUntraced(function* (
+  rows: Rows,
+  clips: Clips,
+  options: {
+    readonly timeoutSeconds: number
+    /** Ends the job of a request that failed, should it have been written all the same. */
+    readonly disown: (id: string) => Effect.Effect<void>
+  }
+) {
+  const sql = yield* SqlClient.SqlClient
+  const idempotency = yield* Idempotency
+  const ids = yield* Ids
+  const ledger = yield* Ledger
+  const references = yield* References
+  const store = yield* MediaStore
+
+  const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: VideoJob) {
+    if (idempotencyKey === undefined) return undefined
+    const { model, prompt, seconds } = ask
+    return yield* idempotency.claim({
+      org: record.caller.org,
+      endpoint: "videos",
+      key: yield* keyFrom(idempotencyKey),
+      fingerprint: fingerprint({ model, prompt, seconds }, ask.references)
+    })
+  })
+
+  const put = ({ bytes, type }: Picture) => Effect.orDie(store.put({ type, visibility: "private", body: bytes }))
+
+  /** The reference that came with the request, in memory and in the store; or why it is none, for after the hold. */
+  const referenceOf = Effect.fnUntraced(function* ({
+    ask: {
+      references: [given]
+    }
+  }: VideoJob) {
+    if (given?._tag !== "Bytes") return Either.right(undefined)
+    const loaded = yield* Effect.either(references.load([given], "image"))
+    if (Either.isLeft(loaded)) return Either.left(loaded.left)
+    const [picture] = loaded.right
+    return Either.right(picture && { picture, name: yield* put(picture) })
+  })
+
+  /** Whoever asks within the scope of the claim: a repeated request conflicts until then. */
+  return Effect.fnUntraced(function* (job: VideoJob) {
+    const { ask, model, record, seconds } = job
+    const { key, org } = record.caller
+    const claim = yield* claimFor(job)
+    if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
+    const [given] = ask.references
+    const reference = yield* referenceOf(job)
+    const kept = Either.isRight(reference) ? reference.right : undefined
+    const price = clipPrice(model.pricing, seconds)
+    const id = ids.prefixed("vid")
+    const hold = ids.uuid()
+    const lease = ids.uuid()
+    record.hold = hold
+    const written = sql.withTransaction(
+      Effect.gen(function* () {
+        yield* ledger.job.hold({ id: hold, org, key, amount: price })
+        if (Either.isLeft(reference)) return yield* Effect.fail(reference.left)
+        yield* rows.insert({
+          id,
+          org,
+          key,
+          hold,
+          requestId: record.requestId,
+          model: model.id,
+          seconds,
+          price,
+          prompt: keepable(ask.prompt),
+          referenceUrl: given?._tag === "Url" ? given.url : undefined,
+          reference: kept?.name,
+          timeoutSeconds: options.timeoutSeconds,
+          lease
+        })
+        const createdAt = yield* clips.createdAt(id)
+        const [work] = yield* rows.held(id, lease)
+        if (work === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
+        const answer: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
+        if (claim !== undefined) yield* claim.bind(answer, hold)
+        return { work, kept: answer, picture: kept?.picture }
+      })
+    )
+    return yield* written.pipe(
+      Effect.retry({ schedule: brief, while: ({ _tag }) => _tag === "SqlError" }),
+      // After a failure of the database the job may have been written all the same.
+      Effect.tapError(({ _tag }) =>
+        kept === undefined || _tag === "SqlError" || _tag === "ParseError"
+          ? Effect.void
+          : Effect.ignoreLogged(store.remove(kept.name))
+      ),
+      Effect.tapErrorTag("SqlError", () => options.disown(id)),
+      Effect.catchTag("SqlError", "ParseError", Effect.die),
+      Effect.uninterruptible
+    )
+  })
+})

@@ -1,0 +1,16 @@
+import { Effect, Random } from "effect"
+
+/** What is to become of a job after a step: nothing more, or another look after so many milliseconds. */
+export type Next = "over" | { readonly restMs: number }
+
+const firstMs = 2_000
+const longestMs = 10_000
+
+/** From 2 s rising to 10 s with the times it was asked after, a little apart from the other jobs' rests. */
+export const restAfter = (asked: number): Effect.Effect<{ readonly restMs: number }> =>
+  Effect.map(Random.nextRange(0.9, 1.1), (jitter) => ({
+    restMs: Math.min(firstMs * 1.3 ** Math.max(0, asked - 2), longestMs) * jitter
+  }))
+
+/** Where nothing can be done for now. */
+export const longRest = { restMs: longestMs }

@@ -1,0 +1,141 @@
+import { Effect, Layer, Stream } from "effect"
+import type { VideoModel, VideoRoute } from "../../src/domain/Model.ts"
+import { NanoUsd } from "../../src/domain/Money.ts"
+import type { VideoRequest } from "../../src/domain/Video.ts"
+import {
+  type FailureClass,
+  ProviderFailure,
+  type VideoAdapter,
+  type VideoProgress
+} from "../../src/services/Provider.ts"
+import { Providers } from "../../src/services/Providers.ts"
+
+/** The shortest file that begins like a video, with a tail to tell it by. */
+export const clip = (tail = "clip"): Uint8Array =>
+  Buffer.concat([
+    Buffer.from("\0\0\0\x10ftypisom\0\0\x02\0", "latin1"),
+    Buffer.from("\0\0\0\x08moov", "latin1"),
+    Buffer.from(tail)
+  ])
+
+export const failure = (
+  kind: FailureClass,
+  status?: number,
+  more: { readonly unsent?: boolean; readonly detail?: string } = {}
+): ProviderFailure => new ProviderFailure({ class: kind, status, detail: `${kind} of the fake`, ...more })
+
+export const refused = failure("network", undefined, { unsent: true })
+export const unanswered = failure("network")
+export const busy = failure("retry", 503)
+export const garbage = failure("retry", 200)
+
+type Answers<A> = Effect.Effect<A, ProviderFailure>
+
+/** What a route does at each call, one after the other; it repeats the last. Without a script it renders at once. */
+export interface Script {
+  readonly submit?: ReadonlyArray<Answers<string | void>>
+  readonly poll?: ReadonlyArray<Answers<VideoProgress>>
+  readonly download?: ReadonlyArray<Answers<Uint8Array>>
+  readonly cancel?: ReadonlyArray<Answers<void>>
+}
+
+export const rendering = Effect.succeed<VideoProgress>({ state: "in_progress" })
+export const waiting = Effect.succeed<VideoProgress>({ state: "queued" })
+export const done = Effect.succeed<VideoProgress>({ state: "done" })
+export const failed = (why: ProviderFailure) => Effect.succeed<VideoProgress>({ state: "failed", failure: why })
+
+type Call = keyof Script
+
+export interface Called {
+  readonly call: Call
+  readonly route: VideoRoute
+  /** What was to be rendered; for other calls what the provider knows it by. */
+  readonly what: VideoRequest | string
+}
+
+/** Renders by script. */
+export class VideoProviderFake {
+  /** Every call, in order. */
+  readonly called: Array<Called> = []
+  /** The handles, or prompts, that are being worked on, by call. */
+  readonly busy: Array<string> = []
+  /** The most calls under way at one time for one handle or prompt. */
+  mostAtOnce = 0
+  readonly #scripts = new Map<string, { [C in Call]?: Array<NonNullable<Script[C]>[number]> }>()
+  #handles = 0
+
+  on(route: string, { cancel = [], download = [], poll = [], submit = [] }: Script): this {
+    this.#scripts.set(route, { submit: [...submit], poll: [...poll], download: [...download], cancel: [...cancel] })
+    return this
+  }
+
+  /** `submit m@a`, `poll m@a`, … in order, or those of one kind. */
+  calls(kind?: Call): ReadonlyArray<string> {
+    const of = this.called.filter(({ call }) => kind === undefined || call === kind)
+    return of.map(({ call, route }) => (kind === undefined ? `${call} ${route.id}` : route.id))
+  }
+
+  #play<C extends Call, A>(
+    call: C,
+    route: VideoRoute,
+    what: VideoRequest | string,
+    answer: (step: NonNullable<Script[C]>[number] | undefined) => Answers<A>
+  ): Answers<A> {
+    const name = `${call} ${typeof what === "string" ? what : what.prompt}`
+    return Effect.acquireUseRelease(
+      Effect.sync(() => {
+        this.called.push({ call, route, what })
+        this.busy.push(name)
+        this.mostAtOnce = Math.max(this.mostAtOnce, this.busy.filter((one) => one === name).length)
+        const steps = this.#scripts.get(route.id)?.[call] ?? []
+        return steps.length > 1 ? steps.shift() : steps[0]
+      }),
+      answer,
+      () => Effect.sync(() => this.busy.splice(this.busy.indexOf(name), 1))
+    )
+  }
+
+  readonly adapter: VideoAdapter = {
+    submit: (route, request) =>
+      this.#play("submit", route, request, (step) =>
+        Effect.map(step ?? Effect.void, (handle) => handle ?? `${route.id} ${(this.#handles += 1)}`)
+      ),
+    poll: (route, handle) => this.#play("poll", route, handle, (step) => step ?? done),
+    download: (route, handle) =>
+      Stream.fromEffect(this.#play("download", route, handle, (step) => step ?? Effect.succeed(clip()))),
+    cancel: (route, handle) => this.#play("cancel", route, handle, (step) => step ?? Effect.void)
+  }
+
+  readonly layer = Layer.succeed(Providers, new Map([["fake", { adapter: "fake", video: this.adapter }]]))
+}
+
+export const account = (name: string): VideoRoute["provider"] => {
+  return { name, adapter: "fake", baseUrl: undefined, credential: undefined, headers: {} }
+}
+
+export const route = (provider: string, more: Partial<VideoRoute> = {}): VideoRoute => ({
+  id: `m@${provider}`,
+  provider: account(provider),
+  model: "theirs",
+  preference: 1,
+  weight: 1,
+  options: {},
+  referenceImage: "optional",
+  imageModel: "theirs/image",
+  seconds: [4, 8],
+  secondsAs: "number",
+  cost: undefined,
+  ...more
+})
+
+/** USD 0.10 a second; routes are tried in the order given. */
+export const model = (...routes: ReadonlyArray<VideoRoute>): VideoModel => ({
+  id: "m",
+  created: 0,
+  routes: routes.map((one, index) => ({ ...one, preference: index + 1 })),
+  surface: "video",
+  pricing: { per: "second", price: NanoUsd(100_000_000n) },
+  official: undefined,
+  seconds: { allowed: [4, 8], default: 8 },
+  referenceImage: "optional"
+})
