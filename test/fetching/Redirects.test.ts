@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/Fetcher.ts"
 import { ask, certificate, make, ranges } from "../support/Stranger.ts"
@@ -37,6 +37,20 @@ describe("redirects", () => {
       assert.strictEqual(reason, "refused")
       assert.strictEqual(host.connections(), 8)
       yield* host.left
+    }).pipe(over("127.0.0.1"))
+  )
+
+  it.scopedLive("leave no connection open behind them", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const silent = yield* make(() => undefined)
+      const host = yield* make((_, response) => {
+        response.writeHead(302, { location: silent.url }).write("a body that goes on")
+      })
+      const fetching = yield* Effect.fork(fetcher.bytes(ask(host.url)))
+      yield* silent.called
+      yield* host.left
+      yield* Fiber.interrupt(fetching)
     }).pipe(over("127.0.0.1"))
   )
 

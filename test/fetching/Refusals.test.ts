@@ -21,7 +21,8 @@ const names: Readonly<Record<string, ReadonlyArray<string>>> = {
   "partly-allowed.example": ["127.0.0.1", "127.0.0.2"],
   "zone.example": ["fe80::1%lo"],
   "public.example": ["93.184.216.34", "2606:4700::1111"],
-  "allowed.example": ["127.0.0.1"]
+  "allowed.example": ["127.0.0.1"],
+  "partly-public.example": ["127.0.0.1", "93.184.216.34"]
 }
 
 const resolve = (host: string) => {
@@ -107,10 +108,11 @@ const forbidden: ReadonlyArray<string> = [
   "http://[4000::1]/",
   // Names that lead there, wholly or in part.
   ...Object.keys(names)
-    .filter((name) => name !== "public.example" && name !== "allowed.example")
+    .filter((name) => !["public.example", "allowed.example", "partly-public.example"].includes(name))
     .map((name) => `http://${name}/`),
   // Other ports, also of addresses that may be fetched from at their own.
   "http://public.example:8080/",
+  "http://partly-public.example:8080/",
   "http://public.example:443/",
   "https://public.example:80/",
   "http://93.184.216.34:22/",
