@@ -106,5 +106,41 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
         FROM ledger_entries
       ) AS running
       WHERE kind = 'charge' AND balance - coalesce(corrected, 0) < 0`
+  },
+  {
+    name: "a video that is not over has an open hold of its price, which belongs to no process",
+    check: sql`
+      SELECT videos.id AS video_id, videos.org_id, videos.price, holds.id AS hold_id, holds.state, holds.amount
+      FROM videos LEFT JOIN holds ON holds.id = videos.hold_id
+      WHERE videos.step <> 'over'
+        AND (holds.state IS DISTINCT FROM 'open' OR holds.instance_id IS NOT NULL OR holds.amount <> videos.price)`
+  },
+  {
+    name: "a completed video was charged its price",
+    check: sql`
+      SELECT videos.id AS video_id, videos.org_id, videos.price, holds.id AS hold_id, holds.state, holds.charged
+      FROM videos LEFT JOIN holds ON holds.id = videos.hold_id
+      WHERE videos.status = 'completed' AND holds.charged IS DISTINCT FROM videos.price`
+  },
+  {
+    name: "a failed video was charged nothing",
+    check: sql`
+      SELECT videos.id AS video_id, videos.org_id, holds.id AS hold_id, holds.state, holds.charged
+      FROM videos LEFT JOIN holds ON holds.id = videos.hold_id
+      WHERE videos.status = 'failed' AND holds.state IS DISTINCT FROM 'released'`
+  },
+  {
+    name: "a video was paid for by its own organization and key",
+    check: sql`
+      SELECT videos.id AS video_id, videos.org_id, videos.key_id, holds.id AS hold_id
+      FROM videos JOIN holds ON holds.id = videos.hold_id
+      WHERE holds.org_id <> videos.org_id OR holds.key_id <> videos.key_id`
+  },
+  {
+    name: "an open hold that belongs to no process is that of a video that is not over",
+    check: sql`
+      SELECT holds.id AS hold_id, holds.org_id, holds.amount, videos.id AS video_id, videos.status
+      FROM holds LEFT JOIN videos ON videos.hold_id = holds.id
+      WHERE holds.state = 'open' AND holds.instance_id IS NULL AND coalesce(videos.step, 'over') = 'over'`
   }
 ]
