@@ -17,6 +17,7 @@ import {
 const usageOf = ({ has }: Harness): Usage => {
   return { prompt: 21, completion: 13, cached: has.cached ? 8 : 0, cacheWrite: 0, reasoning: 0 }
 }
+const stop = ["END", "\n\n"]
 const picture = "data:image/png;base64,iVBORw0KGgo="
 const call = (id: string, city: string): ToolCall => ({
   id,
@@ -181,6 +182,17 @@ export const chatAdapterContract = (harness: Harness) =>
       comesOut(adapter, host, request(), { content: "Hm.", finish: "stop" }, { content: "Hm.", usage: undefined })
     )
 
+    if (harness.withholds === true) {
+      check("an answer that the host withheld", (adapter, host) =>
+        Effect.gen(function* () {
+          const withheld: Answer = { content: "I was", finish: "content_filter", usage }
+          yield* comesOut(adapter, host, request(), withheld, { content: "I was", finish: "content_filter" })
+          const silent: Answer = { content: "", finish: "content_filter", usage }
+          yield* comesOut(adapter, host, request(), silent, { content: "", finish: "content_filter" })
+        })
+      )
+    }
+
     if (harness.has.reasoning) {
       check("reasoning before the text", (adapter, host) =>
         comesOut(
@@ -195,9 +207,19 @@ export const chatAdapterContract = (harness: Harness) =>
 
     if (harness.has.stop) {
       check("stop sequences", (adapter, host) =>
-        comesOut(adapter, host, request({ stop: ["END", "\n\n"] }), { content: "a", finish: "stop" }, {}).pipe(
-          Effect.map((sent) => assert.deepStrictEqual(sent.stop, ["END", "\n\n"]))
+        comesOut(adapter, host, request({ stop }), { content: "a", finish: "stop" }, {}).pipe(
+          Effect.map((sent) => assert.deepStrictEqual(sent.stop, harness.toldStops?.(stop) ?? stop))
         )
+      )
+    } else {
+      check("stop sequences that the host does not know", (adapter, host) =>
+        comesOut(
+          adapter,
+          host,
+          request({ stop }),
+          { content: "One. END Two.", finish: "length" },
+          { content: "One. ", finish: "stop" }
+        ).pipe(Effect.map((sent) => assert.deepStrictEqual(sent.stop, [])))
       )
     }
 

@@ -79,6 +79,10 @@ export interface Harness {
   readonly weathers: ReadonlyArray<Weather>
   /** Whether the host can wait. */
   readonly holds: boolean
+  /** Whether the host can say that it withheld an answer. */
+  readonly withholds?: boolean
+  /** Of stop sequences those that reach the host; all of them where it is left out. */
+  readonly toldStops?: (stops: ReadonlyArray<string>) => ReadonlyArray<string>
   /** Whether reasoning, schemas, stop sequences and counts of cached tokens exist on this wire. */
   readonly has: {
     readonly reasoning: boolean

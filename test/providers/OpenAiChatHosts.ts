@@ -260,6 +260,7 @@ export const harnesses: ReadonlyArray<Harness> = [
     upstream: layer,
     host: ownHost,
     holds: true,
+    withholds: true,
     weathers: [...answered, "page", "garbage", "empty", "error inside", "cut answer", "cut stream"],
     has
   },
@@ -269,6 +270,7 @@ export const harnesses: ReadonlyArray<Harness> = [
     upstream: layer,
     host: aimockHost,
     holds: false,
+    withholds: true,
     weathers: [...answered, "garbage", "cut stream"],
     has: { ...has, cached: false }
   }
