@@ -1,0 +1,220 @@
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Option, Schedule } from "effect"
+import { openAccount } from "../support/Account.ts"
+import { Deployment, inDeployment } from "../support/Deployment.ts"
+import { priceOf } from "../support/Films.ts"
+import * as Fleet from "../support/Fleet.ts"
+import { program } from "../support/GatewayProcess.ts"
+import { isReplay, mediaIn } from "../support/ImageClient.ts"
+import * as LeaseLog from "../support/LeaseLog.ts"
+import { eventually, moneyOf } from "../support/Money.ts"
+import type { Call, Fate } from "../support/RenderFarm.ts"
+import { tinyClip } from "../support/TinyClip.ts"
+import { fetched, film, listed, see, videoOf } from "../support/VideoClient.ts"
+import { isOver, type VideoRow, videoRows } from "../support/VideoRows.ts"
+
+const death = (at: Fleet.Death["at"], turn: number, asks = 0): Fleet.Death => ({ at, turn, asks })
+
+/** One process after the other at each of two addresses: before any render may be over, and then. */
+const early: ReadonlyArray<ReadonlyArray<Fleet.Death>> = [
+  [
+    death("after_hold", 2, 2),
+    death("video_submitting", 2, 3),
+    death("withheld", 1, 2),
+    death("video_submitted", 2, 3),
+    death("video_polling", 3, 10)
+  ],
+  [
+    death("after_hold", 1, 1),
+    death("video_submitted", 1, 2),
+    death("video_submitting", 3, 3),
+    death("withheld", 1, 2),
+    death("video_polling", 6, 12)
+  ]
+]
+const late: ReadonlyArray<ReadonlyArray<Fleet.Death>> = [
+  [death("video_storing", 1), death("video_stored", 1)],
+  [death("video_stored", 2), death("video_storing", 2)]
+]
+
+/** What the row of a job says whose owner died there. */
+const stepAt: Readonly<Record<Fleet.Death["at"], VideoRow["step"]>> = {
+  after_hold: "submit",
+  video_submitting: "submitting",
+  withheld: "submitting",
+  video_submitted: "submitting",
+  video_polling: "rendering",
+  video_storing: "rendering",
+  video_stored: "rendering"
+}
+
+const count = 40
+const indices = Array.from({ length: count }, (_, index) => index)
+const promptOf = (index: number) => `clip ${index}.`
+const secondsOf = (index: number) => [4, 6, 8][index % 3] ?? 0
+const keyOf = (index: number) => `key-${index}`
+const isModerated = (index: number) => index % 10 === 3
+
+/** Four jobs meet each kind of weather, whoever works on them. */
+const fate = (account: string, prompt: string): Fate => {
+  const index = Number(/\d+/.exec(prompt)?.[0])
+  const usual = { submit: "taken", polls: 2, end: "clip" } as const
+  if (isModerated(index)) return { ...usual, end: "moderation" }
+  if (index % 10 === 1) return { ...usual, polls: 3, stumble: 2 }
+  if (account !== "a") return usual
+  if (index % 10 === 5) return { ...usual, end: "runner" }
+  if (index % 10 === 7) return { ...usual, submit: "refused" }
+  return index % 10 === 9 ? { ...usual, submit: "lost" } : usual
+}
+
+interface Told {
+  readonly index: number
+  /** Whether it heard nothing the first time. */
+  readonly again: boolean
+  readonly replayed: boolean
+  readonly id: string
+}
+
+/** Asks until it is told of a job: after the first time with its key, of whichever gateway there is. */
+const customer = (index: number, secret: string, mine: Fleet.Slot, other: Fleet.Slot) =>
+  Effect.gen(function* () {
+    const body = { model: "film", prompt: promptOf(index), seconds: secondsOf(index) }
+    const ask = ({ url }: Fleet.Slot) => film({ url, secret, key: keyOf(index), body })
+    yield* mine.permits.take(1)
+    const first = yield* Effect.option(ask(mine))
+    let turn = 0
+    const anywhere = Effect.suspend(() => ask(turn++ % 2 === 0 ? other : mine)).pipe(
+      Effect.filterOrFail(
+        ({ status }) => status !== 409,
+        () => "conflict" as const
+      ),
+      Effect.retry(Schedule.spaced("500 millis"))
+    )
+    const answer = Option.isSome(first) ? first.value : yield* anywhere
+    const { id } = videoOf(answer, 202)
+    return { index, again: Option.isNone(first), replayed: isReplay(answer), id } satisfies Told
+  })
+
+const assertEnded = (row: VideoRow, index: number) => {
+  const what = `${promptOf(index)} ${JSON.stringify(row.tried)}`
+  assert.strictEqual(row.seconds, secondsOf(index))
+  if (row.status === "completed") {
+    assert.isFalse(isModerated(index), what)
+    assert.deepStrictEqual([row.hold, row.charges], ["settled", [priceOf(row.seconds)]], what)
+    return
+  }
+  assert.deepStrictEqual([row.status, row.hold, row.charges], ["failed", "released", []], what)
+  // Otherwise it was on its way to one route after the other when its owners died.
+  if (!isModerated(index) || row.errorCode !== "content_policy_violation") {
+    assert.deepStrictEqual([row.errorCode, row.tried], ["upstream_error", ["film@a", "film@b"]], what)
+    assert.isAbove(row.doubts, 0, what)
+  }
+}
+
+const assertSubmittedOnce = (calls: ReadonlyArray<Call>) => {
+  const submits = calls.filter(({ step }) => step === "submit").map(({ account, prompt }) => `${account} ${prompt}`)
+  assert.deepStrictEqual(submits.toSorted(), [...new Set(submits)].toSorted())
+  assert.strictEqual(new Set(calls.map(({ prompt }) => prompt)).size, count)
+}
+
+describe("two gateways that are killed again and again while 40 videos are made", () => {
+  it.live(
+    "finish every one, charge each that was made once, and submit none twice to a route",
+    () =>
+      Effect.gen(function* () {
+        const { env } = yield* Deployment
+        yield* LeaseLog.keep
+        const { org, secret } = yield* openAccount({})
+        let mayEnd = false
+        const { farm, kill, left, right, start } = yield* Fleet.make({ fate, isOpen: () => mayEnd })
+        const slots = [left, right]
+
+        const killed = Effect.fnUntraced(function* (slot: Fleet.Slot, it: Fleet.Death) {
+          const killedAt = yield* kill(slot, it)
+          const rows = yield* videoRows
+          const stored = [...(yield* mediaIn(env["DATA_DIR"] ?? "")).keys()].filter((name) =>
+            name.startsWith("public/")
+          )
+          if (it.at === "video_stored") {
+            assert.isAbove(stored.length, rows.filter(({ status }) => status === "completed").length, "nothing stored")
+          }
+          return { at: it.at, killedAt, untold: it.at === "after_hold" ? rows.filter(({ accepted }) => !accepted) : [] }
+        })
+        const killAll = (all: ReadonlyArray<ReadonlyArray<Fleet.Death>>) =>
+          Effect.forEach(slots, (slot, index) => Effect.forEach(all[index] ?? [], (it) => killed(slot, it)), {
+            concurrency: "unbounded"
+          })
+
+        const customers = yield* Effect.fork(
+          Effect.forEach(
+            indices,
+            (index) => (index % 2 === 0 ? customer(index, secret, left, right) : customer(index, secret, right, left)),
+            { concurrency: "unbounded" }
+          )
+        )
+        const first = yield* killAll(early)
+        mayEnd = true
+        const kills = [...first, ...(yield* killAll(late))].flat()
+        const survivors = yield* Effect.all([start(left), start(right)], { concurrency: 2 })
+        const told = yield* Fiber.join(customers)
+        const rows = yield* eventually(videoRows, (all) => all.every(isOver), "100 seconds").pipe(
+          Effect.tapError(() =>
+            Effect.sync(() => process.stderr.write(survivors.map(({ stderr }) => stderr()).join("")))
+          )
+        )
+
+        const takeovers = yield* LeaseLog.takeovers
+        for (const { waited, ...taken } of takeovers) assert.isBelow(waited, 60, JSON.stringify(taken))
+        assert.lengthOf(kills, 14)
+        for (const { at, killedAt } of kills) {
+          const hit = takeovers.filter((taken) => taken.lapsed && taken.free <= killedAt && killedAt < taken.at)
+          assert.include(
+            hit.map(({ step }) => step),
+            stepAt[at],
+            `${at} at ${killedAt.toISOString()} hit no job in flight`
+          )
+        }
+
+        assert.lengthOf(rows, count)
+        const byId = new Map(rows.map((row) => [row.id, row]))
+        for (const { id, index } of told) {
+          const row = byId.get(id) ?? assert.fail(`no ${id}`)
+          assert.strictEqual(row.key, keyOf(index))
+          assertEnded(row, index)
+        }
+        assert.strictEqual(new Set(told.map(({ id }) => id)).size, count)
+        for (const { untold } of kills.filter(({ at }) => at === "after_hold")) {
+          const retried = told.filter(({ again, id }) => again && untold.some((row) => row.id === id))
+          assert.isAbove(retried.length, 0, "no customer was left without an answer to its job")
+          assert.isTrue(retried.every(({ replayed }) => replayed))
+        }
+        assertSubmittedOnce(farm.calls)
+        const completed = rows.filter(({ status }) => status === "completed")
+        assert.isAbove(completed.length, count / 2)
+        const rest = 100_000_000_000n - completed.reduce((sum, { seconds }) => sum + priceOf(seconds), 0n)
+        const { charges, ...money } = yield* moneyOf(org)
+        assert.lengthOf(charges, completed.length)
+        assert.deepStrictEqual(money, { balance: rest, held: 0n, entries: rest, openHolds: 0 })
+        const { stdout } = yield* Effect.promise(() =>
+          promisify(execFile)(process.execPath, [program, "ledger", "verify", "--json"], { env })
+        )
+        assert.deepInclude(JSON.parse(stdout), { violations: [] })
+
+        for (const { url } of slots) {
+          const videos = yield* listed({ url, secret })
+          assert.sameMembers(
+            videos.map(({ id, status }) => `${id} ${status}`),
+            rows.map(({ id, status }) => `${id} ${status}`)
+          )
+        }
+        for (const { id, index } of told.filter((one) => byId.get(one.id)?.status === "completed")) {
+          const video = videoOf(yield* see({ url: right.url, secret }, `/${id}`))
+          const { bytes } = yield* fetched(video.url ?? "")
+          assert.isTrue(bytes.equals(tinyClip(promptOf(index))), `another clip: ${promptOf(index)}`)
+        }
+      }).pipe(inDeployment),
+    240_000
+  )
+})
