@@ -6,8 +6,8 @@ export interface ImageAsk {
   readonly model: string
   readonly prompt: string
   readonly references: ReadonlyArray<Reference>
-  /** Undefined: the model's own default. */
-  readonly resolution: Resolution | undefined
+  /** In capitals, whether or not any model has it. Undefined: the model's own default. */
+  readonly resolution: string | undefined
   readonly responseFormat: "url" | "b64_json"
 }
 

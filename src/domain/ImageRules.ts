@@ -3,13 +3,6 @@ import { InvalidRequest } from "./Failure.ts"
 import type { ImageAsk } from "./Image.ts"
 import type { ImageModel, ImageVariant } from "./Model.ts"
 
-/** The refusal of a resolution that a model does not have. */
-export const noSuchResolution = (model: string, resolution: string): InvalidRequest =>
-  new InvalidRequest({
-    message: `Resolution ${resolution.toLowerCase()} is not available for \`${model}\`.`,
-    param: "resolution"
-  })
-
 /** The variant that a request gets and pays for, or what the model cannot do of it. */
 export const variantFor = (model: ImageModel, ask: ImageAsk): Either.Either<ImageVariant, InvalidRequest> => {
   if (ask.references.length > 0 && !model.edit) {
@@ -21,5 +14,10 @@ export const variantFor = (model: ImageModel, ask: ImageAsk): Either.Either<Imag
   if (resolution === undefined) return Either.right(model.variants[0])
   const variant = model.variants.find((one) => one.resolution === resolution)
   if (variant !== undefined) return Either.right(variant)
-  return Either.left(noSuchResolution(model.id, resolution))
+  return Either.left(
+    new InvalidRequest({
+      message: `Resolution ${resolution.toLowerCase()} is not available for \`${model.id}\`.`,
+      param: "resolution"
+    })
+  )
 }

@@ -1,8 +1,6 @@
 import { Either } from "effect"
 import type { InvalidRequest } from "../domain/Failure.ts"
 import type { ImageAsk } from "../domain/Image.ts"
-import { noSuchResolution } from "../domain/ImageRules.ts"
-import type { Resolution } from "../domain/Model.ts"
 import {
   field,
   isAbsent,
@@ -22,7 +20,6 @@ import { readReferences } from "./ReferenceFields.ts"
 
 const longestEcho = 32
 
-const isResolution = isOneOf<Resolution>("1K", "2K", "4K")
 const isOne = (value: unknown): value is 1 => value === 1
 const isFalse = (value: unknown): value is false => value === false
 
@@ -48,12 +45,11 @@ const checkFields = (body: JsonObject): InvalidRequest | undefined => {
   return name === undefined ? undefined : refuseAt(name, name, why)
 }
 
-const readResolution = (body: JsonObject, model: string): Read<Resolution | undefined> => {
+const readResolution = (body: JsonObject): Read<string | undefined> => {
   const asked = body.resolution
   if (isAbsent(asked)) return quality.of(body)?.toLowerCase() === "hd" ? "4K" : undefined
   if (!isFilled(asked)) return refuseAt("resolution", "resolution", "must be one of 1K, 2K, 4K")
-  const resolution = asked.toUpperCase()
-  return isResolution(resolution) ? resolution : noSuchResolution(model, asked.slice(0, longestEcho))
+  return asked.slice(0, longestEcho).toUpperCase()
 }
 
 const readBody = (body: unknown, needsReference: boolean): Read<ImageAsk> => {
@@ -67,7 +63,7 @@ const readBody = (body: unknown, needsReference: boolean): Read<ImageAsk> => {
   if (needsReference && references.length === 0) return refuseAt("image", "image", "is required")
   const problem = checkFields(body)
   if (problem !== undefined) return problem
-  const resolution = readResolution(body, model)
+  const resolution = readResolution(body)
   if (refused(resolution)) return resolution
   return { model, prompt, references, resolution, responseFormat: responseFormat.of(body) ?? "url" }
 }

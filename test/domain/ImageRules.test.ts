@@ -44,7 +44,10 @@ describe("what a model makes of it", () => {
     [{ image: gif, resolution: "4K" }, "image", "Image editing is not available for `<model>`."],
     [{ resolution: "4K" }, "resolution", "Resolution 4k is not available for `<model>`."],
     [{ resolution: "2k" }, "resolution", "Resolution 2k is not available for `<model>`."],
-    [{ quality: "hd" }, "resolution", "Resolution 4k is not available for `<model>`."]
+    [{ quality: "hd" }, "resolution", "Resolution 4k is not available for `<model>`."],
+    [{ resolution: "8K" }, "resolution", "Resolution 8k is not available for `<model>`."],
+    [{ resolution: " 1K" }, "resolution", "Resolution  1k is not available for `<model>`."],
+    [{ resolution: "1024x1024" }, "resolution", "Resolution 1024x1024 is not available for `<model>`."]
   ])("%j is refused", (fields, param, message) => {
     const failure = Either.getOrThrow(Either.flip(variantFor(plain, taken({ ...base, ...fields }))))
     assert.deepStrictEqual([failure.param, failure.message], [param, message])

@@ -65,6 +65,12 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
     { ...asked, model: "nobody", image, resolution: "4K" },
     noModel("nobody")
   ],
+  [
+    "an unknown model before a resolution that none has",
+    generations,
+    { ...asked, model: "nobody", resolution: "8K" },
+    noModel("nobody")
+  ],
   ["a chat model", generations, { ...asked, model: "talk", image }, noModel("talk")],
   ["a video model", edits, { ...asked, model: "film", image }, noModel("film")],
   ["a chat model in a form", edits, form(textPart("model", "talk"), textPart("prompt", "p")), noModel("talk"), asForm],

@@ -63,7 +63,7 @@ describe("images in the OpenAPI document", () => {
       { prompt: "" },
       { image: 5 },
       { image: Array.from({ length: 9 }, () => gif) },
-      { resolution: "8K" },
+      { resolution: 4 },
       { response_format: "png" },
       { quality: 5 }
     ]) {
