@@ -17,6 +17,8 @@ export interface ToolCall {
   readonly type: "function"
   /** `arguments` is a JSON text, as the convention has it. */
   readonly function: { readonly name: string; readonly arguments: string }
+  /** Opaque: what the provider wants back with the call. It travels inside the id on our wire. */
+  readonly signature?: string | undefined
 }
 
 export type Message =
@@ -119,6 +121,8 @@ export type ChatEvent =
       readonly id?: string | undefined
       readonly name?: string | undefined
       readonly arguments: string
+      /** Beside the id, where the provider wants one back. */
+      readonly signature?: string | undefined
     }
   | { readonly type: "finish"; readonly reason: FinishReason }
   | { readonly type: "usage"; readonly usage: Usage }

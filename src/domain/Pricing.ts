@@ -35,7 +35,8 @@ const textsOf = (message: Message): ReadonlyArray<string> => {
   else if (message.name !== undefined) texts.push(message.name)
   if (message.role === "assistant") {
     if (message.reasoning_content !== undefined) texts.push(message.reasoning_content)
-    for (const call of message.tool_calls ?? []) texts.push(call.id, call.function.name, call.function.arguments)
+    for (const { function: called, id, signature = "" } of message.tool_calls ?? [])
+      texts.push(id, called.name, called.arguments, signature)
   }
   return texts
 }

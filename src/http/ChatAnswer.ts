@@ -1,3 +1,4 @@
+import { callIdOnWire } from "../domain/CallId.ts"
 import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../domain/Chat.ts"
 import type { ChatCompletion, CompletionUsage } from "./contract/ChatCompletion.ts"
 import type { Envelope } from "./contract/Envelope.ts"
@@ -10,8 +11,8 @@ const usageJson = (usage: Usage): CompletionUsage => ({
   completion_tokens_details: { reasoning_tokens: usage.reasoning }
 })
 
-const toolCallJson = ({ function: called, id }: ToolCall) => ({
-  id,
+const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({
+  id: callIdOnWire(id, signature),
   type: "function" as const,
   function: { name: called.name, arguments: called.arguments }
 })
@@ -119,6 +120,7 @@ export class SseEncoder {
 const toolDelta = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): string => {
   const args = `"arguments":${JSON.stringify(event.arguments)}`
   const name = event.name === undefined ? "" : `"name":${JSON.stringify(event.name)},`
-  const opening = event.id === undefined ? "" : `"id":${JSON.stringify(event.id)},"type":"function",`
+  const id = event.id === undefined ? undefined : callIdOnWire(event.id, event.signature)
+  const opening = id === undefined ? "" : `"id":${JSON.stringify(id)},"type":"function",`
   return `{"index":${event.index},${opening}"function":{${name}${args}}}`
 }

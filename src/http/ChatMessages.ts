@@ -1,3 +1,4 @@
+import { readCallId } from "../domain/CallId.ts"
 import type { ImagePart, Message, Part, TextPart, ToolCall } from "../domain/Chat.ts"
 import type { InvalidRequest } from "../domain/Failure.ts"
 import {
@@ -87,7 +88,7 @@ const readToolCall = (call: unknown, path: Path): Read<ToolCall> => {
   if (!isObject(called) || !isFilled(called.name) || !isString(called.arguments)) {
     return wrongIn(path, "function", "must be an object with a `name` and `arguments`, a JSON text")
   }
-  return { id: call.id, type: "function", function: { name: called.name, arguments: called.arguments } }
+  return { ...readCallId(call.id), type: "function", function: { name: called.name, arguments: called.arguments } }
 }
 
 const readToolCalls = (calls: unknown, path: Path): Read<ReadonlyArray<ToolCall>> => {
@@ -127,8 +128,10 @@ const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Rea
 }
 
 const readTool = (message: JsonObject, path: Path, calls: ReadonlySet<string>): Read<Message> => {
-  const id = message.tool_call_id
-  if (!isFilled(id)) return wrongIn(path, "tool_call_id", "is required and must be a non-empty string")
+  if (!isFilled(message.tool_call_id)) {
+    return wrongIn(path, "tool_call_id", "is required and must be a non-empty string")
+  }
+  const { id } = readCallId(message.tool_call_id)
   if (!calls.has(id)) {
     return wrongIn(path, "tool_call_id", "must answer a tool call of an earlier assistant message")
   }

@@ -72,8 +72,8 @@ export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   const events: Array<ChatEvent> = []
   if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
   if (answer.content !== null && answer.content !== "") events.push({ type: "content", text: answer.content })
-  answer.toolCalls.forEach(({ function: { arguments: text, name }, id }, index) => {
-    events.push({ type: "tool_call", index, id, name, arguments: text })
+  answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
+    events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
   })
   events.push({ type: "finish", reason: answer.finish })
   if (answer.usage !== undefined) events.push({ type: "usage", usage: answer.usage })

@@ -119,6 +119,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       })
 
       const complete = Effect.fnUntraced(function* (job: ChatJob) {
+        yield* router.admit(job.model, job.request)
         const held = yield* hold(job)
         const { request, since } = hasImage(job.request) ? yield* Effect.interruptible(pictured(job)) : plain(job)
         const { answer, route } = yield* Effect.interruptible(
@@ -206,6 +207,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       })
 
       const stream = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink) {
+        yield* router.admit(job.model, job.request)
         const held = yield* hold(job)
         const ask = hasImage(job.request)
           ? yield* Effect.interruptible(

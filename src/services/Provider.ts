@@ -43,6 +43,11 @@ export interface ChatAdapter {
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
   /** Whether a route wants every picture as a `data:` URL, since it fetches none itself. */
   readonly inlines?: ((route: Route) => boolean) | undefined
+  /**
+   * The field of our API for which a route cannot take a request, although it can do each thing that is asked:
+   * undefined where it can. A route that declines is no candidate.
+   */
+  readonly declines?: ((route: Route, request: ChatRequest) => string | undefined) | undefined
 }
 
 export interface ImageAnswer {

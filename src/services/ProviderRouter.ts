@@ -1,7 +1,7 @@
-import { Clock, Context, Effect, Layer, Option, type Scope } from "effect"
+import { Array as Arr, Clock, Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
 import { needs } from "../domain/ChatRules.ts"
-import type { RoutingFailure } from "../domain/Failure.ts"
+import { InvalidRequest, type RoutingFailure } from "../domain/Failure.ts"
 import type { ImageRequest } from "../domain/Image.ts"
 import type { Picture } from "../domain/Media.ts"
 import type {
@@ -103,6 +103,8 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
     /** Whether a route that may get this request wants its pictures as `data:` URLs. */
     readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>
+    /** Fails where the model can do each thing that a request asks for, but no route all of them together. */
+    readonly admit: (model: ChatModel, request: ChatRequest) => Effect.Effect<void, InvalidRequest>
     /** Of the routes of every model that this instance has been asked for. */
     readonly health: Effect.Effect<ReadonlyArray<RouteHealth>>
   }
@@ -131,6 +133,23 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       : Effect.succeed(half)
   }
 
+  const chatOf = ({ provider }: Route) => providers.get(provider.adapter)?.chat
+  const declined = (request: ChatRequest) => (route: Route) => chatOf(route)?.declines?.(route, request)
+
+  const candidates = (model: ChatModel, request: ChatRequest): ReadonlyArray<Route> =>
+    Candidates.able(model.routes, () => needs(request)).filter((route) => declined(request)(route) === undefined)
+
+  const admit = (model: ChatModel, request: ChatRequest) =>
+    Effect.suspend(() => {
+      if (candidates(model, request).length > 0) return Effect.void
+      const able = Candidates.able(model.routes, () => needs(request))
+      const param = Arr.isNonEmptyReadonlyArray(able)
+        ? declined(request)(able[0])
+        : Candidates.unserved(model.routes, needs(request))
+      const message = `No provider of \`${model.id}\` can do all that the request asks for at once.`
+      return new InvalidRequest({ message, param: param ?? null })
+    })
+
   const plan = Effect.fnUntraced(function* (
     model: ChatModel,
     request: ChatRequest,
@@ -139,7 +158,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
   ) {
     return {
       model,
-      routes: yield* Candidates.inOrder(Candidates.able(model.routes, () => needs(request))),
+      routes: yield* Candidates.inOrder(candidates(model, request)),
       attempts,
       within: since === undefined ? within : Math.max(0, within - (yield* Clock.currentTimeMillis) + since),
       fairAttempt: firstByte
@@ -148,9 +167,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
     Effect.sync(() =>
-      Candidates.able(model.routes, () => needs(request)).some(
-        (route) => providers.get(route.provider.adapter)?.chat?.inlines?.(route) === true
-      )
+      Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) === true)
     )
 
   /** The request in the form that this route takes. */
@@ -249,6 +266,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     complete,
     stream,
     inlines,
+    admit,
     image,
     submit,
     renderer: (route) => adapterOf(route, "video"),

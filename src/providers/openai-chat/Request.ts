@@ -1,6 +1,7 @@
 import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, ToolChoice } from "../../domain/Chat.ts"
 import type { ReasoningEffort, Route } from "../../domain/Model.ts"
+import { defined } from "../Defined.ts"
 
 /** What this host wants said differently. */
 export interface Dialect {
@@ -66,18 +67,6 @@ export type WireFormat =
         strict?: boolean | null
       }
     }
-
-type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
-
-/** The fields that have a value: hosts read `null` and absence differently, and undefined is neither. */
-const defined = <A extends object>(fields: A): Partial<Defined<A>> => {
-  const kept: Partial<Defined<A>> = {}
-  for (const name in fields) {
-    const value = fields[name]
-    if (value !== undefined) Object.assign(kept, { [name]: value })
-  }
-  return kept
-}
 
 const wireText = (part: TextPart): WireText => ({ type: "text", text: part.text })
 

@@ -10,6 +10,21 @@ export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capa
   return routes.filter(({ capabilities }) => capabilities === undefined || needed.every((one) => capabilities.has(one)))
 }
 
+const fieldOf: Readonly<Record<Capability, string>> = {
+  tools: "tools",
+  vision: "messages",
+  response_format: "response_format",
+  web_search: "web_search",
+  reasoning: "reasoning_effort"
+}
+
+/** The field of the first need, in their order, that no route has together with those before it. */
+export const unserved = (routes: ReadonlyArray<Route>, needs: ReadonlySet<Capability>): string | undefined => {
+  const asked = [...needs]
+  const first = asked.find((_, at) => able(routes, () => new Set(asked.slice(0, at + 1))).length === 0)
+  return first && fieldOf[first]
+}
+
 /** The routes that can draw what a request asks for. */
 export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolution }: ImageRequest) =>
   routes.filter(

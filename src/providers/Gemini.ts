@@ -1,0 +1,125 @@
+import { Effect, Either, type Scope } from "effect"
+import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
+import type { ImageRequest } from "../domain/Image.ts"
+import type { ImageRoute, Route, RouteBase } from "../domain/Model.ts"
+import { Ids } from "../services/Ids.ts"
+import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
+import { gathered, isGood, isStream } from "./Answered.ts"
+import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import { parse } from "./Classification.ts"
+import { type Reading, wholeAnswer } from "./gemini/Answer.ts"
+import { isInline } from "./gemini/Contents.ts"
+import { refused } from "./gemini/Failure.ts"
+import { readPicture, wireImage, wirePrediction } from "./gemini/Image.ts"
+import { type Options, optionsOf } from "./gemini/Options.ts"
+import { declinedBy, type Saying, wireRequest } from "./gemini/Request.ts"
+import * as Sayings from "./gemini/Sayings.ts"
+import { decoder } from "./gemini/Stream.ts"
+import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
+import type { UpstreamAnswer } from "./upstream/Exchange.ts"
+
+const call = (route: RouteBase, model: string, method: string, body: string): UpstreamRequest => ({
+  account: route.provider,
+  path: `/v1beta/${model.includes("/") ? model : `models/${model}`}:${method}`,
+  authorization: (secret) => ({ "x-goog-api-key": secret }),
+  body
+})
+
+const unable = ({ provider }: RouteBase, detail: string) =>
+  new ProviderFailure({ class: "retry", status: undefined, detail: loggable(provider, detail), unsent: true })
+
+const usable = (route: RouteBase): Effect.Effect<Options, ProviderFailure> =>
+  Either.match(optionsOf(route), { onLeft: (wrong) => Effect.fail(unable(route, wrong)), onRight: Effect.succeed })
+
+const read = (reading: Reading, { body }: UpstreamAnswer): Effect.Effect<ChatAnswer, ProviderFailure> => {
+  const answer = wholeAnswer(parse(body), reading)
+  return answer instanceof ProviderFailure ? Effect.fail(answer) : Effect.succeed(answer)
+}
+
+/** One way to say a request, in the host's words. */
+interface Said {
+  readonly reading: Reading
+  readonly saying: Saying
+  readonly body: string
+}
+
+/** Google's Gemini API, with `x-goog-api-key`: chats, pictures by Gemini, and by Imagen's `predict`. */
+export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(function* () {
+  const upstream = yield* Upstream
+  const ids = yield* Ids
+  const sayings = Sayings.make()
+
+  const say = (reading: Reading, saying: Saying): Said => {
+    const { options, request, route } = reading
+    return { reading, saying, body: JSON.stringify(wireRequest(route, request, options, saying)) }
+  }
+
+  const first = (route: Route, request: ChatRequest): Effect.Effect<Said, ProviderFailure> =>
+    Effect.flatMap(usable(route), (options) => {
+      if (!isInline(request.messages)) return Effect.fail(unable(route, "a picture that is not inline"))
+      const reading = { route, request, options, newId: () => ids.prefixed("call") }
+      return Effect.succeed(say(reading, sayings.of(route, options)))
+    })
+
+  /** Another way to say what was refused, if it is one. */
+  const otherwise = ({ body, reading, saying }: Said, { body: why, status }: UpstreamAnswer): Said | undefined => {
+    const other = status === 400 ? sayings.adapt(reading.route, saying, why) : undefined
+    const said = other && say(reading, other)
+    return said?.body === body ? undefined : said
+  }
+
+  const ask = (said: Said): Effect.Effect<ChatAnswer, ProviderFailure> => {
+    const { route } = said.reading
+    return Effect.flatMap(upstream.post(call(route, route.model, "generateContent", said.body)), (answer) => {
+      if (isGood(answer)) return read(said.reading, answer)
+      const other = otherwise(said, answer)
+      return other === undefined ? refused(route, answer, "messages") : ask(other)
+    })
+  }
+
+  const open = (said: Said): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> => {
+    const { reading } = said
+    const { route } = reading
+    const asked = call(route, route.model, "streamGenerateContent?alt=sse", said.body)
+    return Effect.flatMap(upstream.open(asked), (stream) => {
+      if (isStream(stream)) return Effect.succeed(chatPull(stream, decoder(reading)))
+      return Effect.flatMap(gathered(stream), (answer) => {
+        if (isGood(answer)) return Effect.map(read(reading, answer), (whole) => chatPullOf(eventsOf(whole)))
+        const other = otherwise(said, answer)
+        return other === undefined ? refused(route, answer, "messages") : open(other)
+      })
+    })
+  }
+
+  const draw = (route: ImageRoute, request: ImageRequest, options: Options) => {
+    const edits = request.references.length > 0
+    const predicts = options.api === "predict"
+    const model = edits ? (predicts ? undefined : route.editModel) : route.model
+    if (model === undefined) return Effect.fail(unable(route, "the route cannot edit"))
+    return upstream.post(
+      predicts
+        ? call(route, model, "predict", JSON.stringify(wirePrediction(request, options)))
+        : call(route, model, "generateContent", JSON.stringify(wireImage(request, options)))
+    )
+  }
+
+  return {
+    adapter: "gemini",
+    chat: {
+      inlines: () => true,
+      declines: (route, request) =>
+        Either.match(optionsOf(route), { onLeft: () => undefined, onRight: (options) => declinedBy(options, request) }),
+      complete: (route, request) => Effect.flatMap(first(route, request), ask),
+      stream: (route, request) => Effect.flatMap(first(route, request), open)
+    },
+    image: {
+      generate: Effect.fn("Gemini.generate")(function* (route, request) {
+        const options = yield* usable(route)
+        const answer = yield* draw(route, request, options)
+        if (!isGood(answer)) return yield* refused(route, answer, "image")
+        const picture = readPicture(route, options, parse(answer.body))
+        return picture instanceof ProviderFailure ? yield* picture : picture
+      })
+    }
+  }
+})
