@@ -1,0 +1,70 @@
+import type { ChatEvent } from "../../domain/Chat.ts"
+import { callOf, type Fields, type NewId, textOf } from "./Answer.ts"
+
+interface Call {
+  readonly index: number
+  empty: boolean
+}
+
+/**
+ * Puts a stream's pieces of function calls to their calls. Output positions count messages and reasoning too, ours
+ * count calls alone. A call's pieces name its item or, with hosts whose item ids change, its position.
+ */
+export const make = (newId: NewId) => {
+  const calls: Array<Call> = []
+  const byCallId = new Map<unknown, Call>()
+  const byItem = new Map<unknown, Call>()
+  const byPosition = new Map<unknown, Call>()
+
+  const find = (item: unknown, position: unknown): Call | undefined => byItem.get(item) ?? byPosition.get(position)
+
+  const say = (call: Call, text: string, out: Array<ChatEvent>) => {
+    if (text === "") return
+    call.empty = false
+    out.push({ type: "tool_call", index: call.index, arguments: text })
+  }
+
+  return {
+    get some(): boolean {
+      return calls.length > 0
+    },
+
+    /** A call's item begins, or is there as a whole; false where it has no name. */
+    item: (event: Fields, item: Fields, out: Array<ChatEvent>): boolean => {
+      const named = textOf(item.call_id) !== ""
+      const known = named ? byCallId.get(item.call_id) : find(item.id, event.output_index)
+      if (known !== undefined) {
+        if (known.empty) say(known, textOf(item.arguments), out)
+        return true
+      }
+      const opened = callOf(item, newId)
+      if (opened === undefined) return false
+      const { arguments: text, name } = opened.function
+      const call: Call = { index: calls.length, empty: text === "" }
+      calls.push(call)
+      if (named) byCallId.set(item.call_id, call)
+      if (typeof item.id === "string") byItem.set(item.id, call)
+      if (typeof event.output_index === "number") byPosition.set(event.output_index, call)
+      out.push({ type: "tool_call", index: call.index, id: opened.id, name, arguments: text })
+      return true
+    },
+
+    /** More of a call's arguments; false where there is no such call. */
+    piece: (event: Fields, out: Array<ChatEvent>): boolean => {
+      const call = find(event.item_id, event.output_index)
+      if (call !== undefined) say(call, textOf(event.delta), out)
+      return call !== undefined
+    },
+
+    /** All of a call's arguments, for hosts that send no pieces. */
+    whole: (event: Fields, out: Array<ChatEvent>): void => {
+      const call = find(event.item_id, event.output_index)
+      if (call?.empty === true) say(call, textOf(event.arguments), out)
+    },
+
+    /** Appends what makes every call whole. */
+    close: (out: Array<ChatEvent>): void => {
+      for (const call of calls) if (call.empty) say(call, "{}", out)
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import { createHash } from "node:crypto"
+import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolChoice } from "../../domain/Chat.ts"
+import type { ReasoningEffort, Route } from "../../domain/Model.ts"
+import { defined } from "../Defined.ts"
+import type { Options } from "./Options.ts"
+
+/** What of our own additions this account may ask for. */
+export interface Dialect {
+  readonly summary: boolean
+  readonly stream: boolean
+}
+
+type WireText = { type: "input_text"; text: string }
+type WirePart = WireText | { type: "input_image"; image_url: string; detail: "auto" | "low" | "high" }
+type Summary = Exclude<Options["reasoning_summary"], "none" | undefined>
+
+/** Calls go without their item id: with it the host demands the reasoning item that came before them. */
+export type WireItem =
+  | { role: "developer"; content: string | Array<WireText> }
+  | { role: "user"; content: string | Array<WirePart> }
+  | { role: "assistant"; content: string }
+  | { type: "function_call"; call_id: string; name: string; arguments: string }
+  | { type: "function_call_output"; call_id: string; output: string }
+
+export interface WireFunction {
+  type: "function"
+  name: string
+  description?: string
+  parameters: Readonly<Record<string, unknown>>
+  strict: boolean
+}
+
+/** A web search, by default `{type: "web_search"}`. */
+export type WireSearch = NonNullable<Options["web_search"]>
+
+export type WireFormat =
+  | { type: "json_object" }
+  | {
+      type: "json_schema"
+      name: string
+      description?: string
+      schema: Readonly<Record<string, unknown>>
+      strict: boolean
+    }
+
+/** The body of `POST /responses`. */
+export interface WireRequest {
+  model: string
+  input: Array<WireItem>
+  store: false
+  max_output_tokens: number
+  stream?: boolean
+  tools?: Array<WireFunction | WireSearch>
+  tool_choice?: "auto" | "none" | "required" | { type: "function"; name: string }
+  parallel_tool_calls?: boolean
+  reasoning?: { effort?: ReasoningEffort; summary?: Summary }
+  text?: { format: WireFormat }
+}
+
+/** The host refuses a smaller cap. */
+const leastOutput = 16
+const longestCallId = 64
+
+/** A call and its result keep one id, also where it is another vendor's and longer than the host takes. */
+const callId = (id: string): string =>
+  id.length <= longestCallId ? id : `call_${createHash("sha256").update(id).digest("base64url")}`
+
+const textOf = (content: string | ReadonlyArray<TextPart> | null): string =>
+  typeof content === "string" ? content : (content ?? []).map(({ text }) => text).join("")
+
+const wireText = ({ text }: TextPart): WireText => ({ type: "input_text", text })
+
+const wirePart = (part: Part): WirePart => {
+  if (part.type === "text") return wireText(part)
+  const { detail, url } = part.image_url
+  return { type: "input_image", image_url: url, detail: detail === "low" || detail === "high" ? detail : "auto" }
+}
+
+const wireAssistant = (message: Extract<Message, { role: "assistant" }>): Array<WireItem> => {
+  const text = textOf(message.content)
+  const calls = (message.tool_calls ?? []).map(({ id, function: called }): WireItem => {
+    return { type: "function_call", call_id: callId(id), name: called.name, arguments: called.arguments || "{}" }
+  })
+  return text === "" && calls.length > 0 ? calls : [{ role: "assistant", content: text }, ...calls]
+}
+
+/** System messages stay where they are: the host looks for the word JSON in the input, never in `instructions`. */
+const wireItems = (message: Message): Array<WireItem> => {
+  switch (message.role) {
+    case "system": {
+      const content = typeof message.content === "string" ? message.content : message.content.map(wireText)
+      return [{ role: "developer", content }]
+    }
+    case "user": {
+      const content = typeof message.content === "string" ? message.content : message.content.map(wirePart)
+      return [{ role: "user", content }]
+    }
+    case "tool":
+      return [{ type: "function_call_output", call_id: callId(message.tool_call_id), output: textOf(message.content) }]
+    default:
+      return wireAssistant(message)
+  }
+}
+
+const noParameters = { type: "object", properties: {} }
+
+/** `strict` is said aloud: this host's default is the opposite of the convention's. */
+const wireFunction = ({ function: { description, name, parameters, strict } }: Tool): WireFunction => ({
+  type: "function",
+  name,
+  ...defined({ description }),
+  parameters: parameters ?? noParameters,
+  strict: strict ?? false
+})
+
+const wireChoice = (choice: ToolChoice): NonNullable<WireRequest["tool_choice"]> =>
+  typeof choice === "string" ? choice : { type: "function", name: choice.function.name }
+
+const toolFields = (request: ChatRequest, search: WireSearch | undefined): Partial<WireRequest> => {
+  const { parallelToolCalls, toolChoice, tools } = request
+  const functions = tools.map(wireFunction)
+  // `none` would forbid the search as well.
+  if (search !== undefined && (functions.length === 0 || toolChoice === "none")) return { tools: [search] }
+  if (functions.length === 0) return {}
+  return {
+    tools: search === undefined ? functions : [...functions, search],
+    ...(toolChoice === undefined ? undefined : { tool_choice: wireChoice(toolChoice) }),
+    ...defined({ parallel_tool_calls: parallelToolCalls })
+  }
+}
+
+const wireFormat = (format: ResponseFormat): WireFormat => {
+  if (format.type === "json_object") return { type: "json_object" }
+  const { description, name, schema, strict } = format.json_schema
+  return { type: "json_schema", name, ...defined({ description }), schema: schema ?? {}, strict: strict ?? false }
+}
+
+const reasoningFields = (effort: ReasoningEffort | undefined, summary: Summary | undefined): Partial<WireRequest> =>
+  effort === undefined && summary === undefined ? {} : { reasoning: defined({ effort, summary }) }
+
+/** Without a summary asked for, the host's reasoning has no text at all. Sampling does not exist on this wire. */
+export const wireRequest = (
+  route: Route,
+  request: ChatRequest,
+  stream: boolean,
+  options: Options,
+  dialect: Dialect
+): WireRequest => {
+  const { reasoning_summary = "auto", web_search = { type: "web_search" } } = options
+  const summary = dialect.summary && reasoning_summary !== "none" ? reasoning_summary : undefined
+  return {
+    model: route.model,
+    input: request.messages.flatMap(wireItems),
+    store: false,
+    max_output_tokens: Math.max(leastOutput, request.maxTokens),
+    ...(stream ? { stream } : undefined),
+    ...toolFields(request, request.webSearch ? web_search : undefined),
+    ...reasoningFields(request.reasoningEffort, summary),
+    ...(request.responseFormat === undefined ? undefined : { text: { format: wireFormat(request.responseFormat) } })
+  }
+}
