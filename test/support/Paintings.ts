@@ -5,7 +5,7 @@ import * as Upstream from "./Upstream.ts"
 export const painting = Buffer.from(pixel, "base64")
 
 /** A whole picture of another kind. */
-export const gif = Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64")
+export const gif = Buffer.from("R0lGODlhAQABAIAAAAUEBAAAACwAAAAAAQABAAACAkQBADs=", "base64")
 
 /** A provider's whole answer with a picture in it, full of what must not reach a client. */
 export const painted = (bytes: Uint8Array = painting, more: object = {}) => ({

@@ -1,0 +1,140 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { APICallError, generateImage } from "ai"
+import { Effect } from "effect"
+import { formIn } from "../providers/OpenAiImagesHosts.ts"
+import { customer } from "../support/AiSdk.ts"
+import { calling, thrownBy } from "../support/Clients.ts"
+import { gateway, onFirst, onSecond, usualPrice } from "../support/ImageGateway.ts"
+import { gif, painting, paints } from "../support/Paintings.ts"
+import { json } from "../support/Upstream.ts"
+import { Upstreams } from "../support/Upstreams.ts"
+
+const served = gateway({ art: {}, pair: { routes: [onFirst, onSecond] } })
+
+const callError = (error: unknown): APICallError => {
+  if (!APICallError.isInstance(error)) throw new Error("it is no APICallError", { cause: error })
+  return error
+}
+
+interface Asked {
+  readonly id?: string
+  readonly n?: number
+  /** The code that the provider refuses it with. */
+  readonly fails?: string
+}
+
+const refusals: ReadonlyArray<
+  readonly [
+    what: string,
+    account: Parameters<typeof customer>[0],
+    asked: Asked,
+    status: number,
+    message: string,
+    isRetryable: boolean
+  ]
+> = [
+  ["no credits", { nanoUsd: 0n }, {}, 402, "Insufficient credits.", false],
+  ["no scope", { scopes: ["chat"] }, {}, 403, "API key lacks scope: images", false],
+  ["an unknown model", {}, { id: "nobody" }, 404, "The model `nobody` does not exist or is not an image model.", false],
+  ["two images in one call", {}, { n: 2 }, 400, "`n` must be 1.", false],
+  ["moderation", {}, { fails: "moderation_blocked" }, 400, "Content was rejected by the moderation system.", false],
+  ["no provider", {}, { id: "pair" }, 503, "All providers failed (last: second 599).", true]
+]
+
+withLayer(served, { excludeTestServices: true })("the AI SDK's images", (it) => {
+  it.effect("are generated as bytes", () =>
+    Effect.gen(function* () {
+      const { provider, spent } = yield* customer()
+      yield* (yield* Upstreams).first.script(paints())
+      const { image, images, warnings } = yield* calling(() =>
+        generateImage({ model: provider.imageModel("art"), prompt: "a cat", size: "1024x1024", maxRetries: 0 })
+      )
+      assert.deepStrictEqual(warnings, [])
+      assert.lengthOf(images, 1)
+      assert.strictEqual(image.mediaType, "image/png")
+      assert.isTrue(painting.equals(image.uint8Array))
+      assert.strictEqual(yield* spent, usualPrice)
+    })
+  )
+
+  it.effect("are made one by one where several are asked for", () =>
+    Effect.gen(function* () {
+      const { provider, spent } = yield* customer()
+      yield* (yield* Upstreams).first.script(paints(), paints())
+      const model = provider.imageModel("art")
+      const { images } = yield* calling(() =>
+        generateImage({ model, prompt: "a cat", n: 2, maxImagesPerCall: 1, maxRetries: 0 })
+      )
+      assert.lengthOf(images, 2)
+      assert.strictEqual(yield* spent, 2n * usualPrice)
+    })
+  )
+
+  it.effect("are edited, and fetched from the link that it is given", () =>
+    Effect.gen(function* () {
+      const { provider, spent } = yield* customer()
+      const { first } = yield* Upstreams
+      yield* first.script(paints(gif))
+      const { image } = yield* calling(() =>
+        generateImage({
+          model: provider.imageModel("art"),
+          prompt: { text: "blue", images: [painting, gif] },
+          maxRetries: 0
+        })
+      )
+      assert.strictEqual(image.mediaType, "image/gif")
+      assert.isTrue(gif.equals(image.uint8Array))
+      const call = first.calls.at(-1) ?? assert.fail("the provider was not asked")
+      const form = yield* Effect.promise(() => formIn(call))
+      const files = form.getAll("image[]").filter((part) => typeof part !== "string")
+      assert.deepStrictEqual(
+        files.map(({ size }) => size),
+        [painting.length, gif.length]
+      )
+      assert.strictEqual(yield* spent, usualPrice)
+    })
+  )
+
+  it.effect("are asked for again under their key, for nothing", () =>
+    Effect.gen(function* () {
+      const { provider, spent } = yield* customer()
+      const { first } = yield* Upstreams
+      const calls = first.calls.length
+      yield* first.script(json(503, {}), paints())
+      const ask = calling(() =>
+        generateImage({
+          model: provider.imageModel("art"),
+          prompt: { text: "blue", images: [painting] },
+          headers: { "idempotency-key": "k" },
+          maxRetries: 1
+        })
+      )
+      const { image } = yield* ask
+      assert.isTrue(painting.equals(image.uint8Array))
+      const again = yield* ask
+      assert.isTrue(painting.equals(again.image.uint8Array))
+      assert.strictEqual(again.responses[0]?.headers?.["idempotency-replayed"], "true")
+      assert.lengthOf(first.calls, calls + 2)
+      assert.strictEqual(yield* spent, usualPrice)
+    })
+  )
+
+  it.effect.each(refusals)(
+    "are refused: %s",
+    ([, account, { fails, id = "art", n = 1 }, status, message, isRetryable]) =>
+      Effect.gen(function* () {
+        const { provider, spent } = yield* customer(account)
+        const { first } = yield* Upstreams
+        if (fails !== undefined) yield* first.script(json(400, { error: { message: "no", code: fails } }))
+        const error = yield* thrownBy(() =>
+          generateImage({ model: provider.imageModel(id), prompt: "a cat", n, maxImagesPerCall: n, maxRetries: 0 })
+        )
+        const { isRetryable: mayRetry, message: said, statusCode } = callError(error)
+        assert.deepStrictEqual(
+          { statusCode, said, mayRetry },
+          { statusCode: status, said: message, mayRetry: isRetryable }
+        )
+        assert.strictEqual(yield* spent, 0n)
+      })
+  )
+})

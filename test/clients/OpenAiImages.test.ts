@@ -1,0 +1,163 @@
+import { createReadStream } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import path from "node:path"
+import { it as alone, assert, describe, layer as withLayer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import OpenAI, { toFile, type Uploadable } from "openai"
+import type { ImagesResponse } from "openai/resources/images"
+import { openAccount } from "../support/Account.ts"
+import { asJson, calling } from "../support/Clients.ts"
+import { Deployment, inDeployment } from "../support/Deployment.ts"
+import { assertLinked } from "../support/MediaLinks.ts"
+import { assertCharged } from "../support/Money.ts"
+import { gif, painting } from "../support/Paintings.ts"
+import { pixelsOf } from "../support/PictureSamples.ts"
+import { freePort } from "../support/Port.ts"
+import * as Served from "../support/ServedGateway.ts"
+import { prefix } from "../support/temporary.ts"
+
+const gateway = Served.layer(Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) } })))
+const model = "gpt-image-1-mini"
+const sizedModel = "gemini-3.1-flash-image"
+
+const Listed = Schema.decodeUnknown(Schema.Struct({ pricing: Schema.Struct({ per_image_usd: Schema.Number }) }))
+
+/** What an image costs, by the list of models, in nano-USD. */
+const priceOf = Effect.fnUntraced(function* (openai: OpenAI, id: string) {
+  const { data } = yield* calling(() => openai.models.list())
+  const { pricing } = yield* Listed(asJson(data.find((one) => one.id === id)))
+  return BigInt(Math.round(pricing.per_image_usd * 1e9))
+})
+
+const only = ({ data = [] }: ImagesResponse) => {
+  assert.lengthOf(data, 1)
+  return data[0] ?? assert.fail("no image")
+}
+
+const download = (url: string | undefined) =>
+  Effect.promise(async () => Buffer.from(await (await fetch(url ?? "")).arrayBuffer()))
+
+const sizeOf = (bytes: Uint8Array) => Effect.map(pixelsOf(bytes), ({ height, width }) => [width, height])
+
+const file = Effect.map(
+  Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(prefix)),
+    (directory) => Effect.promise(() => rm(directory, { recursive: true }))
+  ),
+  (directory) => path.join(directory, "referência.png")
+).pipe(Effect.tap((name) => Effect.promise(() => writeFile(name, painting))))
+
+withLayer(gateway, { excludeTestServices: true })("the official client and the sandbox's images", (it) => {
+  it.effect("generates an image behind a link that needs no key", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const prompt = "A red fox"
+      const { data, response } = yield* calling(() => openai.images.generate({ model, prompt }).withResponse())
+      assert.strictEqual(response.headers.get("x-gateway-sandbox"), "true")
+      assert.strictEqual(response.headers.get("x-ratelimit-remaining"), "599")
+      assert.isNull(response.headers.get("idempotency-replayed"))
+      assert.isAtMost(Math.abs(data.created - Date.parse(response.headers.get("date") ?? "") / 1000), 5)
+      const { url = "", ...more } = only(data)
+      assert.deepStrictEqual(more, {})
+      const bytes = yield* download(url)
+      yield* assertLinked(url, bytes)
+      assert.deepStrictEqual(yield* sizeOf(bytes), [1_024, 1_024])
+      assert.strictEqual(yield* spent, yield* priceOf(openai, model))
+
+      const again = only(yield* calling(() => openai.images.generate({ model, prompt })))
+      assert.notStrictEqual(again.url, url, "each image has a link of its own")
+    })
+  )
+
+  it.effect("generates the same image as bytes", () =>
+    Effect.gen(function* () {
+      const { openai } = yield* Served.customer()
+      const prompt = "Grüß dich 👋"
+      const linked = only(yield* calling(() => openai.images.generate({ model, prompt, response_format: "url" })))
+      const { b64_json = "", ...more } = only(
+        yield* calling(() => openai.images.generate({ model, prompt, response_format: "b64_json" }))
+      )
+      assert.deepStrictEqual(more, {})
+      assert.isTrue(Buffer.from(b64_json, "base64").equals(yield* download(linked.url)))
+    })
+  )
+
+  it.effect("generates at the resolution that it names, in a field of ours or by its quality", () =>
+    Effect.gen(function* () {
+      const { openai } = yield* Served.customer()
+      const image = { model: sizedModel, prompt: "Large", response_format: "b64_json" as const, n: 1 }
+      const ours = { resolution: "2K" }
+      const sized = only(yield* calling(() => openai.images.generate({ ...image, ...ours, size: "1024x1024" })))
+      assert.deepStrictEqual(yield* sizeOf(Buffer.from(sized.b64_json ?? "", "base64")), [2_048, 2_048])
+      const hd = only(yield* calling(() => openai.images.generate({ ...image, quality: "hd" })))
+      assert.deepStrictEqual(yield* sizeOf(Buffer.from(hd.b64_json ?? "", "base64")), [4_096, 4_096])
+    })
+  )
+
+  it.scoped("edits one image, given in whatever way it takes them", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const name = yield* file
+      const ways: ReadonlyArray<Uploadable> = [
+        new File([new Uint8Array(painting)], "a.png", { type: "image/png" }),
+        yield* Effect.promise(() => toFile(painting, "b.png")),
+        createReadStream(name),
+        new Response(new Uint8Array(painting))
+      ]
+      const links = yield* Effect.forEach(ways, (image) =>
+        Effect.map(
+          calling(() => openai.images.edit({ model, prompt: "Blue", image })),
+          (answer) => only(answer).url
+        )
+      )
+      const [first, ...others] = yield* Effect.forEach(links, download)
+      assert.deepStrictEqual(yield* sizeOf(first ?? Buffer.alloc(0)), [1_024, 1_024])
+      for (const other of others) assert.isTrue(first?.equals(other))
+      const plain = only(yield* calling(() => openai.images.generate({ model, prompt: "Blue" })))
+      assert.isFalse(first?.equals(yield* download(plain.url)), "the reference is seen")
+      assert.strictEqual(yield* spent, 5n * (yield* priceOf(openai, model)))
+    })
+  )
+
+  it.effect("edits several images, as files and as fields of ours", () =>
+    Effect.gen(function* () {
+      const { openai } = yield* Served.customer()
+      const files = yield* Effect.promise(() =>
+        Promise.all([toFile(painting, "a.png"), toFile(gif, "b.gif", { type: "image/gif" })])
+      )
+      const asked = { model, prompt: "Both", response_format: "b64_json" as const }
+      const edited = only(yield* calling(() => openai.images.edit({ ...asked, image: files })))
+      const one = only(yield* calling(() => openai.images.edit({ ...asked, image: files.slice(0, 1) })))
+      assert.notStrictEqual(edited.b64_json, one.b64_json)
+      const ours = { image: [painting.toString("base64"), `data:image/gif;base64,${gif.toString("base64")}`] }
+      const generated = only(yield* calling(() => openai.images.generate({ ...asked, ...ours })))
+      assert.isTrue(generated.b64_json === edited.b64_json, "the same by either path")
+    })
+  )
+})
+
+describe("a link", () => {
+  alone.live("is good after a restart, and so is the result under its key", () =>
+    Effect.gen(function* () {
+      const { gateway: start } = yield* Deployment
+      const env = { CATALOG_FILE: "", SANDBOX: "true", PORT: String(yield* freePort) }
+      const before = yield* start({ env })
+      const { org, secret } = yield* openAccount({})
+      const openai = new OpenAI({ baseURL: `${before.url}/v1`, apiKey: secret, maxRetries: 0 })
+      const headers = { "Idempotency-Key": "k" }
+      const generate = calling(() => openai.images.generate({ model, prompt: "For ever" }, { headers }))
+      const made = yield* generate
+      const { url = "" } = only(made)
+      const bytes = yield* download(url)
+      yield* assertLinked(url, bytes)
+      yield* before.signal("SIGTERM")
+      assert.deepStrictEqual(yield* before.ended, { code: 0, signal: null })
+
+      const after = yield* start({ env })
+      assert.strictEqual(after.url, before.url)
+      yield* assertLinked(url, bytes)
+      assert.deepStrictEqual(yield* generate, made)
+      yield* assertCharged(org, [yield* priceOf(openai, model)])
+    }).pipe(inDeployment)
+  )
+})

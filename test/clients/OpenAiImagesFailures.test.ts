@@ -1,0 +1,251 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import OpenAI, {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+  toFile
+} from "openai"
+import { assertTold, calling, type Told, thrownBy } from "../support/Clients.ts"
+import { gateway, onFirst, onSecond, usualPrice } from "../support/ImageGateway.ts"
+import { edits, generations, painting, paints } from "../support/Paintings.ts"
+import { refusedAs } from "../support/Refusal.ts"
+import * as Served from "../support/ServedGateway.ts"
+import { json, type Reply, silent, text } from "../support/Upstream.ts"
+import { hidden, Upstreams } from "../support/Upstreams.ts"
+
+const served = gateway(
+  {
+    art: {},
+    plain: { edit: false },
+    pair: { routes: [onFirst, onSecond] },
+    limited: {},
+    locked: {},
+    mute: {},
+    gone: { routes: [{ ...onFirst, provider: "refusing" }] }
+  },
+  { REQUEST_TIMEOUT: "3", MAX_BODY_BYTES: "65536", LOG_LEVEL: "none" }
+)
+
+const asked = { model: "art", prompt: "a cat" }
+const image = painting.toString("base64")
+
+const invalid = (message: string, param?: string): Told => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: null,
+  message,
+  ...(param === undefined ? {} : { param })
+})
+const unavailable = (message: string): Told => ({
+  status: 503,
+  type: "service_unavailable",
+  code: "no_provider_available",
+  message
+})
+const quota = (code: string, message: string): Told => ({ status: 402, type: "insufficient_quota", code, message })
+const notFound = (code: string, message: string) => ({ status: 404, type: "not_found_error", code, message })
+const upstream = (message: string): Told => ({ status: 502, type: "api_error", code: "upstream_error", message })
+const their = (code: string) => ({
+  error: { message: `hush ${hidden.firstKey}`, type: "hush_error", param: null, code }
+})
+
+type ErrorClass = Parameters<typeof assertTold>[1]
+type Account = Parameters<typeof Served.customer>[0]
+
+const refusals: ReadonlyArray<
+  readonly [
+    what: string,
+    body: object,
+    errorClass: ErrorClass,
+    told: Told,
+    replies?: ReadonlyArray<Reply>,
+    account?: Account
+  ]
+> = [
+  ["no model", { prompt: "x" }, BadRequestError, invalid("`model` is required.", "model")],
+  ["no prompt", { model: "art" }, BadRequestError, invalid("`prompt` is required.", "prompt")],
+  ["two images", { ...asked, n: 2 }, BadRequestError, invalid("`n` must be 1.", "n")],
+  [
+    "a resolution that the model has not",
+    { ...asked, resolution: "4K" },
+    BadRequestError,
+    invalid("Resolution 4k is not available for `art`.", "resolution")
+  ],
+  [
+    "an edit by a model that cannot",
+    { ...asked, model: "plain", image: [image] },
+    BadRequestError,
+    invalid("Image editing is not available for `plain`.", "image")
+  ],
+  [
+    "a reference that is none",
+    { ...asked, image: [Buffer.from("<html>").toString("base64")] },
+    BadRequestError,
+    invalid("Failed to process the reference image.", "image")
+  ],
+  [
+    "moderation",
+    asked,
+    BadRequestError,
+    {
+      status: 400,
+      type: "content_policy_violation",
+      code: null,
+      message: "Content was rejected by the moderation system."
+    },
+    [json(400, their("moderation_blocked"))]
+  ],
+  ["a rejection", asked, BadRequestError, invalid("Upstream rejected the request."), [json(422, their("hush"))]],
+  [
+    "no credits",
+    asked,
+    APIError,
+    quota("insufficient_quota", "Insufficient credits."),
+    [],
+    { nanoUsd: usualPrice - 1n }
+  ],
+  [
+    "a cap",
+    asked,
+    APIError,
+    quota("spend_limit_exceeded", "This key has reached its month spend limit."),
+    [],
+    { cap: { amount: 0n, period: "month" } }
+  ],
+  [
+    "no scope",
+    asked,
+    PermissionDeniedError,
+    { status: 403, type: "permission_error", code: "insufficient_scope", message: "API key lacks scope: images" },
+    [],
+    { scopes: ["chat", "videos"] }
+  ],
+  [
+    "an unknown model",
+    { ...asked, model: "nobody" },
+    NotFoundError,
+    {
+      ...notFound("model_not_found", "The model `nobody` does not exist or is not an image model."),
+      param: "model"
+    }
+  ],
+  [
+    "too large a body",
+    { ...asked, prompt: "x".repeat(65_536) },
+    APIError,
+    {
+      status: 413,
+      type: "invalid_request_error",
+      code: "request_too_large",
+      message: "The request body is larger than 65536 bytes."
+    }
+  ],
+  [
+    "an error of the only provider",
+    asked,
+    InternalServerError,
+    upstream("The upstream provider returned an error."),
+    [json(500, their("server_error"))]
+  ],
+  [
+    "a page for a picture",
+    asked,
+    InternalServerError,
+    upstream("The upstream provider returned an error."),
+    [paints(Buffer.from("<html>"))]
+  ],
+  [
+    "a provider that knows us not",
+    { ...asked, model: "locked" },
+    InternalServerError,
+    upstream("Upstream authentication failed."),
+    [json(401, their("invalid_api_key"))]
+  ],
+  [
+    "a provider's 429",
+    { ...asked, model: "limited" },
+    InternalServerError,
+    unavailable("All providers failed (last: first 429)."),
+    [json(429, their("rate_limit_exceeded"))]
+  ],
+  [
+    "two providers' errors",
+    { ...asked, model: "pair" },
+    InternalServerError,
+    unavailable("All providers failed (last: second 599)."),
+    [text(502, "text/html", "<html>")]
+  ],
+  [
+    "a provider out of reach",
+    { ...asked, model: "gone" },
+    InternalServerError,
+    unavailable("All providers failed (last: refusing network).")
+  ],
+  [
+    "too long a wait",
+    { ...asked, model: "mute" },
+    InternalServerError,
+    { status: 504, type: "api_error", code: "timeout", message: "The request exceeded the allowed time." },
+    [silent]
+  ]
+]
+
+withLayer(served, { excludeTestServices: true })("what the official client is told of an image", (it) => {
+  it.effect.each(refusals)("that failed: %s", ([, body, errorClass, told, replies = [], account = {}]) =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const customer = yield* Served.customer(account)
+      yield* first.script(...replies)
+      yield* refusedAs(customer, body, errorClass, told, generations.replace("/v1", ""))
+    })
+  )
+
+  it.effect("that is to be edited without a reference, with a mask, or by an endpoint that is none", () =>
+    Effect.gen(function* () {
+      const one = yield* Served.customer()
+      const path = edits.replace("/v1", "")
+      yield* refusedAs(one, asked, BadRequestError, invalid("`image` is required.", "image"), path)
+      const file = yield* Effect.promise(() => toFile(painting, "a.png"))
+      const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
+      assertTold(masked, BadRequestError, invalid("`mask` is not supported: describe the edit in `prompt`.", "mask"))
+      const varied = yield* thrownBy(() => one.openai.images.createVariation({ image: file }))
+      assertTold(varied, NotFoundError, notFound("unknown_endpoint", "Unknown endpoint."))
+      assert.strictEqual(yield* one.spent, 0n)
+    })
+  )
+
+  it.effect("without a key, and with one that nobody has", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* Served.customer()
+      const options = { baseURL: baseUrl, maxRetries: 0 }
+      const told = { status: 401, type: "authentication_error", code: "invalid_api_key" }
+      const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
+      const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
+      const error = yield* thrownBy(() => missing.images.generate(asked))
+      assertTold(error, AuthenticationError, { ...told, message: "Missing API key." })
+      const other = yield* thrownBy(() => unknown.images.generate(asked))
+      assertTold(other, AuthenticationError, { ...told, message: "Invalid API key provided." })
+    })
+  )
+
+  it.effect("over the rate", () =>
+    Effect.gen(function* () {
+      const one = yield* Served.customer({ rpm: 1 })
+      yield* (yield* Upstreams).first.script(paints())
+      yield* calling(() => one.openai.images.generate(asked))
+      const told = {
+        status: 429,
+        type: "rate_limit_error",
+        code: "rate_limit_exceeded",
+        message: "Rate limit exceeded."
+      }
+      const { error } = yield* refusedAs(one, asked, RateLimitError, told, generations.replace("/v1", ""))
+      assert.strictEqual(error.headers?.get("retry-after"), "60")
+    })
+  )
+})

@@ -1,0 +1,73 @@
+import { mkdir, rm, writeFile } from "node:fs/promises"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Books } from "../../src/services/Books.ts"
+import { openAccount } from "../support/Account.ts"
+import { codeOf } from "../support/ChatClient.ts"
+import { after } from "../support/ChatReplies.ts"
+import { Deployment, inDeployment } from "../support/Deployment.ts"
+import { draw, imageOf, isReplay, mediaIn, price } from "../support/ImageClient.ts"
+import { assertCharged, eventually, moneyOf } from "../support/Money.ts"
+import { paints } from "../support/Paintings.ts"
+
+const credits = 100_000_000_000n
+
+describe.concurrent("an image that was made", () => {
+  it.live("and cannot be stored costs nothing, and frees its key", () =>
+    Effect.gen(function* () {
+      const { env, gateway, upstream } = yield* Deployment
+      const media = path.join(env["DATA_DIR"] ?? "", "media")
+      const { url } = yield* gateway()
+      const { org, secret } = yield* openAccount({})
+      const inTheWay = path.join(media, "public")
+      yield* Effect.promise(async () => {
+        await mkdir(media, { recursive: true })
+        await writeFile(inTheWay, "")
+      })
+      yield* upstream.script(paints(), paints())
+      const lost = yield* draw({ url, secret, key: "k" })
+      assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
+      yield* assertCharged(org, [])
+
+      yield* Effect.promise(() => rm(inTheWay))
+      const retry = yield* draw({ url, secret, key: "k" })
+      imageOf(retry)
+      assert.isFalse(isReplay(retry))
+      assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
+      yield* assertCharged(org, [price])
+    }).pipe(inDeployment)
+  )
+
+  it.live.each(["before", "after"] as const)(
+    "and cannot be settled, the database being gone for long %s its commit, costs nothing, and frees its key",
+    (when) =>
+      Effect.gen(function* () {
+        const { door, env, gateway, upstream } = yield* Deployment
+        const { cutAt, isCut, mend, url: DATABASE_URL } = yield* door
+        const { url } = yield* gateway({ env: { DATABASE_URL } })
+        const { org, secret } = yield* openAccount({})
+        yield* upstream.script(after(cutAt("COMMIT", when), paints()), paints())
+        const lost = yield* draw({ url, secret, key: "k" })
+        assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
+        assert.isTrue(yield* isCut)
+        const { charges } = yield* moneyOf(org)
+        assert.deepStrictEqual(charges, when === "after" ? [price] : [])
+        assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 0)
+
+        yield* mend
+        yield* eventually(
+          moneyOf(org),
+          ({ balance, openHolds }) => openHolds === 0 && balance === credits,
+          "20 seconds"
+        )
+        const retry = yield* eventually(draw({ url, secret, key: "k" }), ({ status }) => status === 200)
+        imageOf(retry)
+        assert.isFalse(isReplay(retry))
+        assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
+        const money = yield* moneyOf(org)
+        assert.deepInclude(money, { balance: credits - price, held: 0n, entries: credits - price, openHolds: 0 })
+        assert.deepStrictEqual((yield* Effect.flatMap(Books, ({ verify }) => verify)).violations, [])
+      }).pipe(inDeployment)
+  )
+})
