@@ -3,12 +3,16 @@ import { Providers } from "../services/Providers.ts"
 import * as FalQueue from "./FalQueue.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiImages from "./OpenAiImages.ts"
+import * as OpenAiResponses from "./OpenAiResponses.ts"
 import * as Sandbox from "./Sandbox.ts"
 
 /** Every adapter, by name. A new one is its own file and one line here. */
 export const layer = Layer.effect(
   Providers,
-  Effect.map(Effect.all([OpenAiChat.make, OpenAiImages.make, FalQueue.make, Sandbox.make]), (providers) => {
-    return new Map(providers.map((provider) => [provider.adapter, provider]))
-  })
+  Effect.map(
+    Effect.all([OpenAiChat.make, OpenAiResponses.make, OpenAiImages.make, FalQueue.make, Sandbox.make]),
+    (providers) => {
+      return new Map(providers.map((provider) => [provider.adapter, provider]))
+    }
+  )
 )

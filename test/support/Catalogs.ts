@@ -64,7 +64,8 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
     new Map([
       ["openai-chat", new Set<Surface>(["chat"])],
       ["openai-images", new Set<Surface>(["image"])],
-      ["fal-queue", new Set<Surface>(["image", "video"])]
+      ["fal-queue", new Set<Surface>(["image", "video"])],
+      ["openai-responses", new Set<Surface>(["chat"])]
     ])
   ),
   ...over
