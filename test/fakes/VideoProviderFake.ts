@@ -35,7 +35,7 @@ type Answers<A> = Effect.Effect<A, ProviderFailure>
 export interface Script {
   readonly submit?: ReadonlyArray<Answers<string | void>>
   readonly poll?: ReadonlyArray<Answers<VideoProgress>>
-  readonly download?: ReadonlyArray<Answers<Uint8Array>>
+  readonly download?: ReadonlyArray<Stream.Stream<Uint8Array, ProviderFailure>>
   readonly cancel?: ReadonlyArray<Answers<void>>
 }
 
@@ -75,35 +75,30 @@ export class VideoProviderFake {
     return of.map(({ call, route }) => (kind === undefined ? `${call} ${route.id}` : route.id))
   }
 
-  #play<C extends Call, A>(
-    call: C,
-    route: VideoRoute,
-    what: VideoRequest | string,
-    answer: (step: NonNullable<Script[C]>[number] | undefined) => Answers<A>
-  ): Answers<A> {
+  #next<C extends Call>(call: C, route: VideoRoute, what: VideoRequest | string) {
     const name = `${call} ${typeof what === "string" ? what : what.prompt}`
-    return Effect.acquireUseRelease(
-      Effect.sync(() => {
-        this.called.push({ call, route, what })
-        this.busy.push(name)
-        this.mostAtOnce = Math.max(this.mostAtOnce, this.busy.filter((one) => one === name).length)
-        const steps = this.#scripts.get(route.id)?.[call] ?? []
-        return steps.length > 1 ? steps.shift() : steps[0]
-      }),
-      answer,
-      () => Effect.sync(() => this.busy.splice(this.busy.indexOf(name), 1))
-    )
+    const entered = Effect.sync(() => {
+      this.called.push({ call, route, what })
+      this.busy.push(name)
+      this.mostAtOnce = Math.max(this.mostAtOnce, this.busy.filter((one) => one === name).length)
+      const steps = this.#scripts.get(route.id)?.[call] ?? []
+      return steps.length > 1 ? steps.shift() : steps[0]
+    })
+    return Effect.acquireRelease(entered, () => Effect.sync(() => this.busy.splice(this.busy.indexOf(name), 1)))
   }
 
   readonly adapter: VideoAdapter = {
     submit: (route, request) =>
-      this.#play("submit", route, request, (step) =>
-        Effect.map(step ?? Effect.void, (handle) => handle ?? `${route.id} ${(this.#handles += 1)}`)
+      Effect.scoped(
+        Effect.flatMap(this.#next("submit", route, request), (step) =>
+          Effect.map(step ?? Effect.void, (handle) => handle ?? `${route.id} ${(this.#handles += 1)}`)
+        )
       ),
-    poll: (route, handle) => this.#play("poll", route, handle, (step) => step ?? done),
+    poll: (route, handle) => Effect.scoped(Effect.flatMap(this.#next("poll", route, handle), (step) => step ?? done)),
     download: (route, handle) =>
-      Stream.fromEffect(this.#play("download", route, handle, (step) => step ?? Effect.succeed(clip()))),
-    cancel: (route, handle) => this.#play("cancel", route, handle, (step) => step ?? Effect.void)
+      Stream.unwrapScoped(Effect.map(this.#next("download", route, handle), (step) => step ?? Stream.make(clip()))),
+    cancel: (route, handle) =>
+      Effect.scoped(Effect.flatMap(this.#next("cancel", route, handle), (step) => step ?? Effect.void))
   }
 
   readonly layer = Layer.succeed(Providers, new Map([["fake", { adapter: "fake", video: this.adapter }]]))

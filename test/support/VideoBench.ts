@@ -7,6 +7,7 @@ import { Books } from "../../src/services/Books.ts"
 import { Catalog } from "../../src/services/Catalog.ts"
 import { Failpoint, type FailpointName } from "../../src/services/Failpoint.ts"
 import { Ids } from "../../src/services/Ids.ts"
+import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
 import { ProviderRouter } from "../../src/services/ProviderRouter.ts"
 import { References } from "../../src/services/References.ts"
@@ -105,6 +106,7 @@ const make = Effect.gen(function* () {
     return {
       videos: Context.get(context, VideoJobs),
       instance: Context.get(context, Instance),
+      inFlight: Context.get(context, InFlight),
       stop: Scope.close(scope, Exit.void)
     }
   })
