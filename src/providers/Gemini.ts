@@ -12,9 +12,10 @@ import { isInline } from "./gemini/Contents.ts"
 import { refused } from "./gemini/Failure.ts"
 import { readPicture, wireImage, wirePrediction } from "./gemini/Image.ts"
 import { type Options, optionsOf } from "./gemini/Options.ts"
-import { declinedBy, type Saying, wireRequest } from "./gemini/Request.ts"
+import { declinedBy, ownStops, type Saying, wireRequest } from "./gemini/Request.ts"
 import * as Sayings from "./gemini/Sayings.ts"
 import { decoder } from "./gemini/Stream.ts"
+import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
 
@@ -33,7 +34,9 @@ const usable = (route: RouteBase): Effect.Effect<Options, ProviderFailure> =>
 
 const read = (reading: Reading, { body }: UpstreamAnswer): Effect.Effect<ChatAnswer, ProviderFailure> => {
   const answer = wholeAnswer(parse(body), reading)
-  return answer instanceof ProviderFailure ? Effect.fail(answer) : Effect.succeed(answer)
+  return answer instanceof ProviderFailure
+    ? Effect.fail(answer)
+    : Effect.succeed(cutAnswer(answer, ownStops(reading.request)))
 }
 
 /** One way to say a request, in the host's words. */
@@ -82,7 +85,9 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     const { route } = reading
     const asked = call(route, route.model, "streamGenerateContent?alt=sse", said.body)
     return Effect.flatMap(upstream.open(asked), (stream) => {
-      if (isStream(stream)) return Effect.succeed(chatPull(stream, decoder(reading)))
+      if (isStream(stream)) {
+        return Effect.succeed(cutPull(chatPull(stream, decoder(reading)), ownStops(reading.request), () => false))
+      }
       return Effect.flatMap(gathered(stream), (answer) => {
         if (isGood(answer)) return Effect.map(read(reading, answer), (whole) => chatPullOf(eventsOf(whole)))
         const other = otherwise(said, answer)

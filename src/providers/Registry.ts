@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { Providers } from "../services/Providers.ts"
 import * as FalQueue from "./FalQueue.ts"
+import * as Gemini from "./Gemini.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiImages from "./OpenAiImages.ts"
 import * as OpenAiResponses from "./OpenAiResponses.ts"
@@ -10,7 +11,7 @@ import * as Sandbox from "./Sandbox.ts"
 export const layer = Layer.effect(
   Providers,
   Effect.map(
-    Effect.all([OpenAiChat.make, OpenAiResponses.make, OpenAiImages.make, FalQueue.make, Sandbox.make]),
+    Effect.all([OpenAiChat.make, OpenAiResponses.make, OpenAiImages.make, Gemini.make, FalQueue.make, Sandbox.make]),
     (providers) => {
       return new Map(providers.map((provider) => [provider.adapter, provider]))
     }

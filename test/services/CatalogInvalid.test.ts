@@ -118,7 +118,7 @@ describe("a wrong catalog", () => {
       "adapter: fal-queue",
       "adapter: fal",
       "providers.clips.adapter",
-      "unknown adapter fal; known: openai-chat, openai-images, fal-queue, openai-responses, anthropic, gemini, replicate, sandbox"
+      "unknown adapter fal; known: openai-chat, openai-images, fal-queue, openai-responses, gemini, anthropic, replicate, sandbox"
     ),
     at("base_url: https://clips.test, ", "", "providers.clips", "base_url is missing"),
     at(

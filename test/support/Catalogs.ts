@@ -65,7 +65,8 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
       ["openai-chat", new Set<Surface>(["chat"])],
       ["openai-images", new Set<Surface>(["image"])],
       ["fal-queue", new Set<Surface>(["image", "video"])],
-      ["openai-responses", new Set<Surface>(["chat"])]
+      ["openai-responses", new Set<Surface>(["chat"])],
+      ["gemini", new Set<Surface>(["chat", "image"])]
     ])
   ),
   ...over

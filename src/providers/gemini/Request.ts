@@ -47,7 +47,10 @@ export interface Saying {
 }
 
 /** The most stop sequences that the host takes. */
-export const mostStops = 5
+const mostStops = 5
+
+/** The stop sequences that the gateway looks for itself. */
+export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > mostStops ? stop : [])
 
 /** The host's seeds have 32 bits: a longer one keeps its lower ones, so that the same seed stays the same. */
 const seedOf = (seed: number | undefined): number | undefined =>

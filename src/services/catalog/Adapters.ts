@@ -11,7 +11,6 @@ const surfaces = (...of: ReadonlyArray<Surface>): ReadonlySet<Surface> => new Se
  */
 const foreseen: Adapters = new Map([
   ["anthropic", surfaces("chat")],
-  ["gemini", surfaces("chat", "image")],
   ["replicate", surfaces("image", "video")],
   ["sandbox", surfaces("chat", "image", "video")]
 ])
