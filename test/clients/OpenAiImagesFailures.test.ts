@@ -33,6 +33,7 @@ const served = gateway(
 
 const asked = { model: "art", prompt: "a cat" }
 const image = painting.toString("base64")
+const path = { generations: generations.replace("/v1", ""), edits: edits.replace("/v1", "") }
 
 const invalid = (message: string, param?: string): Told => ({
   status: 400,
@@ -201,15 +202,14 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
       const { first } = yield* Upstreams
       const customer = yield* Served.customer(account)
       yield* first.script(...replies)
-      yield* refusedAs(customer, body, errorClass, told, generations.replace("/v1", ""))
+      yield* refusedAs(customer, body, errorClass, told, path.generations)
     })
   )
 
   it.effect("that is to be edited without a reference, with a mask, or by an endpoint that is none", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer()
-      const path = edits.replace("/v1", "")
-      yield* refusedAs(one, asked, BadRequestError, invalid("`image` is required.", "image"), path)
+      yield* refusedAs(one, asked, BadRequestError, invalid("`image` is required.", "image"), path.edits)
       const file = yield* Effect.promise(() => toFile(painting, "a.png"))
       const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
       assertTold(masked, BadRequestError, invalid("`mask` is not supported: describe the edit in `prompt`.", "mask"))
@@ -244,7 +244,7 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
         code: "rate_limit_exceeded",
         message: "Rate limit exceeded."
       }
-      const { error } = yield* refusedAs(one, asked, RateLimitError, told, generations.replace("/v1", ""))
+      const { error } = yield* refusedAs(one, asked, RateLimitError, told, path.generations)
       assert.strictEqual(error.headers?.get("retry-after"), "60")
     })
   )

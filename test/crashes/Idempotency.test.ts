@@ -44,7 +44,7 @@ describe("an image asked for again with its key", () => {
       const second = yield* gateway({ env: { PUBLIC_URL: first.url } })
       const { org, secret } = yield* openAccount({ rpm: 20 })
       const revised = { revised_prompt: "a grey cat\u0000 \ud83d" }
-      yield* upstream.script(...forms.map(() => paints(painting, revised)))
+      yield* upstream.script(...[...forms, "unkept"].map(() => paints(painting, revised)))
 
       const made = new Map<string, Answer>()
       for (const { more, what } of forms) {
@@ -54,6 +54,8 @@ describe("an image asked for again with its key", () => {
         made.set(what, answer)
       }
       assert.strictEqual(made.get("link")?.headers.get("x-ratelimit-remaining"), "19")
+      // Nobody can ask for this one again, so it is stored for nobody.
+      imageOf(yield* draw({ url: second.url, secret, more: { response_format: "b64_json" } }))
       const stored = yield* mediaIn(env["DATA_DIR"] ?? "")
       const isPublic = (name: string) => name.startsWith("public/")
       assert.deepStrictEqual([stored.size, [...stored.keys()].filter(isPublic).length], [3, 1])
@@ -78,16 +80,18 @@ describe("an image asked for again with its key", () => {
         assert.strictEqual(status, isPublic(name) ? 200 : 404, name)
       }
 
-      assert.strictEqual(yield* asked(), forms.length)
+      assert.strictEqual(yield* asked(), forms.length + 1)
       yield* assertCharged(
         org,
-        forms.map(() => price)
+        [...forms, "unkept"].map(() => price)
       )
-      const [last, ...others] = (yield* rows(org, 4 * forms.length)).filter(({ notes }) => notes.includes("replayed"))
+      const [last, ...others] = (yield* rows(org, 4 * forms.length + 1)).filter(({ notes }) =>
+        notes.includes("replayed")
+      )
       assert.lengthOf(others, 3 * forms.length - 1)
       assert.deepInclude<unknown>(last, { status: 200, code: null, charge: 0n, cost: null, route: null, attempts: [] })
       const { headers } = yield* draw({ url: third.url, secret, key: "link" })
-      assert.strictEqual(headers.get("x-ratelimit-remaining"), String(20 - 4 * forms.length - 1))
+      assert.strictEqual(headers.get("x-ratelimit-remaining"), String(20 - 4 * forms.length - 2))
     }).pipe(inDeployment)
   )
 
