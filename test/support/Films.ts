@@ -3,24 +3,37 @@ import path from "node:path"
 import { Effect } from "effect"
 import { Deployment } from "./Deployment.ts"
 
-/** A model of 4, 6 or 8 seconds at 0.10 USD each, over two accounts of a farm, `a` before `b`. */
-export const filmCatalog = (farm: string): string => {
-  const account = (name: string) => ({ adapter: "fal-queue", base_url: `${farm}/${name}`, credential: "FARM_KEY" })
+interface Account {
+  readonly base_url: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A model of 4, 6 or 8 seconds at 0.10 USD each, over these accounts, one after the other. */
+const model = (id: string, accounts: ReadonlyArray<string>) => ({
+  id,
+  surface: "video",
+  pricing: { per_second_usd: 0.1 },
+  seconds: { allowed: [4, 6, 8], default: 8 },
+  reference_image: "optional",
+  routes: accounts.map((provider, index) => ({
+    provider,
+    model: "vendor/film/text",
+    image_model: "vendor/film/image",
+    preference: index + 1
+  }))
+})
+
+/** The model `film` over two accounts of a farm, `a` before `b`, and one over each further account, of its name. */
+export const filmCatalog = (farm: string, more: Readonly<Record<string, Account>> = {}): string => {
+  const accounts = { a: { base_url: `${farm}/a` }, b: { base_url: `${farm}/b` }, ...more }
   return JSON.stringify({
-    providers: { a: account("a"), b: account("b") },
-    models: [
-      {
-        id: "film",
-        surface: "video",
-        pricing: { per_second_usd: 0.1 },
-        seconds: { allowed: [4, 6, 8], default: 8 },
-        reference_image: "optional",
-        routes: [
-          { provider: "a", model: "vendor/film/text", image_model: "vendor/film/image" },
-          { provider: "b", model: "vendor/film/text", image_model: "vendor/film/image", preference: 2 }
-        ]
-      }
-    ]
+    providers: Object.fromEntries(
+      Object.entries(accounts).map(([name, account]) => [
+        name,
+        { adapter: "fal-queue", credential: "FARM_KEY", ...account }
+      ])
+    ),
+    models: [model("film", ["a", "b"]), ...Object.keys(more).map((name) => model(name, [name]))]
   })
 }
 

@@ -9,7 +9,7 @@ const get = (url: string, headers: Readonly<Record<string, string>> = {}, method
 
 /** A link without a key leads to these bytes, whole and in parts, with all that lets it be kept and shown safely. */
 export const assertLinked = Effect.fnUntraced(function* (url: string, bytes: Uint8Array, type = "image/png") {
-  assert.match(url, /\/media\/public\/[A-Za-z0-9_-]{32}\.(png|jpg|webp|gif)$/)
+  assert.match(url, /\/media\/public\/[A-Za-z0-9_-]{32}\.(png|jpg|webp|gif|mp4)$/)
   const whole = yield* get(url)
   assert.strictEqual(whole.status, 200)
   assert.isTrue(whole.bytes.equals(bytes), "other bytes")

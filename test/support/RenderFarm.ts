@@ -11,12 +11,15 @@ export interface Call {
   readonly prompt: string
   /** Who asks. */
   readonly credential: string
+  readonly path: string
+  /** In JSON; undefined where there was none. */
+  readonly body: unknown
 }
 
 /** What becomes of a render. */
 export interface Fate {
   /** `lost`: it is taken, and the answer that says so breaks. */
-  readonly submit: "taken" | "refused" | "lost"
+  readonly submit: "taken" | "refused" | "moderation" | "lost"
   /** How many questions it takes. */
   readonly polls: number
   /** The question that is answered with an error. */
@@ -67,6 +70,7 @@ export const make = Effect.fnUntraced(function* ({ before = () => Effect.void, f
   const submitted = (account: string, prompt: string): Fake.Reply => {
     const { submit } = fate(account, prompt)
     if (submit === "refused") return refusals.server
+    if (submit === "moderation") return refusals.moderation
     const id = `${account}-${jobs.size}`
     jobs.set(id, { prompt, polls: 0 })
     return submit === "lost" ? refusals["cut answer"] : Fake.json(200, { request_id: id, status: "IN_QUEUE" })
@@ -99,7 +103,8 @@ export const make = Effect.fnUntraced(function* ({ before = () => Effect.void, f
     const id = file ?? asked ?? ""
     const job = jobs.get(id)
     const prompt = step === "submit" ? promptIn(received.body) : (job?.prompt ?? "")
-    const call: Call = { step, account, prompt, credential: received.headers.authorization ?? "" }
+    const { body, headers, path } = received
+    const call: Call = { step, account, prompt, credential: headers.authorization ?? "", path, body }
     calls.push(call)
     await Effect.runPromise(before(call))
     const reply = (): Fake.Reply => {

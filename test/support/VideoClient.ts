@@ -63,6 +63,28 @@ export const listed = (from: Pick<AskedVideo, "secret" | "url">, query = "?limit
     return decodeList(text).data
   })
 
+/** Looks at a video, as a client would, until it is over; its states in the order in which they were seen. */
+export const untilOver = <E, R>(look: Effect.Effect<Pick<Video, "status">, E, R>) =>
+  Effect.gen(function* () {
+    const states: Array<Video["status"]> = []
+    while (states.at(-1) !== "completed" && states.at(-1) !== "failed") {
+      const { status } = yield* look
+      if (states.at(-1) !== status) states.push(status)
+      yield* Effect.sleep("200 millis")
+    }
+    return states
+  }).pipe(Effect.timeout("40 seconds"))
+
+/** States as no video may have them in another order; each may be missed. */
+export const assertStates = (states: ReadonlyArray<Video["status"]>, last: Video["status"]) => {
+  const order: ReadonlyArray<Video["status"]> = ["queued", "in_progress", last]
+  assert.deepStrictEqual(
+    states,
+    order.filter((status) => states.includes(status))
+  )
+  assert.strictEqual(states.at(-1), last)
+}
+
 /** A public link's bytes; without a key. */
 export const fetched = (link: string) =>
   attempt(async (signal) => {

@@ -1,0 +1,197 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import OpenAI, { BadRequestError, NotFoundError, toFile } from "openai"
+import { asJson, assertTold, calling, drained, thrownBy } from "../support/Clients.ts"
+import { assertLinked } from "../support/MediaLinks.ts"
+import { parse } from "../support/Mp4.ts"
+import { painting } from "../support/Paintings.ts"
+import { plain } from "../support/PictureSamples.ts"
+import { freePort } from "../support/Port.ts"
+import * as Served from "../support/ServedGateway.ts"
+import { assertStates, untilOver, Video } from "../support/VideoClient.ts"
+
+const gateway = Served.layer(Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) } })))
+
+const model = "veo-3.1-lite-generate-preview"
+/** Nano-USD a second. */
+const price = 50_000_000n
+/** It makes clips of six seconds. */
+const fromFrames = "hailuo-2.3"
+const flatPrice = 280_000_000n
+
+const decoded = Schema.decodeUnknown(Video, { onExcessProperty: "error" })
+
+const retrieved = (openai: OpenAI, id: string) =>
+  Effect.flatMap(
+    calling(() => openai.videos.retrieve(id)),
+    (video) => decoded(asJson(video))
+  )
+
+const downloaded = (openai: OpenAI, id: string) =>
+  calling(async () => {
+    const response = await openai.videos.downloadContent(id)
+    return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
+  })
+
+/** A render is asked for and waited for; its clip. */
+const clipOf = (openai: OpenAI, body: OpenAI.VideoCreateParams) =>
+  Effect.gen(function* () {
+    const { id } = yield* calling(() => openai.videos.create(body))
+    assertStates(yield* untilOver(retrieved(openai, id)), "completed")
+    return (yield* downloaded(openai, id)).bytes
+  })
+
+const assertPlays = (bytes: Uint8Array, seconds: number) => {
+  const { boxes, movie, samples } = parse(bytes)
+  assert.includeMembers(
+    boxes.map(({ type }) => type),
+    ["ftyp", "moov", "mdat"]
+  )
+  assert.strictEqual(boxes.at(-1)?.end, bytes.length)
+  assert.strictEqual(movie.duration, seconds * movie.timescale)
+  assert.lengthOf(movie.videoTracks, 1)
+  assert.isAbove(samples.length, seconds)
+  for (const { offset, size } of samples) assert.isAtMost(offset + size, bytes.length)
+}
+
+const badRequest = (message: string, param?: string) => ({
+  status: 400,
+  code: null,
+  type: "invalid_request_error",
+  message,
+  ...(param === undefined ? {} : { param })
+})
+const noSuchVideo = { status: 404, code: null, type: "not_found_error", message: "No such video." }
+const rejected = {
+  ...badRequest("Content was rejected by the moderation system."),
+  type: "content_policy_violation"
+}
+
+withLayer(gateway, { excludeTestServices: true })("the official client with the sandbox's videos", (it) => {
+  it.effect("makes one, looks at it, lists it and downloads it, and it plays", () =>
+    Effect.gen(function* () {
+      const { funds, openai, spent } = yield* Served.customer({ rpm: 7 })
+      const asked = { model, prompt: "Grüße 👋", seconds: "4" } as const
+      const { data, response } = yield* calling(() => openai.videos.create(asked).withResponse())
+      assert.strictEqual(response.status, 202)
+      assert.strictEqual(response.headers.get("x-gateway-sandbox"), "true")
+      assert.strictEqual(response.headers.get("x-ratelimit-remaining"), "7")
+      const { created_at, id } = data
+      assert.match(id, /^vid_/)
+      const shown = { id, object: "video", model, created_at, seconds: 4 }
+      assert.deepStrictEqual(asJson(data), { ...shown, status: "queued" })
+      assert.strictEqual((yield* funds).held, 4n * price)
+
+      assertStates(yield* untilOver(retrieved(openai, id)), "completed")
+      const { completed_at = 0, url = "", ...rest } = yield* retrieved(openai, id)
+      assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", data: [{ url }] })
+      assert.isAtLeast(completed_at, created_at)
+      assert.strictEqual(yield* spent, 4n * price)
+
+      const { bytes, headers, status } = yield* downloaded(openai, id)
+      assert.deepStrictEqual([status, headers.get("content-type")], [200, "video/mp4"])
+      assertPlays(bytes, 4)
+      yield* assertLinked(url, bytes, "video/mp4")
+
+      const later = yield* calling(() => openai.videos.create({ model, prompt: "Later" }))
+      const { items } = yield* drained(openai.videos.list())
+      assert.deepStrictEqual(
+        items.map((video) => video.id),
+        [later.id, id]
+      )
+      const { data: newest } = yield* calling(() => openai.videos.list({ limit: 1 }))
+      assert.deepStrictEqual(
+        newest.map((video) => video.id),
+        [later.id]
+      )
+    })
+  )
+
+  it.effect("gives the reference as a file, as a link of data or not at all", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const { bytes: red } = yield* plain("red", 64, 36)
+      const link = `data:image/png;base64,${Buffer.from(red).toString("base64")}`
+      const asked = { model: fromFrames, prompt: "It moves", seconds: "8" } as const
+      const file = yield* calling(() => toFile(red, "red.png", { type: "image/png" }))
+      const other = yield* calling(() => toFile(painting, "other.png", { type: "image/png" }))
+      const [filed, linked, another] = yield* Effect.all(
+        [
+          clipOf(openai, { ...asked, input_reference: file }),
+          clipOf(openai, { ...asked, input_reference: { image_url: link } }),
+          clipOf(openai, { ...asked, input_reference: other })
+        ],
+        { concurrency: "unbounded" }
+      )
+      assertPlays(filed, 6)
+      assert.isTrue(filed.equals(linked), "a link of data shows another picture")
+      assert.isFalse(filed.equals(another), "every picture is the same")
+      assert.strictEqual(yield* spent, 3n * flatPrice)
+
+      const error = yield* thrownBy(() => openai.videos.create(asked))
+      const message = `Text-to-video is not available for \`${fromFrames}\` - a reference image is required.`
+      assertTold(error, BadRequestError, badRequest(message))
+      const text = yield* calling(() => toFile(Buffer.from("no picture"), "a.png", { type: "image/png" }))
+      const unread = yield* thrownBy(() => openai.videos.create({ ...asked, input_reference: text }))
+      assertTold(unread, BadRequestError, badRequest("Failed to process the reference image.", "image"))
+    })
+  )
+
+  it.effect("asks again with its key, and is shown the first one", () =>
+    Effect.gen(function* () {
+      const { funds, openai } = yield* Served.customer()
+      const ask = (prompt: string) =>
+        openai.videos
+          .create({ model, prompt, seconds: "8" }, { headers: { "idempotency-key": "retry-1" } })
+          .withResponse()
+      const first = yield* calling(() => ask("A red fox"))
+      const again = yield* calling(() => ask("A red fox"))
+      assert.deepStrictEqual(asJson(again.data), asJson(first.data))
+      assert.deepStrictEqual(
+        [first, again].map(({ response }) => response.headers.get("idempotency-replayed")),
+        [null, "true"]
+      )
+      assert.strictEqual((yield* funds).held, 8n * price)
+      const message = "This `Idempotency-Key` was used with a different request."
+      assertTold(yield* thrownBy(() => ask("A green fox")), BadRequestError, badRequest(message))
+    })
+  )
+
+  it.effect("is told what cannot be, and pays nothing for it", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const stranger = yield* Served.customer()
+      for (const look of [
+        (id: string) => openai.videos.retrieve(id),
+        (id: string) => openai.videos.downloadContent(id)
+      ]) {
+        assertTold(yield* thrownBy(() => look("vid_nobody")), NotFoundError, noSuchVideo)
+      }
+      const moderated = yield* thrownBy(() => openai.videos.create({ model, prompt: "[sandbox moderation]" }))
+      assertTold(moderated, BadRequestError, rejected)
+      assert.strictEqual(yield* spent, 0n)
+      assert.isEmpty((yield* drained(openai.videos.list())).items)
+
+      const { id } = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail]" }))
+      const early = yield* thrownBy(() => openai.videos.downloadContent(id))
+      assertTold(early, BadRequestError, badRequest("The video is not completed."))
+      assertTold(yield* thrownBy(() => stranger.openai.videos.retrieve(id)), NotFoundError, noSuchVideo)
+      const refused = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail moderation]" }))
+      const ends = yield* Effect.forEach([id, refused.id], (one) => untilOver(retrieved(openai, one)), {
+        concurrency: "unbounded"
+      })
+      for (const states of ends) assertStates(states, "failed")
+      const errors = yield* Effect.forEach([id, refused.id], (one) => retrieved(openai, one))
+      assert.deepStrictEqual(
+        errors.map(({ error }) => error),
+        [
+          { code: "upstream_error", message: "The upstream provider returned an error." },
+          { code: "content_policy_violation", message: "Content was rejected by the moderation system." }
+        ]
+      )
+      const late = yield* thrownBy(() => openai.videos.downloadContent(id))
+      assertTold(late, BadRequestError, badRequest("The video is not completed."))
+      assert.strictEqual(yield* spent, 0n)
+    })
+  )
+})
