@@ -3,9 +3,9 @@ import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, ToolCall, Usage 
 import type { Route } from "../../domain/Model.ts"
 import type { ProviderFailure } from "../../services/Provider.ts"
 import { malformed } from "../Classification.ts"
+import { sealed } from "../ThoughtSignatures.ts"
 import { blockIn, failureOf, isFiltered, moderation } from "./Failure.ts"
 import type { Options } from "./Options.ts"
-import { sealed } from "./Signatures.ts"
 
 /** Of whom an answer is read. */
 export interface Reading {

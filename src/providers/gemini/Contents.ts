@@ -2,7 +2,7 @@ import { Predicate } from "effect"
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import { parse } from "../Classification.ts"
-import { opened, sentinel } from "./Signatures.ts"
+import { opened, sentinel } from "../ThoughtSignatures.ts"
 
 export interface WireBlob {
   mimeType: string

@@ -2,6 +2,7 @@ import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, ToolChoice } from "../../domain/Chat.ts"
 import type { ReasoningEffort, Route } from "../../domain/Model.ts"
 import { defined } from "../Defined.ts"
+import { sentinel } from "../ThoughtSignatures.ts"
 
 /** What this host wants said differently. */
 export interface Dialect {
@@ -11,7 +12,12 @@ export interface Dialect {
 
 type WireText = { type: "text"; text: string }
 type WirePart = WireText | { type: "image_url"; image_url: { url: string; detail?: "auto" | "low" | "high" } }
-type WireCall = { id: string; type: "function"; function: { name: string; arguments: string } }
+type WireCall = {
+  id: string
+  type: "function"
+  function: { name: string; arguments: string }
+  extra_content?: { google: { thought_signature: string } }
+}
 
 export type WireMessage =
   | { role: "system"; content: string | Array<WireText>; name?: string }
@@ -84,22 +90,33 @@ const wirePart = (part: Part): WirePart => {
   return { type: "image_url", image_url: known ? { url, detail } : { url } }
 }
 
-const wireAssistant = (message: Extract<Message, { role: "assistant" }>, withReasoning: boolean): WireMessage => {
-  const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }): WireCall => {
-    return { id, type: "function", function: { name, arguments: text } }
+/** What an assistant's message is to bring along, for hosts that want it back. */
+interface History {
+  readonly reasoning: boolean
+  /** Whether the first of its calls says that nobody has its signature. */
+  readonly unsigned: boolean
+}
+
+const wireAssistant = (
+  message: Extract<Message, { role: "assistant" }>,
+  { reasoning, unsigned }: History
+): WireMessage => {
+  const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, index): WireCall => {
+    const call: WireCall = { id, type: "function", function: { name, arguments: text } }
+    return unsigned && index === 0 ? { ...call, extra_content: { google: { thought_signature: sentinel } } } : call
   })
   return {
     role: "assistant",
     content: message.content === null ? null : wireTexts(message.content),
     ...defined({
       name: message.name,
-      reasoning_content: withReasoning ? message.reasoning_content : undefined,
+      reasoning_content: reasoning ? message.reasoning_content : undefined,
       tool_calls: calls.length === 0 ? undefined : calls
     })
   }
 }
 
-const wireMessage = (message: Message, withReasoning: boolean): WireMessage => {
+const wireMessage = (message: Message, history: History): WireMessage => {
   switch (message.role) {
     case "system":
       return { role: "system", content: wireTexts(message.content), ...defined({ name: message.name }) }
@@ -110,8 +127,16 @@ const wireMessage = (message: Message, withReasoning: boolean): WireMessage => {
     case "tool":
       return { role: "tool", content: wireTexts(message.content), tool_call_id: message.tool_call_id }
     default:
-      return wireAssistant(message, withReasoning)
+      return wireAssistant(message, history)
   }
+}
+
+const wireMessages = ({ options }: Route, messages: ReadonlyArray<Message>): Array<WireMessage> => {
+  const turn = messages.findLastIndex(({ role }) => role === "user")
+  const reasoning = options.reasoning_history === true
+  return messages.map((message, at) =>
+    wireMessage(message, { reasoning, unsigned: options.thought_signatures === true && at > turn })
+  )
 }
 
 const wireFormat = (format: ResponseFormat): WireFormat => {
@@ -130,7 +155,7 @@ const toolFields = (request: ChatRequest) => {
 
 export const wireRequest = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): WireRequest => ({
   model: route.model,
-  messages: request.messages.map((message) => wireMessage(message, route.options.reasoning_history === true)),
+  messages: wireMessages(route, request.messages),
   [dialect.maxTokensField]: request.maxTokens,
   ...(stream ? { stream } : undefined),
   ...(stream && dialect.streamOptions ? { stream_options: { include_usage: true } } : undefined),

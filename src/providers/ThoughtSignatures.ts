@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { RouteBase } from "../../domain/Model.ts"
+import type { RouteBase } from "../domain/Model.ts"
 
 /** What Google takes in the place of a signature that nobody has. */
 export const sentinel = "skip_thought_signature_validator"
