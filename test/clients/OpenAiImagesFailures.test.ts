@@ -28,13 +28,12 @@ const served = gateway(
     mute: {},
     gone: { routes: [{ ...onFirst, provider: "refusing" }] }
   },
-  { REQUEST_TIMEOUT: "3", MAX_BODY_BYTES: "65536", LOG_LEVEL: "none" }
+  { REQUEST_TIMEOUT: "5", MAX_BODY_BYTES: "65536", LOG_LEVEL: "none" }
 )
 
 const asked = { model: "art", prompt: "a cat" }
 const image = painting.toString("base64")
 const path = { generations: generations.replace("/v1", ""), edits: edits.replace("/v1", "") }
-
 const invalid = (message: string, param?: string): Told => ({
   status: 400,
   type: "invalid_request_error",
@@ -54,7 +53,6 @@ const upstream = (message: string): Told => ({ status: 502, type: "api_error", c
 const their = (code: string) => ({
   error: { message: `hush ${hidden.firstKey}`, type: "hush_error", param: null, code }
 })
-
 type ErrorClass = Parameters<typeof assertTold>[1]
 type Account = Parameters<typeof Served.customer>[0]
 

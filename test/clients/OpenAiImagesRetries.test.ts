@@ -22,7 +22,7 @@ withLayer(gateway({ art: {} }), { excludeTestServices: true })(
         const reply = JSON.stringify(painted(painting, { revised_prompt: "a grey cat" }))
         yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), reply))
         const headers = { "Idempotency-Key": "mine" }
-        const waiting = thrownBy(() => openai.images.generate(asked, { headers, timeout: 500, maxRetries: 5 }))
+        const waiting = thrownBy(() => openai.images.generate(asked, { headers, timeout: 1_500, maxRetries: 5 }))
         const conflict = yield* Fiber.join(yield* Effect.fork(waiting))
         assertTold(conflict, ConflictError, {
           status: 409,

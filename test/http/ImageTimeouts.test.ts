@@ -33,7 +33,7 @@ const served = gateway(
     linking: only("linking"),
     waiting: { routes: [{ provider: "first", model: "silent" }, onSecond] }
   },
-  { REQUEST_TIMEOUT: "3" }
+  { REQUEST_TIMEOUT: "4" }
 )
 
 withLayer(served, { excludeTestServices: true })("an image that takes too long", (it) => {
