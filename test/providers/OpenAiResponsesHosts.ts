@@ -11,6 +11,8 @@ import { failedWith, streamed, whole, written } from "./openai-responses/wire.ts
 
 const { errors, secret, usageOnWire } = OpenAiChatHosts
 
+export { secret }
+
 export const routeTo = (baseUrl: string, options: Route["options"] = {}): Route => {
   const route = OpenAiChatHosts.routeTo(baseUrl, options)
   return { ...route, provider: { ...route.provider, adapter: "openai-responses" } }

@@ -21,7 +21,7 @@ const usageOf = ({ usage }: Answer): { usage?: ResponseUsage } =>
         }
       }
 
-export const response = (fields: Partial<Response>): Response => ({
+export const response = (fields: Partial<WireResponse>): WireResponse => ({
   id: "resp_1",
   object: "response",
   created_at: 1_760_000_000,
@@ -32,7 +32,6 @@ export const response = (fields: Partial<Response>): Response => ({
   metadata: {},
   model: "vendor/model-1",
   output: [],
-  output_text: "",
   parallel_tool_calls: true,
   temperature: 1,
   tool_choice: "auto",
@@ -41,7 +40,7 @@ export const response = (fields: Partial<Response>): Response => ({
   ...fields
 })
 
-export const failedWith = (code: ResponseError["code"]): Response =>
+export const failedWith = (code: ResponseError["code"]): WireResponse =>
   response({ status: "failed", error: { code, message: "m" } })
 
 /** The items of an answer; an item's own id is never its call's. */
@@ -75,7 +74,7 @@ const cuts = new Map([
   ["content_filter", "content_filter" as const]
 ])
 
-export const whole = (answer: Answer): Response => {
+export const whole = (answer: Answer): WireResponse => {
   const cut = cuts.get(answer.finish)
   return response({
     output: itemsOf(answer),
@@ -84,8 +83,15 @@ export const whole = (answer: Answer): Response => {
   })
 }
 
-type Unnumbered<E> = E extends unknown ? Omit<E, "sequence_number"> : never
-export type Event = Unnumbered<ResponseStreamEvent>
+/** The client adds `output_text` by itself. */
+export type WireResponse = Omit<Response, "output_text">
+
+type OnWire<E> = E extends { response: Response }
+  ? Omit<E, "sequence_number" | "response"> & { response: WireResponse }
+  : E extends unknown
+    ? Omit<E, "sequence_number">
+    : never
+export type Event = OnWire<ResponseStreamEvent>
 
 const pieces = (text: string): ReadonlyArray<string> => [text.slice(0, 5), text.slice(5)]
 
@@ -135,7 +141,7 @@ const eventsOfItem = (item: ResponseOutputItem, output_index: number): ReadonlyA
 export const begun = response({ status: "in_progress" })
 
 /** A whole answer's stream in three: opening, output, end. */
-export const streamed = (of: Response) => {
+export const streamed = (of: WireResponse) => {
   const opening: ReadonlyArray<Event> = [
     { type: "response.created", response: begun },
     { type: "response.in_progress", response: begun }
