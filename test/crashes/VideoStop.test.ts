@@ -48,13 +48,8 @@ describe("a stop of a gateway with renders under way", () => {
       yield* left.signal("SIGTERM")
       yield* eventually(Effect.isFailure(get(`${left.url}/healthz`)), (isGone) => isGone)
       assert.isNull(left.process.exitCode, "it did not wait for the farm's answer")
-      const before = yield* videoRows
-      assert.deepStrictEqual(before.map(({ isLeased, key, step }) => `${key} ${step} ${isLeased}`).toSorted(), [
-        "download rendering true",
-        "poll rendering true",
-        "result rendering true",
-        "submit submitting true"
-      ])
+      const waited = (yield* videoRows).find(({ key }) => key === "submit")
+      assert.deepInclude(waited, { step: "submitting", isLeased: true })
       yield* Deferred.succeed(taken, undefined)
       assert.deepStrictEqual(yield* Effect.timeout(left.ended, "20 seconds"), { code: 0, signal: null })
       const rows = yield* eventually(videoRows, (all) => all.every(isOver), "60 seconds").pipe(

@@ -116,7 +116,6 @@ const assertEnded = (row: VideoRow, index: number) => {
 const assertSubmittedOnce = (calls: ReadonlyArray<Call>) => {
   const submits = calls.filter(({ step }) => step === "submit").map(({ account, prompt }) => `${account} ${prompt}`)
   assert.deepStrictEqual(submits.toSorted(), [...new Set(submits)].toSorted())
-  assert.strictEqual(new Set(calls.map(({ prompt }) => prompt)).size, count)
 }
 
 describe("two gateways that are killed again and again while 40 videos are made", () => {
