@@ -110,7 +110,8 @@ export interface ChatAnswer {
 
 /**
  * One step of a provider's stream. A tool call opens with `id` and `name` and grows by `arguments`;
- * `index` counts tool calls from 0. The last event before the end is `finish` or `usage`.
+ * `index` counts tool calls from 0. The last event before the end is `finish` or `usage`; the last of several `usage`
+ * counts.
  */
 export type ChatEvent =
   | { readonly type: "content"; readonly text: string }

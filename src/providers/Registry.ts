@@ -1,5 +1,6 @@
 import { Effect, Layer } from "effect"
 import { Providers } from "../services/Providers.ts"
+import * as Anthropic from "./Anthropic.ts"
 import * as FalQueue from "./FalQueue.ts"
 import * as Gemini from "./Gemini.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
@@ -11,7 +12,15 @@ import * as Sandbox from "./Sandbox.ts"
 export const layer = Layer.effect(
   Providers,
   Effect.map(
-    Effect.all([OpenAiChat.make, OpenAiResponses.make, OpenAiImages.make, Gemini.make, FalQueue.make, Sandbox.make]),
+    Effect.all([
+      OpenAiChat.make,
+      OpenAiResponses.make,
+      OpenAiImages.make,
+      Gemini.make,
+      Anthropic.make,
+      FalQueue.make,
+      Sandbox.make
+    ]),
     (providers) => {
       return new Map(providers.map((provider) => [provider.adapter, provider]))
     }

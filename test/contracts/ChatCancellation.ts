@@ -21,7 +21,7 @@ export const chatCancellationContract = (usage: Usage, check: Check): void => {
       const heard = [...(yield* pull)]
       while (!heard.some((event) => event.type === "content" && event.text !== "")) heard.push(...(yield* pull))
       yield* release
-      while (!heard.some((event) => event.type === "usage")) heard.push(...(yield* pull))
+      while (!heard.some((event) => event.type === "finish")) heard.push(...(yield* pull))
       assert.strictEqual(joined(heard).content, answer.content)
     })
   )

@@ -66,7 +66,8 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
       ["openai-images", new Set<Surface>(["image"])],
       ["fal-queue", new Set<Surface>(["image", "video"])],
       ["openai-responses", new Set<Surface>(["chat"])],
-      ["gemini", new Set<Surface>(["chat", "image"])]
+      ["gemini", new Set<Surface>(["chat", "image"])],
+      ["anthropic", new Set<Surface>(["chat"])]
     ])
   ),
   ...over

@@ -18,7 +18,10 @@ type Fields = Readonly<Record<string, unknown>>
 
 const fieldsOf = (value: unknown): Fields => (Predicate.isRecord(value) ? value : {})
 
-/** Reads the events of one message. Finish and usage are told last, once `message_stop` has said that it is whole. */
+/**
+ * Reads the events of one message. Its finish is told once `message_stop` has said that it is whole, and its usage after
+ * that; that of the prompt at the start as well, for streams that are cut short.
+ */
 export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => {
   const calls = new Map<unknown, Call>()
   let counted = 0
@@ -62,12 +65,16 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
     usage = { ...usage, ...Object.fromEntries(known) }
   }
 
+  const tell = (out: Array<ChatEvent>): undefined => {
+    const told = usageOf(usage)
+    if (told !== undefined) out.push({ type: "usage", usage: told })
+  }
+
   const whole = (out: Array<ChatEvent>): ProviderFailure | "whole" => {
     if (reason === undefined) return broken("message_stop without a stop_reason")
     for (const index of calls.keys()) close(index, out)
     out.push({ type: "finish", reason: finishOf(reason, counted > 0) })
-    const told = usageOf(usage)
-    if (told !== undefined) out.push({ type: "usage", usage: told })
+    tell(out)
     return "whole"
   }
 
@@ -77,7 +84,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
         count(fieldsOf(said.message).usage)
         // Of the output only `message_delta` knows: a stream without one is counted by the gateway.
         usage = { ...usage, output_tokens: 0 }
-        return undefined
+        return tell(out)
       case "content_block_start":
         return start(said.index, fieldsOf(said.content_block), out)
       case "content_block_delta":

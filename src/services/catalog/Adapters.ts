@@ -10,7 +10,6 @@ const surfaces = (...of: ReadonlyArray<Surface>): ReadonlySet<Surface> => new Se
  * and the check says so. Any other name is a mistake in the catalog.
  */
 const foreseen: Adapters = new Map([
-  ["anthropic", surfaces("chat")],
   ["replicate", surfaces("image", "video")],
   ["sandbox", surfaces("chat", "image", "video")]
 ])

@@ -14,7 +14,8 @@ describe("a stop sequence of white space, which the wire has none for", () => {
     start,
     ({ events, failure }) => {
       assert.isUndefined(failure)
-      assert.deepInclude(joined(events), { content: "One", finish: "stop" })
+      const usage = { prompt: 5, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }
+      assert.deepInclude(joined(events), { content: "One", finish: "stop", usage })
     },
     given
   )
