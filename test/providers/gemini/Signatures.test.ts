@@ -1,0 +1,167 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { callIdOnWire, readCallId } from "../../../src/domain/CallId.ts"
+import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
+import type { Route } from "../../../src/domain/Model.ts"
+import { contentsOf, type SignaturePolicy } from "../../../src/providers/gemini/Contents.ts"
+import { opened, sealed } from "../../../src/providers/ThoughtSignatures.ts"
+import { hear, request } from "../../contracts/ChatHarness.ts"
+import * as Fake from "../../support/Upstream.ts"
+import { chunk } from "../GeminiHosts.ts"
+import { list, record, routeTo } from "../GeminiWire.ts"
+import { called, calls, check, result, stop, user } from "./support.ts"
+
+const sentinel = "skip_thought_signature_validator"
+const route = routeTo("https://host.test")
+const other = { ...route, model: "gemini-3-other" }
+const seal = (signature: string, of: Route = route) => sealed(of, signature) ?? ""
+
+/** A call as a client hands it back. */
+const replayed = (call: ToolCall): ToolCall => ({ ...call, ...readCallId(callIdOnWire(call.id, call.signature)) })
+
+/** What stands beside each call that is replayed, by its id. */
+const beside = (messages: ReadonlyArray<Message>, policy: SignaturePolicy = "required") =>
+  contentsOf(route, messages, policy).contents.flatMap(({ parts }) =>
+    parts.flatMap(({ functionCall, thoughtSignature }) =>
+      functionCall === undefined ? [] : [[functionCall.id, thoughtSignature]]
+    )
+  )
+
+describe("thought signatures over our wire", () => {
+  it("come back byte by byte, and leave an ordinary id", () => {
+    const signature = `${"Ab+/".repeat(500)}QQ==`
+    const back = replayed(called("call_1", seal(signature)))
+    assert.strictEqual(back.id, "call_1")
+    assert.strictEqual(opened(route, back.signature), signature)
+  })
+
+  it("are no route's but their own, and none once they were damaged", () => {
+    const sig = seal("QUJD")
+    assert.strictEqual(opened(route, sig), "QUJD")
+    for (const wrong of [undefined, "", "x", sig.slice(0, -1), `${sig}Q`, `x${sig.slice(1)}`]) {
+      assert.isUndefined(opened(route, wrong), wrong)
+    }
+    assert.isUndefined(opened(other, sig))
+    assert.isUndefined(opened(routeTo("https://else.test"), sig))
+  })
+
+  it("that are none are not handed out", () => {
+    for (const none of [undefined, "", 5, "not base64", "ÄÖ"]) assert.isUndefined(sealed(route, none))
+  })
+
+  it("beyond 16384 characters stay behind, and ids that only look like ours are kept", () => {
+    assert.strictEqual(callIdOnWire("c", "s".repeat(16_385)), "c")
+    assert.deepStrictEqual(readCallId("~sig~x"), { id: "~sig~x" })
+    assert.deepStrictEqual(readCallId("functions.f:0"), { id: "functions.f:0" })
+  })
+
+  it("stand where they stood; the first call of each step of the turn that has none gets the sentinel", () => {
+    const messages = [
+      user("before"),
+      calls(called("old"), called("older", seal("b2xk"))),
+      result("old"),
+      result("older"),
+      user("now"),
+      calls(called("a", seal("QQ==")), called("b")),
+      result("a"),
+      result("b"),
+      calls(called("c"), called("d", seal("ZA=="))),
+      result("c"),
+      result("d"),
+      calls(called("e", seal("ZQ==", other)))
+    ]
+    assert.deepStrictEqual(beside(messages), [
+      ["old", undefined],
+      ["older", "b2xk"],
+      ["a", "QQ=="],
+      ["b", undefined],
+      ["c", sentinel],
+      ["d", "ZA=="],
+      ["e", sentinel]
+    ])
+  })
+
+  it("are asked for by no model before Gemini 3, which gets its own back all the same", () => {
+    const messages = [user("now"), calls(called("a", seal("QQ==")), called("b")), result("a"), calls(called("c"))]
+    assert.deepStrictEqual(beside(messages, "optional"), [
+      ["a", "QQ=="],
+      ["b", undefined],
+      ["c", undefined]
+    ])
+  })
+
+  it("give way to the sentinel once the host has refused them", () => {
+    assert.deepStrictEqual(beside([user("now"), calls(called("a", seal("QQ==")))], "sentinel"), [["a", sentinel]])
+  })
+
+  check("of an answer, whole or streamed, belong to its first call", (adapter, fake, own) =>
+    Effect.gen(function* () {
+      const parts = [
+        { functionCall: { name: "f", args: { a: 1 } }, thoughtSignature: "QUJD" },
+        { functionCall: { name: "g", args: {} } }
+      ]
+      yield* fake.script(Fake.json(200, chunk(parts, "STOP")), Fake.sse(Fake.event(chunk(parts)), Fake.event(stop)))
+      const whole = yield* adapter.complete(own, request())
+      const { events } = yield* hear(adapter, own, request())
+      const streamed = events.flatMap((event) => (event.type === "tool_call" ? [event.signature] : []))
+      for (const signatures of [whole.toolCalls.map(({ signature }) => signature), streamed]) {
+        assert.deepStrictEqual(
+          signatures.map((one) => opened(own, one)),
+          ["QUJD", undefined]
+        )
+      }
+    })
+  )
+
+  check("stay behind where the route says so", (adapter, fake, own) =>
+    Effect.gen(function* () {
+      yield* fake.script(Fake.json(200, chunk([{ functionCall: { name: "f" }, thoughtSignature: "QUJD" }], "STOP")))
+      const { toolCalls } = yield* adapter.complete({ ...own, options: { call_signatures: false } }, request())
+      assert.deepStrictEqual(
+        toolCalls.map(({ signature }) => signature),
+        [undefined]
+      )
+    })
+  )
+
+  const refusal = (message: string) => Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } })
+  const signaturesSent = ({ body }: Fake.Received) =>
+    list(record(body).contents)
+      .flatMap((content) => list(record(content).parts))
+      .map((part) => record(part).thoughtSignature)
+      .filter((signature) => signature !== undefined)
+
+  for (const message of [
+    "Corrupted thought signature.",
+    "Function call `f` is missing a thought_signature in parts."
+  ]) {
+    check(`"${message}": the same route is asked once more with the sentinel`, (adapter, fake, own) =>
+      Effect.gen(function* () {
+        const messages = [user("now"), calls(called("a", seal("QQ==", own))), result("a")]
+        const fine = chunk([{ text: "fine" }], "STOP")
+        yield* fake.script(refusal(message), Fake.json(200, fine), refusal(message), Fake.sse(Fake.event(fine)))
+        assert.strictEqual((yield* adapter.complete(own, request({ messages }))).content, "fine")
+        assert.isUndefined((yield* hear(adapter, own, request({ messages }))).failure)
+        const sent = [yield* fake.received, yield* fake.received, yield* fake.received, yield* fake.received]
+        assert.deepStrictEqual(sent.map(signaturesSent), [["QQ=="], [sentinel], ["QQ=="], [sentinel]])
+      })
+    )
+  }
+
+  check("refused with the sentinel, too: the request is at fault", (adapter, fake, own) =>
+    Effect.gen(function* () {
+      yield* fake.script(refusal("Corrupted thought signature."), refusal("Corrupted thought signature."))
+      const messages = [user("now"), calls(called("a", seal("QQ==", own))), result("a")]
+      const failure = yield* Effect.flip(adapter.complete(own, request({ messages })))
+      assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
+    })
+  )
+
+  check("refused where there were none to replace: asked no second time", (adapter, fake, own) =>
+    Effect.gen(function* () {
+      yield* fake.script(refusal("Corrupted thought signature."))
+      const failure = yield* Effect.flip(adapter.complete(own, request()))
+      assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
+    })
+  )
+})
