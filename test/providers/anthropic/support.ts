@@ -52,7 +52,10 @@ export const called = (id: string, name: string, text: string): ToolCall => ({
   function: { name, arguments: text }
 })
 
-export const begun = (usage: object = {}) => event({ type: "message_start", message: { id: "msg_1", usage } })
+export const begun = (usage: object = {}) => {
+  const begun = { id: "msg_1", type: "message", role: "assistant", content: [], stop_reason: null, usage }
+  return event({ type: "message_start", message: begun })
+}
 export const opens = (index: number, content_block: object) =>
   event({ type: "content_block_start", index, content_block })
 export const adds = (index: number, delta: object) => event({ type: "content_block_delta", index, delta })
