@@ -68,11 +68,13 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         const ids = yield* Ids
 
         const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
-          if (yield* inFlight.draining) return yield* new Aborted()
           if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
-          const allowance = yield* limiter[endpoint.rate](caller.key, caller.rpm ?? options.defaultRpm)
+          const draining = yield* inFlight.draining
+          const rate = draining ? "peek" : endpoint.rate
+          const allowance = yield* limiter[rate](caller.key, caller.rpm ?? options.defaultRpm)
           headers["x-ratelimit-limit"] = String(allowance.limit)
           headers["x-ratelimit-remaining"] = String(allowance.remaining)
+          if (draining) return yield* new Aborted()
           if (endpoint.rate === "take" && !allowance.admitted) return yield* new RateLimited()
           if (caller.scopes !== undefined && !caller.scopes.includes(endpoint.scope)) {
             return yield* new InsufficientScope({ scope: endpoint.scope })

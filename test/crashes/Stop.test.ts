@@ -58,6 +58,10 @@ describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
       assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
       const refused = yield* ask({ url, secret })
       assert.deepStrictEqual([refused.status, codeOf(refused)], [503, "no_provider_available"])
+      assert.deepStrictEqual(
+        [refused.headers.get("x-ratelimit-limit"), refused.headers.get("x-ratelimit-remaining")],
+        ["600", "599"]
+      )
       yield* goOn
       assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
       assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
