@@ -8,8 +8,9 @@ import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
 import { malformed, parse } from "./Classification.ts"
 import { answerOf, errorIn, type NewId } from "./openai-chat/Answer.ts"
 import * as Dialects from "./openai-chat/Dialects.ts"
-import { type Dialect, requestText } from "./openai-chat/Request.ts"
+import { cutsHere, type Dialect, requestText } from "./openai-chat/Request.ts"
 import { decoder } from "./openai-chat/Stream.ts"
+import { cutAnswer, cutPull } from "./Stops.ts"
 import { Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
 
@@ -20,10 +21,15 @@ const call = (route: Route, request: ChatRequest, stream: boolean, dialect: Dial
   body: requestText(route, request, stream, dialect)
 })
 
-const read = (route: Route, answer: UpstreamAnswer, newId: NewId): Effect.Effect<ChatAnswer, ProviderFailure> => {
+const read = (
+  route: Route,
+  request: ChatRequest,
+  answer: UpstreamAnswer,
+  newId: NewId
+): Effect.Effect<ChatAnswer, ProviderFailure> => {
   const body = parse(answer.body)
   const read = answerOf(body, newId)
-  if (typeof read !== "string") return Effect.succeed(read)
+  if (typeof read !== "string") return Effect.succeed(cutAnswer(read, cutsHere(route, request)))
   const error = Predicate.isRecord(body) ? errorIn(body) : undefined
   return error === undefined
     ? Effect.fail(malformed(route.provider, answer.status, read))
@@ -44,7 +50,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     sent: Dialect
   ): Effect.Effect<ChatAnswer, ProviderFailure> =>
     Effect.flatMap(upstream.post(call(route, request, false, sent)), (answer) => {
-      if (isGood(answer)) return read(route, answer, newId)
+      if (isGood(answer)) return read(route, request, answer, newId)
       const other = dialects.adapt(route, first, sent, answer.body)
       return other === undefined ? refused(route, answer) : ask(route, request, first, other)
     })
@@ -57,10 +63,13 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   ): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
     Effect.flatMap(upstream.open(call(route, request, true, sent)), (stream) => {
       if (isStream(stream)) {
-        return Effect.succeed(chatPull(stream, decoder(route.provider, newId)))
+        const pull = chatPull(stream, decoder(route.provider, newId))
+        // What the host thought is not in its stream: only its own usage tells what a cut one has cost.
+        return Effect.succeed(cutPull(pull, cutsHere(route, request), () => false))
       }
       return Effect.flatMap(gathered(stream), (answer) => {
-        if (isGood(answer)) return Effect.map(read(route, answer, newId), (whole) => chatPullOf(eventsOf(whole)))
+        if (isGood(answer))
+          return Effect.map(read(route, request, answer, newId), (whole) => chatPullOf(eventsOf(whole)))
         const other = dialects.adapt(route, first, sent, answer.body)
         return other === undefined ? refused(route, answer) : open(route, request, first, other)
       })

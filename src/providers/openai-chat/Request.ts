@@ -153,13 +153,17 @@ const toolFields = (request: ChatRequest) => {
   return { tools, ...defined({ tool_choice: request.toolChoice, parallel_tool_calls: request.parallelToolCalls }) }
 }
 
+/** The stop sequences that the gateway looks for itself, for hosts that refuse or ignore them. */
+export const cutsHere = (route: Route, request: ChatRequest): ReadonlyArray<string> =>
+  route.options.stop === "cut" ? request.stop : []
+
 export const wireRequest = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): WireRequest => ({
   model: route.model,
   messages: wireMessages(route, request.messages),
   [dialect.maxTokensField]: request.maxTokens,
   ...(stream ? { stream } : undefined),
   ...(stream && dialect.streamOptions ? { stream_options: { include_usage: true } } : undefined),
-  ...(request.stop.length === 0 ? undefined : { stop: [...request.stop] }),
+  ...(request.stop.length === 0 || route.options.stop === "cut" ? undefined : { stop: [...request.stop] }),
   ...toolFields(request),
   ...defined({
     temperature: request.temperature,
