@@ -1,0 +1,93 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { NanoUsd } from "../../src/domain/Money.ts"
+import { inOnePiece } from "../providers/openai-responses/support.ts"
+import { streamed, whole, written } from "../providers/openai-responses/wire.ts"
+import { price } from "../support/ChatCatalog.ts"
+import { calling, contentOf, drained } from "../support/Clients.ts"
+import * as Served from "../support/ServedGateway.ts"
+import * as Fake from "../support/Upstream.ts"
+
+class Host extends Context.Tag("test/Host")<Host, Fake.FakeUpstream>() {}
+
+const catalog = (url: string) =>
+  JSON.stringify({
+    providers: { thinker: { adapter: "openai-responses", base_url: `${url}/v1`, credential: "THINKER_KEY" } },
+    families: { B: { sampling: false, max_output_policy: "clamp" } },
+    models: [
+      {
+        id: "think",
+        surface: "chat",
+        family: "B",
+        context_length: 100_000,
+        max_output: 8_000,
+        pricing: { prompt_per_1m_usd: 1.5, completion_per_1m_usd: 7.5 },
+        reasoning: ["low", "high"],
+        capabilities: ["tools"],
+        routes: [{ provider: "thinker", model: "thinker-5" }]
+      }
+    ]
+  })
+
+const gateway = Served.layer(
+  Effect.map(Host, ({ url }) => ({ catalog: catalog(url), env: { THINKER_KEY: "k" } }))
+).pipe(Layer.provideMerge(Layer.scoped(Host, Fake.make)))
+
+const usage = { prompt: 40, completion: 500, cached: 0, cacheWrite: 0, reasoning: 450 }
+const reported = NanoUsd(40n * price.prompt + 500n * price.completion)
+const answer = { content: "One. END Two.", finish: "stop", usage } as const
+const asked = { model: "think", messages: [{ role: "user" as const, content: "Count." }], stop: "END" }
+
+withLayer(gateway, { excludeTestServices: true })("a stop sequence over the Responses API", (it) => {
+  it.scoped("in one answer is billed by all that the host counted", () =>
+    Effect.gen(function* () {
+      yield* (yield* Host).script(inOnePiece(answer))
+      const { openai, spent } = yield* Served.customer()
+      const { choices } = yield* calling(() => openai.chat.completions.create(asked))
+      assert.deepStrictEqual([choices[0]?.message.content, choices[0]?.finish_reason], ["One. ", "stop"])
+      assert.strictEqual(yield* spent, reported)
+      assert.notProperty((yield* (yield* Host).received).body, "stop")
+    })
+  )
+
+  it.scoped("in a stream with reasoning is billed by the usage at its end, which the client does not see", () =>
+    Effect.gen(function* () {
+      const { end, opening, output } = streamed(whole({ ...answer, reasoning: "Hm." }))
+      yield* (yield* Host).script(Fake.sse(...written([...opening, ...output, ...end])))
+      const { openai, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() =>
+        openai.chat.completions.create({ ...asked, stream: true }).withResponse()
+      )
+      const { error, items } = yield* drained(data)
+      assert.isUndefined(error)
+      assert.strictEqual(contentOf(items), "One. ")
+      assert.deepStrictEqual(
+        items.flatMap(({ choices }) => choices[0]?.finish_reason ?? []),
+        ["stop"]
+      )
+      assert.strictEqual(yield* spent, reported)
+      const row = yield* Served.logged(response.headers.get("x-request-id"))
+      assert.deepInclude(row, { status: 200, code: null, charge: reported, reasoningTokens: 450 })
+      assert.notProperty((yield* (yield* Host).received).body, "stop")
+    })
+  )
+
+  it.scoped("in a plain stream ends the host's work, and is billed by what the gateway counts", () =>
+    Effect.gen(function* () {
+      const host = yield* Host
+      const { opening, output } = streamed(whole(answer))
+      yield* host.script(Fake.sse(...written([...opening, ...output]), Effect.never))
+      const { openai, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() =>
+        openai.chat.completions.create({ ...asked, stream: true }).withResponse()
+      )
+      const { error, items } = yield* drained(data)
+      assert.deepStrictEqual([error, contentOf(items)], [undefined, "One. "])
+      const charged = yield* spent
+      assert.isTrue(charged > 0n && charged < 100n * price.completion, String(charged))
+      const row = yield* Served.logged(response.headers.get("x-request-id"))
+      assert.deepInclude(row, { status: 200, code: null, charge: NanoUsd(charged), notes: ["usage_estimated"] })
+      yield* (yield* host.received).closed
+    })
+  )
+})
