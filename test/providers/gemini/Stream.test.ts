@@ -1,0 +1,193 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
+import { hear, joined, request } from "../../contracts/ChatHarness.ts"
+import * as Fake from "../../support/Upstream.ts"
+import { type Chunk, chunk } from "../GeminiHosts.ts"
+import { calling, check, finished, stop, text } from "./support.ts"
+
+const said = (words: string, finish?: string) => chunk([{ text: words }], finish)
+const thought = (words: string) => chunk([{ text: words, thought: true }])
+
+/** The same chunks as a stream, and as the one list of a host that streams nothing: both must add up to this. */
+const addsUp = (name: string, chunks: ReadonlyArray<Chunk>, expected: Partial<ChatAnswer>, asked = request()) =>
+  check(name, (adapter, fake, route) =>
+    Effect.gen(function* () {
+      yield* fake.script(Fake.sse(...chunks.map(Fake.event)), Fake.json(200, chunks))
+      const heard = yield* hear(adapter, route, asked)
+      assert.isUndefined(heard.failure)
+      const streamed = joined(heard.events)
+      const whole = yield* adapter.complete(route, asked)
+      assert.deepStrictEqual(streamed, { ...streamed, ...expected })
+      const plain = (answer: ChatAnswer) => ({ ...answer, toolCalls: answer.toolCalls.map((call) => call.function) })
+      assert.deepStrictEqual(plain(whole), plain(streamed))
+    })
+  )
+
+describe("what a Gemini host streams", () => {
+  addsUp("text and thoughts", [thought("Let me "), thought("see."), said("4"), said("2", "STOP")], {
+    content: "42",
+    reasoning: "Let me see.",
+    finish: "stop"
+  })
+  addsUp("an output cut by its limit before a word of it", [chunk([], "MAX_TOKENS")], { content: "", finish: "length" })
+  addsUp("CONTINUATION: the answer is longer than what came", [said("a"), said("b", "CONTINUATION")], {
+    finish: "length"
+  })
+  addsUp("what was withheld after its beginning", [said("a"), chunk([], "SAFETY")], {
+    content: "a",
+    finish: "content_filter"
+  })
+  addsUp("what was recited after its beginning", [said("a"), chunk([], "RECITATION")], { finish: "content_filter" })
+  addsUp("a reason nobody knows yet, after an answer", [said("a", "NEW_REASON")], { content: "a", finish: "stop" })
+  addsUp(
+    "parts of no interest, candidates of no interest",
+    [
+      { candidates: [{ content: { parts: [{ toolCall: {} }, { executableCode: {} }, null, { text: "a" }] } }] },
+      { candidates: [{ groundingMetadata: {}, safetyRatings: [] }], modelVersion: "x" },
+      { candidates: [{ finishReason: "STOP" }, { index: 1, content: { parts: [{ text: "other" }] } }] }
+    ],
+    { content: "a", finish: "stop" }
+  )
+  addsUp(
+    "usage of every chunk: the last one counts, with thoughts and searches in it",
+    [
+      { ...said("a"), usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1 } },
+      {
+        ...said("b", "STOP"),
+        usageMetadata: {
+          promptTokenCount: 10,
+          toolUsePromptTokenCount: 3,
+          cachedContentTokenCount: 4,
+          candidatesTokenCount: 2,
+          thoughtsTokenCount: 7,
+          totalTokenCount: 22
+        }
+      }
+    ],
+    { usage: { prompt: 13, completion: 9, cached: 4, cacheWrite: 0, reasoning: 7 } }
+  )
+
+  const names = ({ toolCalls }: ChatAnswer) => toolCalls.map((call) => call.function.name)
+
+  check("tool indexes count calls, not parts; ids are the host's where it has good ones", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const chunks = [
+        thought("hm"),
+        said("first"),
+        calling("f", { id: "one" }),
+        said("then"),
+        chunk([{ functionCall: { name: "g", args: { b: [1] }, id: "" } }, { functionCall: { name: "h", id: "one" } }]),
+        calling("i", { id: "x".repeat(65) }),
+        stop
+      ]
+      yield* fake.script(Fake.sse(...chunks.map(Fake.event)))
+      const { events } = yield* hear(adapter, route, request())
+      const opened = events.filter((event) => event.type === "tool_call")
+      assert.deepStrictEqual(
+        opened.map(({ arguments: given, index, name }) => [index, name, given]),
+        [
+          [0, "f", "{}"],
+          [1, "g", '{"b":[1]}'],
+          [2, "h", "{}"],
+          [3, "i", "{}"]
+        ]
+      )
+      const [first, ...others] = opened.map(({ id = "" }) => id)
+      assert.strictEqual(first, "one")
+      for (const id of others) assert.match(id, /^call_[0-9a-f]{32}$/)
+      assert.strictEqual(new Set(others).size, 3)
+      assert.strictEqual(joined(events).finish, "tool_calls")
+    })
+  )
+
+  addsUp(
+    "of several calls only the first, where the client can take one",
+    [calling("f"), calling("g"), stop],
+    { finish: "tool_calls" },
+    request({ parallelToolCalls: false })
+  )
+  check("of several calls only the first", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const both = chunk([{ functionCall: { name: "f" } }, { functionCall: { name: "g" } }], "STOP")
+      yield* fake.script(Fake.json(200, both), Fake.json(200, both))
+      assert.deepStrictEqual(names(yield* adapter.complete(route, request({ parallelToolCalls: false }))), ["f"])
+      assert.deepStrictEqual(names(yield* adapter.complete(route, request({ parallelToolCalls: true }))), ["f", "g"])
+    })
+  )
+
+  addsUp(
+    "stop sequences beyond what the host takes are cut here",
+    [said("One, two, "), said("END and more", "STOP")],
+    { content: "One, two, ", finish: "stop" },
+    request({ stop: ["a1", "a2", "a3", "a4", "a5", "END"] })
+  )
+
+  check("UTF-8 that is split anywhere", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const words = "Grüße 你好 👋🏽"
+      const bytes = Buffer.from(Fake.event(said(words)) + Fake.event(stop))
+      const pieces = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
+      yield* fake.script(Fake.sse(...pieces))
+      assert.strictEqual(joined((yield* hear(adapter, route, request())).events).content, words)
+    })
+  )
+
+  const fails = (
+    name: string,
+    all: ReadonlyArray<Fake.Step>,
+    meaning: string,
+    status: number | undefined,
+    before: ReadonlyArray<ChatEvent> = []
+  ) =>
+    check(`${name}: ${meaning}`, (adapter, fake, route) =>
+      Effect.gen(function* () {
+        yield* fake.script(Fake.sse(...all))
+        const { events, failure } = yield* hear(adapter, route, request())
+        assert.deepStrictEqual([events, failure?.class, failure?.status], [before, meaning, status])
+      })
+    )
+  const a = Fake.event(said("a"))
+  const error = (code: number, status: string) => Fake.event({ error: { code, status, message: "m" } })
+
+  fails("an end without a finishReason", [a], "network", 200, [text("a")])
+  fails("a cut without a finishReason", [a, Fake.cut], "network", 200, [text("a")])
+  fails("an empty body", [], "network", 200)
+  fails("garbage in the middle", [a, 'data: {"cand\n\n'], "retry", 200, [text("a")])
+  fails("an error chunk at the start", [error(429, "RESOURCE_EXHAUSTED")], "limit", 429)
+  fails("an error chunk on the way", [a, error(503, "UNAVAILABLE")], "retry", 503, [text("a")])
+  fails("a call without a name", [Fake.event(chunk([{ functionCall: {} }]))], "retry", 200)
+  fails("an empty candidate", [Fake.event(stop)], "retry", 200)
+  fails("[DONE] without a finishReason", [a, Fake.done], "retry", 200, [text("a")])
+  for (const reason of ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "OTHER"]) {
+    fails(reason, [Fake.event(chunk([], reason))], "retry", 200)
+    fails(`${reason} on the way`, [a, Fake.event(chunk([], reason))], "retry", 200, [text("a")])
+  }
+  for (const reason of ["SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"]) {
+    fails(`${reason} before a word`, [Fake.event(chunk([], reason))], "moderation", 200)
+  }
+  fails("RECITATION before a word", [Fake.event(chunk([], "RECITATION"))], "retry", 200)
+  for (const blockReason of ["SAFETY", "OTHER", "PROHIBITED_CONTENT"]) {
+    fails(`a prompt refused for ${blockReason}`, [Fake.event({ promptFeedback: { blockReason } })], "moderation", 200)
+  }
+
+  check("a finishReason is whole, cut or not, and with a [DONE] of others' making", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const end = Fake.event(stop)
+      yield* fake.script(Fake.sse(a, end, Fake.cut), Fake.sse(a, end, Fake.done, Effect.never))
+      for (const _ of [1, 2]) {
+        const heard = yield* hear(adapter, route, request())
+        assert.deepStrictEqual(heard, { events: [text("a"), finished("stop")], failure: undefined })
+      }
+    })
+  )
+
+  check("the first event is told, even one without output", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const first = Fake.event({ usageMetadata: { promptTokenCount: 3 } })
+      yield* fake.script(Fake.sse(first, Fake.event(said("a", "STOP"))))
+      const { events } = yield* hear(adapter, route, request())
+      assert.deepStrictEqual(events.slice(0, 2), [text(""), text("a")])
+    })
+  )
+})
