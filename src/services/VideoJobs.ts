@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Schedule } from "effect"
 import {
-  type IdempotencyConflict,
+  IdempotencyConflict,
   type InsufficientCredits,
   type InvalidRequest,
   type RoutingFailure,
@@ -97,21 +97,32 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   const rows = Rows.make(sql)
   const clips = Clips.make(sql)
   const underway = new Set<string>()
+  const disowned = new Set<string>()
+  const inTurn = (yield* Effect.makeSemaphore(Finish.transactionsAtOnce)).withPermits(1)
 
-  const disown = (id: string) =>
-    abandon(sql, id, internalError, "untold").pipe(
-      Effect.retry(untilDone),
-      Effect.catchAllCause((cause) => Effect.logError(`Video ${id} could not be ended`, cause)),
-      Effect.interruptible,
-      Effect.forkIn(scope),
-      Effect.asVoid
-    )
+  /** `reference`: what was stored for the job, which nothing tells of where the job was not written. */
+  const disown = (id: string, reference?: string) =>
+    Effect.suspend(() => {
+      disowned.add(id)
+      const dropped = Effect.flatMap(clips.createdAt(id), (at) =>
+        at === undefined && reference !== undefined ? Effect.ignoreLogged(store.remove(reference)) : Effect.void
+      )
+      return inTurn(abandon(sql, id, internalError, "untold")).pipe(
+        Effect.zipRight(dropped),
+        Effect.retry(untilDone),
+        Effect.catchAllCause((cause) => Effect.logError(`Video ${id} could not be ended`, cause)),
+        Effect.ensuring(Effect.sync(() => disowned.delete(id))),
+        Effect.interruptible,
+        Effect.forkIn(scope),
+        Effect.asVoid
+      )
+    })
 
-  const place = yield* Place.make(rows, clips, { timeoutSeconds: Duration.toSeconds(timeout), disown })
-  const finish = yield* Finish.make(rows, clips)
+  const place = yield* Place.make(rows, clips, inTurn, { timeoutSeconds: Duration.toSeconds(timeout), disown })
+  const finish = yield* Finish.make(rows, clips, inTurn)
   const submit = yield* Submit.make(rows, underway)
   const follow = yield* Follow.make(rows, submit, finish)
-  const worker = yield* Worker.make(rows, follow, { underway, lookEvery })
+  const worker = yield* Worker.make(rows, follow, { disowned, underway, lookEvery })
 
   const shown = (clip: Clips.Clip): Video => ({
     id: clip.id,
@@ -165,7 +176,8 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     const placed = yield* place(job)
     if ("replay" in placed) {
       record.notes.add("replayed")
-      yield* accept(placed.replay.id)
+      // It may have failed in this very moment, untold: its key is free again.
+      if (!(yield* accept(placed.replay.id))) return yield* new IdempotencyConflict()
       return { video: queued(placed.replay), replayed: true }
     }
     yield* failpoint.reach("after_hold")

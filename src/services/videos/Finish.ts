@@ -20,6 +20,12 @@ const often = Schedule.exponential("50 millis").pipe(Schedule.union(Schedule.spa
 /** For statements that somebody waits for. */
 export const brief = Schedule.upTo(often, "10 seconds")
 
+/** Of the pool's connections, transactions that wait for each other's organizations must leave some to the rest. */
+export const transactionsAtOnce = 3
+
+/** Runs a transaction once it is its turn. */
+export type InTurn = <A, E, R>(transaction: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
 /** For what a render hangs on that has been paid for: a database that comes back finds it again. */
 export const patient = Schedule.upTo(often, "2 minutes")
 
@@ -27,13 +33,13 @@ export const patient = Schedule.upTo(often, "2 minutes")
  * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
  * nothing for a job that is not its caller's any more.
  */
-export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips) {
+export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTurn: InTurn) {
   const sql = yield* SqlClient.SqlClient
   const ledger = yield* Ledger
   const store = yield* MediaStore
 
   const inOneStep = <A>(changes: Effect.Effect<A, SqlError.SqlError>) =>
-    sql.withTransaction(changes).pipe(Effect.uninterruptible, Effect.retry(patient), Effect.orDie)
+    inTurn(sql.withTransaction(changes)).pipe(Effect.uninterruptible, Effect.retry(patient), Effect.orDie)
 
   /** Of a job that is over: whoever else has it may need to submit it again. */
   const dropReference = (job: Work) =>

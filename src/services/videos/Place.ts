@@ -1,5 +1,5 @@
-import { SqlClient } from "@effect/sql"
-import { Effect, Either, Schema } from "effect"
+import { SqlClient, SqlError } from "@effect/sql"
+import { Clock, Duration, Effect, Either, Schema } from "effect"
 import type { Picture } from "../../domain/Media.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { Idempotency } from "../Idempotency.ts"
@@ -8,10 +8,11 @@ import { fingerprint } from "../idempotency/Fingerprint.ts"
 import { keyFrom } from "../idempotency/Key.ts"
 import { Ledger } from "../Ledger.ts"
 import { MediaStore } from "../MediaStore.ts"
+import { NoAnswer, patience } from "../Patience.ts"
 import { References } from "../References.ts"
 import type { VideoJob } from "../VideoJobs.ts"
 import type { Clips } from "./Clips.ts"
-import { brief } from "./Finish.ts"
+import { brief, type InTurn } from "./Finish.ts"
 import type { Rows } from "./Rows.ts"
 
 /** What an idempotency key keeps: the first answer. */
@@ -29,14 +30,17 @@ export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1
 /** PostgreSQL's text has no NUL, and no half of a surrogate pair. */
 const keepable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
 
+const tooBusy = new SqlError.SqlError({ cause: new NoAnswer(), message: "too many others write jobs" })
+
 /** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to whoever wrote it. */
 export const make = Effect.fnUntraced(function* (
   rows: Rows,
   clips: Clips,
+  inTurn: InTurn,
   options: {
     readonly timeoutSeconds: number
     /** Ends the job of a request that failed, should it have been written all the same. */
-    readonly disown: (id: string) => Effect.Effect<void>
+    readonly disown: (id: string, reference: string | undefined) => Effect.Effect<void>
   }
 ) {
   const sql = yield* SqlClient.SqlClient
@@ -86,8 +90,10 @@ export const make = Effect.fnUntraced(function* (
     const hold = ids.uuid()
     const lease = ids.uuid()
     record.hold = hold
+    const late = (yield* Clock.currentTimeMillis) + Duration.toMillis(patience)
     const written = sql.withTransaction(
       Effect.gen(function* () {
+        if ((yield* Clock.currentTimeMillis) > late) return yield* tooBusy
         yield* ledger.job.hold({ id: hold, org, key, amount: price })
         if (Either.isLeft(reference)) return yield* Effect.fail(reference.left)
         yield* rows.insert({
@@ -113,7 +119,7 @@ export const make = Effect.fnUntraced(function* (
         return { work, kept: answer, picture: kept?.picture }
       })
     )
-    return yield* written.pipe(
+    return yield* inTurn(written).pipe(
       Effect.retry({ schedule: brief, while: ({ _tag }) => _tag === "SqlError" }),
       // After a failure of the database the job may have been written all the same.
       Effect.tapError(({ _tag }) =>
@@ -121,7 +127,7 @@ export const make = Effect.fnUntraced(function* (
           ? Effect.void
           : Effect.ignoreLogged(store.remove(kept.name))
       ),
-      Effect.tapErrorTag("SqlError", () => options.disown(id)),
+      Effect.tapErrorTag("SqlError", () => options.disown(id, kept?.name)),
       Effect.catchTag("SqlError", "ParseError", Effect.die),
       Effect.uninterruptible
     )

@@ -96,12 +96,12 @@ export const make = (sql: SqlClient.SqlClient) => {
         ON CONFLICT (id) DO NOTHING`,
 
     /** Takes leases of jobs that have something to do and that nobody works on. */
-    claim: (limit: number) =>
+    claim: (limit: number, except: ReadonlyArray<string> = []) =>
       Effect.flatMap(
         sql`
           WITH due AS (
             SELECT id FROM videos
-            WHERE next_at <= now() AND (lease_until IS NULL OR lease_until <= now())
+            WHERE next_at <= now() AND (lease_until IS NULL OR lease_until <= now()) AND id <> ALL (${except}::text[])
             ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
           )
           UPDATE videos SET lease = gen_random_uuid(), lease_until = now() + ${leaseSeconds} * interval '1 second',

@@ -19,6 +19,8 @@ interface Working extends Leased {
 export interface Options {
   /** Leases of jobs with a submit on its way. */
   readonly underway: ReadonlySet<string>
+  /** Ids of jobs whose customers were told that they failed, and that are about to. */
+  readonly disowned: ReadonlySet<string>
   /** The longest sleep, however far off the next job is: another instance may have made one. */
   readonly lookEvery: Duration.DurationInput
 }
@@ -33,7 +35,7 @@ const isLeaseLost = (cause: Cause.Cause<never>) =>
 export const make = Effect.fnUntraced(function* (
   rows: Rows,
   step: (job: Work) => Effect.Effect<Next>,
-  { lookEvery, underway }: Options
+  { disowned, lookEvery, underway }: Options
 ) {
   const longestSleepMs = Duration.toMillis(lookEvery)
   const fibers = yield* FiberSet.make<void>()
@@ -87,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
     const room = mostAtOnce - taken.size
     if (room <= 0) return yield* Queue.take(news)
     const jobs = yield* Effect.uninterruptible(
-      Effect.tap(rows.claim(room), (claimed) =>
+      Effect.tap(rows.claim(room, [...disowned]), (claimed) =>
         Effect.forEach(claimed, (job) => {
           taken.add(job.lease)
           return adopt(job, step(job))
