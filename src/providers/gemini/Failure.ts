@@ -10,6 +10,7 @@ type ImageParam = "messages" | "image"
 const ownFields = /thinking[ _]?(level|budget|config)|thinking (is|mode)|unknown name|cannot find field/i
 const moderated = /responsible ai|sensitive words/i
 const spent = /credits are depleted|spend(ing)? (cap|limit)/i
+const inMessages = /ending with a model turn|function (call|response) turn|function response parts/i
 const picture = /\bimages?\b|mime ?type/i
 const seconds = /^(\d{1,9}(?:\.\d{1,9})?)s$/
 
@@ -46,11 +47,12 @@ export const failureOf = (
   const body = parse(answer.body)
   const message = hostError(body)?.message ?? ""
   const kind = classOf(failure.class, message)
+  const param = picture.test(message) ? imageParam : inMessages.test(message) ? "messages" : undefined
   return new ProviderFailure({
     class: kind,
     status: failure.status,
     retryAfterSeconds: failure.retryAfterSeconds ?? retryDelay(body),
-    param: kind === "request" && picture.test(message) ? imageParam : undefined,
+    param: kind === "request" ? param : undefined,
     detail: failure.detail
   })
 }

@@ -44,6 +44,7 @@ export interface WireRequest {
 export interface Saying {
   readonly signatures: SignaturePolicy
   readonly penalties: boolean
+  readonly sampling: boolean
 }
 
 /** The most stop sequences that the host takes. */
@@ -56,7 +57,7 @@ export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.
 const seedOf = (seed: number | undefined): number | undefined =>
   seed === undefined ? undefined : Number(BigInt.asIntN(32, BigInt(seed)))
 
-/** Zero is the default: models that know no penalties refuse any other number. */
+/** Zero is the default, and the one number that models take that know no penalties. */
 const penaltyOf = (penalty: number | undefined): number | undefined => (penalty === 0 ? undefined : penalty)
 
 const declarationOf = ({ function: { description, name, parameters } }: Tool): WireFunction => ({
@@ -90,13 +91,13 @@ const formatOf = ({ responseFormat }: ChatRequest) => {
   return { responseMimeType: "application/json", ...defined({ responseJsonSchema }) }
 }
 
-const configOf = (request: ChatRequest, options: Options, { penalties }: Saying): WireConfig => ({
+const configOf = (request: ChatRequest, options: Options, { penalties, sampling }: Saying): WireConfig => ({
   maxOutputTokens: request.maxTokens,
   ...formatOf(request),
   ...defined({
     stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, mostStops),
-    temperature: request.temperature,
-    topP: request.topP,
+    temperature: sampling ? request.temperature : undefined,
+    topP: sampling ? request.topP : undefined,
     seed: seedOf(request.seed),
     frequencyPenalty: penalties ? penaltyOf(request.frequencyPenalty) : undefined,
     presencePenalty: penalties ? penaltyOf(request.presencePenalty) : undefined,

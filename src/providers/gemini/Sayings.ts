@@ -12,25 +12,36 @@ export interface Sayings {
   readonly adapt: (route: Route, sent: Saying, refused: string) => Saying | undefined
 }
 
-export const make = (): Sayings => {
-  const unpenalized = new Set<string>()
+type Habits = Pick<Saying, "penalties" | "sampling">
 
-  const forget = () => {
-    const [oldest] = unpenalized
-    if (unpenalized.size >= remembered && oldest !== undefined) unpenalized.delete(oldest)
+/** What clients send out of habit, and what a host says that does not know it; a tool's schema may have the same words. */
+const habits: ReadonlyArray<readonly [keyof Habits, RegExp]> = [
+  ["penalties", /penalty is not enabled/i],
+  ["sampling", /^(?!.*(propert|declaration|schema)).*\b(temperature|top_?p|sampling)\b.*\b(not|un|deprecated|removed)/i]
+]
+
+export const make = (): Sayings => {
+  const learnt = new Map<string, Habits>()
+
+  const habitsOf = ({ id }: Route): Habits => learnt.get(id) ?? { penalties: true, sampling: true }
+  const learn = ({ id }: Route, known: Habits): Habits => {
+    const [oldest] = learnt.keys()
+    if (learnt.size >= remembered && oldest !== undefined) learnt.delete(oldest)
+    learnt.set(id, known)
+    return known
   }
 
   return {
-    of: ({ id }, { thinking = "level" }) => ({
-      signatures: thinking === "level" ? "required" : "optional",
-      penalties: !unpenalized.has(id)
+    of: (route, { thinking = "level" }) => ({
+      ...habitsOf(route),
+      signatures: thinking === "level" ? "required" : "optional"
     }),
-    adapt: ({ id }, sent, refused) => {
+    adapt: (route, sent, refused) => {
       const message = hostError(parse(refused))?.message ?? ""
-      if (sent.penalties && /penalty is not enabled/i.test(message)) {
-        forget()
-        unpenalized.add(id)
-        return { ...sent, penalties: false }
+      for (const [habit, unknown] of habits) {
+        if (sent[habit] && unknown.test(message)) {
+          return { ...sent, ...learn(route, { ...habitsOf(route), [habit]: false }) }
+        }
       }
       // Of this conversation, not of the route: nothing to remember.
       return sent.signatures !== "sentinel" && /thought.?signature/i.test(message)

@@ -34,6 +34,7 @@ const rows: ReadonlyArray<Row> = [
   [400, invalid("The input token count (2000000) exceeds the maximum number of tokens allowed (1048576)."), "request"],
   [400, invalid("Unable to process input image. Please retry."), "request", "messages"],
   [400, invalid("Unsupported MIME type: image/gif"), "request", "messages"],
+  [400, invalid("Requests ending with a model turn are not supported."), "request", "messages"],
   [400, invalid("Thinking level is not supported for this model."), "retry"],
   [400, invalid("Budget 0 is invalid. This model only works in thinking mode."), "retry"],
   [400, invalid("Unknown name \"imageSize\" at 'generation_config': Cannot find field."), "retry"],

@@ -32,7 +32,7 @@ interface Official {
 }
 const asOfficial = (body: WireRequest): Official => body
 
-const usual: Saying = { signatures: "required", penalties: true }
+const usual: Saying = { signatures: "required", penalties: true, sampling: true }
 const said = (asked: Partial<ChatRequest>, options: Options = { thinking: "none" }) => {
   const body = wireRequest(routeTo("http://x"), request(asked), options, usual)
   asOfficial(body)
@@ -151,19 +151,34 @@ describe("a request to a Gemini host", () => {
     })
   )
 
-  check("penalties that the model does not know are left out, from then on", (adapter, fake, route) =>
+  for (const [message, field] of [
+    ["Penalty is not enabled for this model", "frequencyPenalty"],
+    ["temperature is not supported by this model.", "temperature"]
+  ] as const) {
+    check(`${field} that the model does not know is left out, from then on`, (adapter, fake, route) =>
+      Effect.gen(function* () {
+        const fine = Fake.json(200, chunk([{ text: "a" }], "STOP"))
+        yield* fake.script(Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } }), fine, fine)
+        const asked = request({ frequencyPenalty: 0.5, temperature: 1 })
+        yield* adapter.complete(route, asked)
+        yield* adapter.complete(route, asked)
+        const sent = [yield* fake.received, yield* fake.received, yield* fake.received]
+        const values = sent.map(({ body }) => record(record(body).generationConfig)[field])
+        assert.deepStrictEqual(values, [asked[field], undefined, undefined])
+      })
+    )
+  }
+
+  check("a tool whose own temperature is refused teaches nothing", (adapter, fake, route) =>
     Effect.gen(function* () {
-      const message = "Penalty is not enabled for this model"
+      const message = "function_declarations[0].parameters.properties[temperature]: not supported"
       const fine = Fake.json(200, chunk([{ text: "a" }], "STOP"))
-      yield* fake.script(Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } }), fine, fine)
-      const asked = request({ frequencyPenalty: 0.5, temperature: 1 })
+      yield* fake.script(Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } }), fine)
+      const asked = request({ temperature: 1 })
+      assert.strictEqual((yield* Effect.flip(adapter.complete(route, asked))).class, "request")
       yield* adapter.complete(route, asked)
-      yield* adapter.complete(route, asked)
-      const sent = [yield* fake.received, yield* fake.received, yield* fake.received]
-      assert.deepStrictEqual(
-        sent.map(({ body }) => record(record(body).generationConfig).frequencyPenalty),
-        [0.5, undefined, undefined]
-      )
+      const [, second] = [yield* fake.received, yield* fake.received]
+      assert.strictEqual(record(record(second.body).generationConfig).temperature, 1)
     })
   )
 
