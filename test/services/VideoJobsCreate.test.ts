@@ -35,6 +35,7 @@ describe.concurrent("creating a video", () => {
         yield* bench.cap(key, price + 1n, "month")
         yield* videos.create(job())
         yield* videos.create(job())
+        store.before(Effect.dieMessage("nothing is stored for whoever cannot pay"))
         const capped = yield* Effect.flip(videos.create(job({ ...reference, key: "k" })))
         assert.deepInclude(capped, { _tag: "SpendLimitReached", period: "month" })
         yield* bench.cap(key, credits * 2n, "month")

@@ -1,12 +1,12 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { Clock, Duration, Effect, Either, Schema } from "effect"
+import { Clock, Data, Duration, Effect, Schema } from "effect"
 import type { Picture } from "../../domain/Media.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { Idempotency } from "../Idempotency.ts"
 import { Ids } from "../Ids.ts"
 import { fingerprint } from "../idempotency/Fingerprint.ts"
 import { keyFrom } from "../idempotency/Key.ts"
-import { Ledger } from "../Ledger.ts"
+import { type Hold, Ledger } from "../Ledger.ts"
 import { MediaStore } from "../MediaStore.ts"
 import { NoAnswer, patience } from "../Patience.ts"
 import { References } from "../References.ts"
@@ -29,6 +29,9 @@ export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1
 
 /** PostgreSQL's text has no NUL, and no half of a surrogate pair. */
 const keepable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
+
+/** A transaction that is not to be kept. */
+class Undone extends Data.TaggedError("Undone")<{}> {}
 
 const tooBusy = new SqlError.SqlError({ cause: new NoAnswer(), message: "too many others write jobs" })
 
@@ -63,17 +66,27 @@ export const make = Effect.fnUntraced(function* (
 
   const put = ({ bytes, type }: Picture) => Effect.orDie(store.put({ type, visibility: "private", body: bytes }))
 
-  /** The reference that came with the request, in memory and in the store; or why it is none, for after the hold. */
-  const referenceOf = Effect.fnUntraced(function* ({
-    ask: {
-      references: [given]
-    }
-  }: VideoJob) {
-    if (given?._tag !== "Bytes") return Either.right(undefined)
-    const loaded = yield* Effect.either(references.load([given], "image"))
-    if (Either.isLeft(loaded)) return Either.left(loaded.left)
-    const [picture] = loaded.right
-    return Either.right(picture && { picture, name: yield* put(picture) })
+  /** Whether the hold could be made: nothing is looked at or stored for whoever cannot pay. */
+  const affords = (hold: Hold) =>
+    inTurn(sql.withTransaction(Effect.zipRight(ledger.job.hold(hold), new Undone()))).pipe(
+      Effect.catchTag("Undone", () => Effect.void),
+      Effect.retry({ schedule: brief, while: ({ _tag }) => _tag === "SqlError" }),
+      Effect.catchTag("SqlError", Effect.die)
+    )
+
+  /** The reference that came with the request, in memory and in the store. */
+  const referenceOf = Effect.fnUntraced(function* (
+    {
+      ask: {
+        references: [given]
+      }
+    }: VideoJob,
+    hold: Hold
+  ) {
+    if (given?._tag !== "Bytes") return undefined
+    yield* affords(hold)
+    const [picture] = yield* references.load([given], "image")
+    return picture && { picture, name: yield* put(picture) }
   })
 
   /** Whoever asks within the scope of the claim: a repeated request conflicts until then. */
@@ -83,24 +96,22 @@ export const make = Effect.fnUntraced(function* (
     const claim = yield* claimFor(job)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
     const [given] = ask.references
-    const reference = yield* referenceOf(job)
-    const kept = Either.isRight(reference) ? reference.right : undefined
     const price = clipPrice(model.pricing, seconds)
     const id = ids.prefixed("vid")
-    const hold = ids.uuid()
+    const hold = { id: ids.uuid(), org, key, amount: price }
     const lease = ids.uuid()
-    record.hold = hold
+    const kept = yield* referenceOf(job, hold)
+    record.hold = hold.id
     const late = (yield* Clock.currentTimeMillis) + Duration.toMillis(patience)
     const written = sql.withTransaction(
       Effect.gen(function* () {
         if ((yield* Clock.currentTimeMillis) > late) return yield* tooBusy
-        yield* ledger.job.hold({ id: hold, org, key, amount: price })
-        if (Either.isLeft(reference)) return yield* Effect.fail(reference.left)
+        yield* ledger.job.hold(hold)
         yield* rows.insert({
           id,
           org,
           key,
-          hold,
+          hold: hold.id,
           requestId: record.requestId,
           model: model.id,
           seconds,
@@ -115,7 +126,7 @@ export const make = Effect.fnUntraced(function* (
         const [work] = yield* rows.held(id, lease)
         if (work === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
         const answer: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
-        if (claim !== undefined) yield* claim.bind(answer, hold)
+        if (claim !== undefined) yield* claim.bind(answer, hold.id)
         return { work, kept: answer, picture: kept?.picture }
       })
     )
