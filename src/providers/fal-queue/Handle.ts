@@ -1,36 +1,6 @@
-import { Either, Predicate, Schema } from "effect"
+import { Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import type { VideoHandle } from "../../services/Provider.ts"
-
-/** Where a job's status, result and cancellation are, below the account's own address. */
-export interface Handle {
-  readonly id: string
-  readonly status: string
-  readonly result: string
-  readonly cancel: string
-}
-
-const longestPath = 2_000
-const hidden = /%2f|%5c|%2e/i
-
-/** Whether the path stays below the account's own address, whoever reads it. */
-const isInside = (account: ProviderAccount, path: string): boolean => {
-  const written = `${account.baseUrl}${path}`
-  if (!path.startsWith("/") || path.length > longestPath || hidden.test(path) || !URL.canParse(written)) return false
-  const base = new URL(`${account.baseUrl}/`)
-  const url = new URL(written)
-  return url.origin === base.origin && `${url.pathname}${url.search}` === `${base.pathname.slice(0, -1)}${path}`
-}
-
-/** A URL of fal's own host, or of a proxy's, as a path below the account's address. */
-const rebased = (account: ProviderAccount, url: unknown): string | undefined => {
-  if (typeof url !== "string" || !URL.canParse(url)) return undefined
-  const base = new URL(`${account.baseUrl}/`)
-  const { host, pathname, search } = new URL(url)
-  const prefixed = host === base.host && pathname.startsWith(base.pathname)
-  const path = `${prefixed ? pathname.slice(base.pathname.length - 1) : pathname}${search}`
-  return isInside(account, path) ? path : undefined
-}
+import { type Handle, isInside, rebased } from "../jobs/Handle.ts"
 
 const namespaces = new Set(["workflows", "comfy"])
 
@@ -54,21 +24,3 @@ export const handleIn = (account: ProviderAccount, model: string, body: unknown)
     cancel: rebased(account, cancel_url) ?? `${own}/cancel`
   }
 }
-
-const Stored = Schema.parseJson(
-  Schema.Struct({ id: Schema.String, status: Schema.String, result: Schema.String, cancel: Schema.String })
-)
-
-export const textOf: (handle: Handle) => VideoHandle = Schema.encodeSync(Stored)
-
-const decode = Schema.decodeUnknownEither(Stored)
-
-/** A handle as it was kept; left where it is none, or leads away from the account's own address. */
-export const handleOf = (account: ProviderAccount, text: VideoHandle): Either.Either<Handle, string> =>
-  Either.flatMap(
-    Either.mapLeft(decode(text), () => "the handle cannot be read"),
-    (handle) =>
-      [handle.status, handle.result, handle.cancel].every((path) => isInside(account, path))
-        ? Either.right(handle)
-        : Either.left("the handle leads away from the provider's own address")
-  )

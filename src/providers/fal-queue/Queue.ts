@@ -1,42 +1,22 @@
 import { Clock, Effect, Predicate } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/Provider.ts"
+import { isGood } from "../Answered.ts"
 import { malformed, parse } from "../Classification.ts"
-import { loggable, Upstream } from "../Upstream.ts"
+import type { Handle } from "../jobs/Handle.ts"
+import type { Submission } from "../jobs/Input.ts"
+import type { Progress } from "../jobs/Progress.ts"
+import { doubtful, submitted } from "../jobs/Submit.ts"
+import { Upstream } from "../Upstream.ts"
 import type { UpstreamAnswer } from "../upstream/Exchange.ts"
 import { isEarly, isOutcome, refusal } from "./Failure.ts"
-import { type Handle, handleIn } from "./Handle.ts"
-import type { Submission } from "./Input.ts"
-import { type Media, resultIn } from "./Result.ts"
-
-/** How a job ended. */
-export type End =
-  | { readonly state: "done"; readonly media: Media }
-  | { readonly state: "failed"; readonly failure: ProviderFailure }
-
-/** Where a job stands; a failure of the effect that says so is that of the asking. */
-export type Progress = { readonly state: "queued" | "in_progress" } | End
+import { handleIn } from "./Handle.ts"
+import { resultIn } from "./Result.ts"
 
 export const authorization = (secret: string) => ({ authorization: `Key ${secret}` })
 
-const isGood = ({ status }: UpstreamAnswer) => status >= 200 && status < 300
-
 const refusedAs = ({ provider }: RouteBase, answer: UpstreamAnswer) =>
   Effect.map(Clock.currentTimeMillis, (now) => refusal(provider, answer, now))
-
-/** Nobody knows whether the job was taken. No status: what came, if anything came, was not the queue's answer. */
-const unknown = ({ provider }: RouteBase, failure: "network" | "timeout", what: string) =>
-  new ProviderFailure({ class: failure, status: undefined, detail: loggable(provider, what) })
-
-/** An error page comes from something in front of the queue, which may have taken the job behind it. */
-const isLost = (answer: UpstreamAnswer) =>
-  answer.status >= 500 && answer.status !== 503 && parse(answer.body) === undefined
-
-const unanswered = (route: RouteBase) => (failure: ProviderFailure) => {
-  if (failure.status === undefined) return failure
-  const lost = failure.class === "timeout" ? "timeout" : "network"
-  return unknown(route, lost, `the answer to a submit broke: ${failure.status} ${failure.detail}`)
-}
 
 /** fal's queue: a job is put in, asked after until it is over, and its result taken. */
 export const make = Effect.map(Upstream, (upstream) => {
@@ -45,14 +25,11 @@ export const make = Effect.map(Upstream, (upstream) => {
 
   const submit = Effect.fnUntraced(function* (route: RouteBase, { input, model }: Submission) {
     const request = { account: route.provider, path: `/${model}`, authorization, body: JSON.stringify(input) }
-    const answer = yield* Effect.mapError(upstream.post(request), unanswered(route))
-    if (isLost(answer)) {
-      return yield* unknown(route, answer.status === 504 ? "timeout" : "network", `${answer.status} ${answer.body}`)
-    }
+    const answer = yield* submitted(upstream, request)
     if (!isGood(answer)) return yield* yield* refusedAs(route, answer)
     const handle = handleIn(route.provider, model, parse(answer.body))
-    if (handle === undefined) return yield* unknown(route, "network", `${answer.status} without a job`)
-    return handle
+    if (handle === undefined) return yield* doubtful(route.provider, "network", `${answer.status} without a job`)
+    return { handle, progress: { state: "queued" } satisfies Progress }
   })
 
   const result = Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {

@@ -1,11 +1,5 @@
 import { Predicate } from "effect"
-import { fromBase64 } from "../Base64.ts"
-
-/** A picture or clip, and where it is: an http(s) URL, or a `data:` URI. */
-export interface Media {
-  readonly url: string
-  readonly revisedPrompt: string | undefined
-}
+import type { Media } from "../jobs/Progress.ts"
 
 export type Result = Media | "moderated" | "pending" | "nothing"
 
@@ -24,11 +18,4 @@ export const resultIn = (body: unknown): Result => {
   const url = [video, firstIn(videos), firstIn(images), image].map(urlIn).find(Predicate.isNotUndefined)
   if (url === undefined) return pending.has(status) ? "pending" : "nothing"
   return { url, revisedPrompt: typeof revised_prompt === "string" ? revised_prompt : undefined }
-}
-
-/** The bytes of a `data:` URI in base64; undefined where it is none, or has none. */
-export const inlined = (url: string): Uint8Array | undefined => {
-  const comma = url.indexOf(",")
-  const bytes = /;base64$/i.test(url.slice(0, Math.max(0, comma))) ? fromBase64(url.slice(comma + 1)) : undefined
-  return bytes?.length === 0 ? undefined : bytes
 }

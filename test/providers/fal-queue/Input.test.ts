@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
-import { imageSubmission, videoSubmission } from "../../../src/providers/fal-queue/Input.ts"
+import { written } from "../../../src/providers/fal-queue/Input.ts"
 import { imageRoute } from "../FalImagesHosts.ts"
 import { videoRoute } from "../FalQueueHosts.ts"
 
@@ -9,7 +9,7 @@ const picture = { type: "image/png", bytes: Buffer.from("a picture").subarray(2)
 const uri = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`
 
 const video = (options: VideoRoute["options"], reference = false, over: Partial<VideoRoute> = {}) =>
-  videoSubmission(
+  written.video(
     { ...videoRoute("https://queue.fal.run"), ...over, options },
     { prompt: "p", seconds: 6, reference: reference ? picture : undefined }
   )
@@ -19,7 +19,7 @@ const image = (
   references = 0,
   over: Partial<ImageRoute> = { resolutions: new Set(["2K"]) }
 ) =>
-  imageSubmission(
+  written.image(
     { ...imageRoute("https://queue.fal.run"), options, ...over },
     { prompt: "p", resolution: "2K", references: Array.from({ length: references }, () => picture) }
   )
