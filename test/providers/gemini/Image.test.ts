@@ -1,0 +1,79 @@
+import { assert, describe, it } from "@effect/vitest"
+import { readPicture, wireImage, wirePrediction } from "../../../src/providers/gemini/Image.ts"
+import type { Options } from "../../../src/providers/gemini/Options.ts"
+import { ProviderFailure } from "../../../src/services/Provider.ts"
+import { picture, request } from "../../contracts/ImageHarness.ts"
+import { chunk } from "../GeminiHosts.ts"
+import { base64, routeTo } from "../GeminiImagesHosts.ts"
+
+const [drawn, sketched] = [picture("image/png", 1).bytes, picture("image/png", 2).bytes]
+const inline = (bytes: Uint8Array, more = {}) => ({
+  inlineData: { mimeType: "image/png", data: base64(bytes) },
+  ...more
+})
+
+const read = (body: unknown, options: Options = {}) => {
+  const found = readPicture(routeTo("http://x", "generate"), options, body)
+  return found instanceof ProviderFailure ? found.class : base64(found.bytes)
+}
+
+describe("a picture's request", () => {
+  const parts = [{ text: "A red bicycle" }]
+  const bodies: ReadonlyArray<readonly [Options, object]> = [
+    [{}, { responseModalities: ["IMAGE"], imageConfig: { imageSize: "4K" } }],
+    [{ image_size: false }, { responseModalities: ["IMAGE"] }],
+    [
+      { image_size: false, aspect_ratio: "16:9" },
+      { responseModalities: ["IMAGE"], imageConfig: { aspectRatio: "16:9" } }
+    ]
+  ]
+  for (const [options, generationConfig] of bodies) {
+    it(`generate, ${JSON.stringify(options)}`, () => {
+      const body: object = wireImage(request({ resolution: "4K" }), options)
+      assert.deepStrictEqual(body, { contents: [{ role: "user", parts }], generationConfig })
+    })
+  }
+
+  it("predict", () => {
+    const asked = request({ resolution: "2K" })
+    const [sized, unsized]: ReadonlyArray<object> = [
+      wirePrediction(asked, { aspect_ratio: "1:1" }),
+      wirePrediction(asked, { image_size: false })
+    ]
+    const instances = [{ prompt: "A red bicycle" }]
+    const parameters = { sampleCount: 1, includeRaiReason: true }
+    assert.deepStrictEqual(sized, {
+      instances,
+      parameters: { ...parameters, sampleImageSize: "2K", aspectRatio: "1:1" }
+    })
+    assert.deepStrictEqual(unsized, { instances, parameters })
+  })
+})
+
+describe("a picture's answer", () => {
+  it("what was drawn on the way to it is no picture", () => {
+    const parts = [{ text: "hm", thought: true }, inline(sketched, { thought: true }), { text: "Here." }, inline(drawn)]
+    assert.strictEqual(read(chunk(parts, "STOP")), base64(drawn))
+    assert.strictEqual(read(chunk([inline(sketched, { thought: true })], "NO_IMAGE")), "retry")
+  })
+
+  for (const reason of ["IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "PROHIBITED_CONTENT", "SAFETY"]) {
+    it(`${reason}: moderation`, () => assert.strictEqual(read(chunk([], reason)), "moderation"))
+  }
+  for (const reason of ["NO_IMAGE", "IMAGE_OTHER", "IMAGE_RECITATION", "STOP", "MAX_TOKENS"]) {
+    it(`${reason} without a picture: retry`, () => assert.strictEqual(read(chunk([], reason)), "retry"))
+  }
+
+  const others: ReadonlyArray<readonly [string, unknown, string, Options?]> = [
+    ["a refused prompt", { promptFeedback: { blockReason: "OTHER" } }, "moderation"],
+    ["nothing at all", {}, "retry"],
+    ["no object", [], "retry"],
+    ["an error inside", { error: { code: 429, status: "RESOURCE_EXHAUSTED" } }, "limit"],
+    ["a prediction", { predictions: [{ bytesBase64Encoded: base64(drawn) }] }, base64(drawn), { api: "predict" }],
+    ["a filtered prediction", { predictions: [{ raiFilteredReason: "no" }] }, "moderation", { api: "predict" }],
+    ["no prediction", { predictions: [] }, "retry", { api: "predict" }]
+  ]
+  for (const [name, body, expected, options] of others) {
+    it(`${name}: ${expected.slice(0, 10)}`, () => assert.strictEqual(read(body, options), expected))
+  }
+})
