@@ -41,7 +41,7 @@ export const pictureAt = async (uri: unknown): Promise<Picture> => {
   return { type, bytes: new Uint8Array(await response.arrayBuffer()) }
 }
 
-const dataUri = (bytes: Uint8Array) => `data:video/mp4;base64,${Buffer.from(bytes).toString("base64")}`
+export const dataUri = (bytes: Uint8Array) => `data:video/mp4;base64,${Buffer.from(bytes).toString("base64")}`
 
 export const services = Layer.merge(
   Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),

@@ -1,4 +1,5 @@
-import { Effect, Predicate, Queue } from "effect"
+import { Effect, Predicate } from "effect"
+import * as JobHost from "./JobHost.ts"
 import * as Fake from "./Upstream.ts"
 
 /** What can be asked of the host. */
@@ -36,23 +37,14 @@ export interface Job {
 }
 
 /** A queue with one job at a time, below `/queue` of its origin; its answers name fal's own host, as behind a proxy. */
-export interface FalHost {
+export interface FalHost extends JobHost.JobHost<Step> {
   readonly url: string
-  readonly origin: string
   /** What asking after a job says from now on. */
   readonly stands: (status: string) => Effect.Effect<void>
   /** The job is over; its result says this. */
   readonly ends: (result: unknown) => Effect.Effect<void>
-  /** How the next calls of a step are met, one after the other. */
-  readonly meets: (step: Step, ...replies: ReadonlyArray<Fake.Reply>) => Effect.Effect<void>
-  /** How every call of a step is met from now on, of which none was scripted. */
-  readonly always: (step: Step, reply: Fake.Reply) => Effect.Effect<void>
   /** URLs of the next jobs, in the answer to their submit. */
   readonly names: (urls: Readonly<Record<string, unknown>>) => Effect.Effect<void>
-  /** The next call of a step not yet looked at; waits for it. */
-  readonly heard: (step: Step) => Effect.Effect<Fake.Received>
-  /** How many calls of a step there were that nobody looked at. */
-  readonly unseen: (step: Step) => Effect.Effect<number>
 }
 
 const job = /^\/queue\/(.+)\/requests\/([^/?]+)(\/status|\/cancel)?(\?|$)/
@@ -73,15 +65,6 @@ export const jobOf = ({ body, headers, path }: Fake.Received): Job => ({
 })
 
 export const make = Effect.gen(function* () {
-  const inboxes = {
-    submit: yield* Queue.unbounded<Fake.Received>(),
-    poll: yield* Queue.unbounded<Fake.Received>(),
-    result: yield* Queue.unbounded<Fake.Received>(),
-    cancel: yield* Queue.unbounded<Fake.Received>(),
-    download: yield* Queue.unbounded<Fake.Received>()
-  }
-  const scripted = new Map<Step, Array<Fake.Reply>>()
-  const standing = new Map<Step, Fake.Reply>()
   let status = "IN_QUEUE"
   let result: unknown
   let urls: Readonly<Record<string, unknown>> = {}
@@ -116,15 +99,10 @@ export const make = Effect.gen(function* () {
     download: Fake.json(404, { detail: "no such file" })
   }
 
-  const fake = yield* Fake.serving((response, received) => {
-    const step = stepOf(received)
-    Queue.unsafeOffer(inboxes[step], received)
-    return (scripted.get(step)?.shift() ?? standing.get(step) ?? usual[step])(response, received)
-  })
-
+  const steps = yield* JobHost.make(stepOf, usual)
   const host: FalHost = {
-    url: `${fake.url}/queue`,
-    origin: fake.url,
+    ...steps,
+    url: `${steps.origin}/queue`,
     stands: (next) =>
       Effect.sync(() => {
         status = next
@@ -134,14 +112,10 @@ export const make = Effect.gen(function* () {
         status = "COMPLETED"
         result = next
       }),
-    meets: (step, ...replies) => Effect.sync(() => scripted.set(step, [...(scripted.get(step) ?? []), ...replies])),
-    always: (step, reply) => Effect.sync(() => standing.set(step, reply)),
     names: (next) =>
       Effect.sync(() => {
         urls = next
-      }),
-    heard: (step) => Queue.take(inboxes[step]),
-    unseen: (step) => Queue.size(inboxes[step])
+      })
   }
   return host
 })
