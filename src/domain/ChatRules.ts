@@ -74,3 +74,7 @@ export const applyRules = (model: ChatModel, request: ChatRequest): Either.Eithe
     maxTokens: Math.min(request.maxTokens, model.maxOutput)
   })
 }
+
+/** The refusal of what a model can do piece by piece, but no route of it all at once; `param` is one field too many. */
+export const tooMuchAtOnce = ({ id }: ChatModel, param: string | null): InvalidRequest =>
+  new InvalidRequest({ message: `No provider of \`${id}\` can do all that the request asks for at once.`, param })

@@ -1,7 +1,7 @@
 import { Array as Arr, Clock, Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
-import { needs } from "../domain/ChatRules.ts"
-import { InvalidRequest, type RoutingFailure } from "../domain/Failure.ts"
+import { needs, tooMuchAtOnce } from "../domain/ChatRules.ts"
+import type { InvalidRequest, RoutingFailure } from "../domain/Failure.ts"
 import type { ImageRequest } from "../domain/Image.ts"
 import type { Picture } from "../domain/Media.ts"
 import type {
@@ -146,8 +146,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       const param = Arr.isNonEmptyReadonlyArray(able)
         ? declined(request)(able[0])
         : Candidates.unserved(model.routes, needs(request))
-      const message = `No provider of \`${model.id}\` can do all that the request asks for at once.`
-      return new InvalidRequest({ message, param: param ?? null })
+      return Effect.fail(tooMuchAtOnce(model, param ?? null))
     })
 
   const plan = Effect.fnUntraced(function* (

@@ -2,7 +2,7 @@ import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { applyRules } from "../../src/domain/ChatRules.ts"
+import { applyRules, tooMuchAtOnce } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
 import { variantFor } from "../../src/domain/ImageRules.ts"
 import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
@@ -169,7 +169,8 @@ const complaints = [
   complaint(asked({ web_search: true }), plain),
   complaint(asked({ reasoning_effort: "low" }), plain),
   complaint(asked({ reasoning_effort: "medium" }), able({ reasoning: ["low", "high"] })),
-  complaint(asked({ messages: [{ role: "user", content: [picture] }] }), plain)
+  complaint(asked({ messages: [{ role: "user", content: [picture] }] }), plain),
+  tooMuchAtOnce(plain, "web_search")
 ]
 
 describe("the errors of the docs", () => {
