@@ -1,9 +1,10 @@
-import { Args, Command } from "@effect/cli"
+import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Gateway from "../Gateway.ts"
 import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
 import { readCatalogFile } from "../services/Catalog.ts"
 import { type CatalogReport, check as checkCatalog } from "../services/catalog/Check.ts"
+import { type FeedReport, readFeed } from "../services/catalog/Feed.ts"
 import type { CatalogInvalid } from "../services/catalog/Problem.ts"
 import { ownFile } from "../services/Installation.ts"
 import { adaptersOf, Providers } from "../services/Providers.ts"
@@ -13,10 +14,27 @@ import { type Fields, present, print, table, toJson } from "./Output.ts"
 
 const percent = (price: bigint, cost: bigint) => (price === 0n ? null : Number(((price - cost) * 1000n) / price) / 10)
 
-const documentOf = (file: string, { losses, models }: CatalogReport): Fields => ({
+const feedDocument = ({ drifts, entries, file, kind, matches, unmatched }: FeedReport): Fields => ({
+  file,
+  kind,
+  entries,
+  drifts: drifts.map(({ catalog, entry, feed, model, route, what }) => ({
+    model,
+    route: route ?? null,
+    entry,
+    what,
+    catalog: catalog ?? null,
+    feed
+  })),
+  matches: matches.map(({ route, ...match }) => ({ ...match, route: route ?? null })),
+  unmatched
+})
+
+const documentOf = (file: string, { feed, losses, models }: CatalogReport): Fields => ({
   file,
   valid: true,
   losses,
+  ...(feed && { feed: feedDocument(feed) }),
   data: models.map((model) => ({
     id: model.id,
     surface: model.surface,
@@ -43,7 +61,22 @@ const documentOf = (file: string, { losses, models }: CatalogReport): Fields => 
 const stateOf = ({ callable, reason, sandboxed }: CatalogReport["models"][number]) =>
   callable ? (sandboxed ? "sandbox" : "on") : `off: ${reason ?? "no route can be called"}`
 
-const textOf = (file: string, { losses, models }: CatalogReport): string => {
+const feedTexts = (sold: number, { drifts, entries, file, kind, matches, unmatched }: FeedReport) => [
+  table(
+    matches.map(({ model, route = model, ...match }) => ({ route, ...match })),
+    ["route", "entry", "compared", "drifted"],
+    "The feed has no entry for any route or model."
+  ),
+  table(
+    drifts.map(({ model, route = model, ...drift }) => ({ route, ...drift })),
+    ["route", "what", "catalog", "feed", "entry"],
+    "Nothing has drifted."
+  ),
+  ...(unmatched.length === 0 ? [] : [`Not in the feed: ${unmatched.join(", ")}`]),
+  `${file} is ${kind}'s, with ${entries} entries: ${sold - unmatched.length} of ${sold} models are in it.`
+]
+
+const textOf = (file: string, { feed, losses, models }: CatalogReport): string => {
   const listed = models.map((model) => ({ id: model.id, surface: model.surface, state: stateOf(model) }))
   const margins = models.flatMap(({ routes }) =>
     routes.flatMap(({ id, margins: units }) =>
@@ -65,6 +98,7 @@ const textOf = (file: string, { losses, models }: CatalogReport): string => {
       ["route", "unit", "price_usd", "cost_usd", "margin_usd", "margin_pct"],
       "No route says what its provider charges."
     ),
+    ...(feed === undefined ? [] : feedTexts(models.length, feed)),
     ...(losses.length === 0 ? [] : [losses.map((loss) => `LOSS  ${loss}`).join("\n")]),
     `${file} is valid: ${models.length} models, ${callable} of them callable.`
   ]
@@ -78,24 +112,47 @@ const reject = Effect.fnUntraced(function* (json: boolean, file: string, invalid
   return yield* new CommandFailed({ message: invalid.message })
 })
 
+/** A catalog that sells below cost fails the check. It is valid all the same: a start takes it. */
+const solvent = ({ losses }: CatalogReport) =>
+  losses.length === 0
+    ? Effect.void
+    : new CommandFailed({
+        message: `${losses.length === 1 ? "One price is" : `${losses.length} prices are`} below what the provider charges.`
+      })
+
+const feedOption = Options.text("feed").pipe(
+  Options.withDescription("a file with LiteLLM's or models.dev's price list to compare with"),
+  Options.optional
+)
+
 const check = Command.make(
   "check",
-  { file: Args.text({ name: "FILE" }).pipe(Args.optional), json: Inputs.json },
-  Effect.fnUntraced(function* ({ file, json }) {
-    const environment = yield* readEnvironment()
-    const settings = yield* readSettings(environment)
-    const path = Option.getOrElse(file, () => settings.catalogFile ?? ownFile("catalog.yaml"))
-    const providers = yield* Effect.provide(Providers, Gateway.providers(settings))
-    const report = readCatalogFile(path).pipe(
-      Effect.flatMap((source) =>
-        checkCatalog({ source, environment, sandbox: sandboxMode(settings), adapters: adaptersOf(providers) })
+  { file: Args.text({ name: "FILE" }).pipe(Args.optional), feed: feedOption, json: Inputs.json },
+  Effect.fnUntraced(
+    function* ({ feed, file, json }) {
+      const environment = yield* readEnvironment()
+      const settings = yield* readSettings(environment)
+      const path = Option.getOrElse(file, () => settings.catalogFile ?? ownFile("catalog.yaml"))
+      const providers = yield* Effect.provide(Providers, Gateway.providers(settings))
+      const prices = Option.isNone(feed) ? undefined : yield* readFeed(feed.value)
+      const report = readCatalogFile(path).pipe(
+        Effect.flatMap((source) =>
+          checkCatalog({ source, environment, sandbox: sandboxMode(settings), adapters: adaptersOf(providers) }, prices)
+        )
       )
-    )
-    yield* report.pipe(
-      Effect.flatMap((found) => present(json, documentOf(path, found), textOf(path, found))),
-      Effect.catchTag("CatalogInvalid", (invalid) => reject(json, path, invalid))
-    )
-  })
-).pipe(Command.withDescription("Validate a catalog: its mistakes by line, which models are off and why, margins."))
+      yield* report.pipe(
+        Effect.flatMap((found) =>
+          Effect.zipRight(present(json, documentOf(path, found), textOf(path, found)), solvent(found))
+        ),
+        Effect.catchTag("CatalogInvalid", (invalid) => reject(json, path, invalid))
+      )
+    },
+    Effect.catchTag("FeedInvalid", ({ message }) => new CommandFailed({ message }))
+  )
+).pipe(
+  Command.withDescription(
+    "Validate a catalog: its mistakes by line, which models are off and why, margins; with --feed, what drifted."
+  )
+)
 
 export const catalog = Inputs.group("catalog", "What the gateway sells.").pipe(Command.withSubcommands([check]))

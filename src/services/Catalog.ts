@@ -68,12 +68,13 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
 
 /** Every model of a catalog with what became of it, callable or not: what `Catalog` and its check are made of. */
 export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: CatalogOptions) {
-  const compiled = compile(yield* read(options.source, options.adapters), options.environment)
+  const entries = yield* read(options.source, options.adapters)
+  const compiled = compile(entries, options.environment)
   const all: ReadonlyArray<Offer> = offers(compiled, options.adapters, options.sandbox)
   const providers: ReadonlyArray<CatalogProvider> = [...compiled.upstreams.values()].map(
     ({ account, ready, variable }) => ({ account, ready, variable })
   )
-  return { all, providers }
+  return { all, providers, entries }
 })
 
 const unreadable = (error: PlatformError): string =>

@@ -137,8 +137,8 @@ models:
       const nowhere = { DATABASE_URL: "postgres://u@127.0.0.1:1/x" }
       writeFileSync(file, catalogText)
       const off = yield* run(["catalog", "check", file], nowhere)
-      assert.strictEqual(off.stderr, "")
-      assert.strictEqual(off.code, 0)
+      assert.strictEqual(off.stderr, "gateway: One price is below what the provider charges.\n")
+      assert.strictEqual(off.code, 1)
       assert.match(off.stdout, /talk +chat +off: set ACME_KEY/)
       assert.match(off.stdout, /talk@acme +prompt per 1M +2 +1\.5 +0\.5 +25$/m)
       assert.match(off.stdout, /^LOSS {2}talk@acme: the price of completion per 1M/m)

@@ -2,7 +2,9 @@ import { Effect } from "effect"
 import type { ChatModel, ChatPricing, Model, RouteBase, Surface, VideoModel, VideoPricing } from "../../domain/Model.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
 import { type CatalogOptions, readOffers } from "../Catalog.ts"
+import { compare, type Feed, type FeedReport } from "./Feed.ts"
 import type { Offer } from "./Offer.ts"
+import type { Entries } from "./Rules.ts"
 
 /** What the customer pays against what the provider charges, in nano-USD of one unit. */
 export interface Margin {
@@ -34,8 +36,9 @@ export interface CheckedModel {
 
 export interface CatalogReport {
   readonly models: ReadonlyArray<CheckedModel>
-  /** One line for every price below its cost. Empty: the catalog is good. */
+  /** One line for every price below its cost, or below what the feed says that it costs. Empty: the catalog is good. */
   readonly losses: ReadonlyArray<string>
+  readonly feed: FeedReport | undefined
 }
 
 /** Whole tiers are compared at the prompt sizes where either side changes its prices. */
@@ -97,9 +100,19 @@ const checkedModel = ({ blocked, callable, model, reason, sandboxed }: Offer): C
   routes: checkedRoutes(model, blocked)
 })
 
-/** Judges a catalog as a start would, and looks for prices below cost on every route, callable or not. */
-export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptions) {
-  const { all } = yield* readOffers(options)
+const ownCaps = ({ models }: Entries): ReadonlyMap<string, number> =>
+  new Map(
+    models.flatMap(({ entry }) =>
+      entry.surface === "chat" && entry.max_output !== undefined ? [[entry.id, entry.max_output]] : []
+    )
+  )
+
+/**
+ * Judges a catalog as a start would, and looks for prices below cost on every route, callable or not; with a price
+ * feed, also for what differs from it.
+ */
+export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptions, feed?: Feed) {
+  const { all, entries } = yield* readOffers(options)
   const models = all.map(checkedModel)
   const losses = models.flatMap(({ routes }) =>
     routes.flatMap(({ id, margins }) =>
@@ -108,6 +121,8 @@ export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptio
         .map(({ unit }) => `${id}: the price of ${unit} is below what the provider charges`)
     )
   )
-  const report: CatalogReport = { models, losses }
+  const sold = all.map(({ model }) => model)
+  const compared = feed === undefined ? undefined : yield* compare(sold, ownCaps(entries), feed)
+  const report: CatalogReport = { models, losses: [...losses, ...(compared?.losses ?? [])], feed: compared }
   return report
 })
