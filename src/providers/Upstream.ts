@@ -1,6 +1,8 @@
-import { Context, Effect, Layer, type Option, Redacted, type Scope } from "effect"
+import { Readable } from "node:stream"
+import { Context, Effect, Layer, type Option, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../domain/Model.ts"
+import type { Pieces } from "../services/Pieces.ts"
 import { ProviderFailure } from "../services/Provider.ts"
 import { Flowing, Gathered, type Received, type UpstreamAnswer, type UpstreamHead } from "./upstream/Exchange.ts"
 
@@ -19,7 +21,7 @@ export interface UpstreamRequest {
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
   /** Lower-case names; the account's own headers win over them. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly body?: string | Uint8Array | undefined
+  readonly body?: string | Uint8Array | Pieces | undefined
   /** What the body is: JSON where it is left out. */
   readonly contentType?: string | undefined
 }
@@ -59,6 +61,15 @@ const broken =
 const tooLarge = (status: Received) =>
   new ProviderFailure({ class: "retry", status, detail: `the answer is larger than ${answerLimitBytes} bytes` })
 
+type Body = UpstreamRequest["body"]
+
+const inPieces = (body: Body): body is Pieces =>
+  body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
+
+/** Pieces are made as the connection takes them. */
+const sendable = (body: Body): string | Uint8Array | Readable | null =>
+  inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
+
 const headersOf = (request: UpstreamRequest, accept: string): Record<string, string> => {
   const { account } = request
   const headers: Record<string, string> = {
@@ -69,6 +80,7 @@ const headersOf = (request: UpstreamRequest, accept: string): Record<string, str
     ...(account.credential === undefined ? undefined : request.authorization(Redacted.value(account.credential)))
   }
   if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
+  if (inPieces(request.body)) headers["content-length"] = String(request.body.length)
   for (const name in account.headers) headers[name.toLowerCase()] = account.headers[name] ?? ""
   return headers
 }
@@ -84,7 +96,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
           path: url.pathname + url.search,
           method: request.method ?? "POST",
           headers: headersOf(request, accept),
-          body: request.body ?? null,
+          body: sendable(request.body),
           headersTimeout: 0,
           bodyTimeout
         },

@@ -1,3 +1,5 @@
+import { type Pieces, piecesOf } from "../../services/Pieces.ts"
+
 /** A file of a form. */
 export interface FilePart {
   readonly name: string
@@ -9,12 +11,12 @@ export interface FilePart {
 const quoted = (name: string): string =>
   `"${name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")}"`
 
-/** `multipart/form-data` in memory. The boundary must not occur in what customers send: take one nobody can guess. */
+/** `multipart/form-data`. The boundary must not occur in what customers send: take one nobody can guess. */
 export const multipart = (
   boundary: string,
   fields: Readonly<Record<string, string>>,
   files: ReadonlyArray<FilePart>
-): { readonly contentType: string; readonly body: Uint8Array } => {
+): { readonly contentType: string; readonly body: Pieces } => {
   const head = (name: string) => `--${boundary}\r\ncontent-disposition: form-data; name=${quoted(name)}`
   const parts: Array<Uint8Array> = Object.entries(fields).map(([name, value]) =>
     Buffer.from(`${head(name)}\r\n\r\n${value}\r\n`)
@@ -24,5 +26,5 @@ export const multipart = (
     parts.push(Buffer.from(about), bytes, Buffer.from("\r\n"))
   }
   parts.push(Buffer.from(`--${boundary}--\r\n`))
-  return { contentType: `multipart/form-data; boundary=${boundary}`, body: Buffer.concat(parts) }
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body: piecesOf(parts) }
 }

@@ -2,6 +2,7 @@ import { Struct } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { extensionOf, type Picture } from "../../domain/Media.ts"
 import type { ImageRoute } from "../../domain/Model.ts"
+import { Encoded, jsonPieces } from "../../services/Pieces.ts"
 import type { UpstreamRequest } from "../Upstream.ts"
 import { type FilePart, multipart } from "./Multipart.ts"
 import type { Options } from "./Options.ts"
@@ -43,8 +44,7 @@ const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyAr
 
 const inJson = (references: ReadonlyArray<Picture>) => {
   const images = references.map(({ bytes, type }) => {
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")
-    return { type: "image_url", url: `data:${type};base64,${text}` }
+    return { type: "image_url", url: new Encoded(bytes, `data:${type};base64,`) }
   })
   return images.length === 1 ? { image: images[0] } : { images }
 }
@@ -61,21 +61,24 @@ const generation = (route: ImageRoute, request: ImageRequest, options: Options):
   body: JSON.stringify({ ...options.extra_body, ...wireGeneration(route.model, request, options) })
 })
 
-const edit = (model: string, request: ImageRequest, options: Options, boundary: string): Content => {
+const edit = (model: string, request: ImageRequest, options: Options, mark: string): Content => {
   const path = "/images/edits"
   const fields = { ...options.extra_body, ...options.extra_edit_body, ...wireEdit(model, request, options) }
-  if (options.edits === "json") return { path, body: JSON.stringify({ ...fields, ...inJson(request.references) }) }
+  if (options.edits === "json") return { path, body: jsonPieces({ ...fields, ...inJson(request.references) }, mark) }
   const files = fileParts(request.references, options.image_field ?? "image[]")
-  return { path, ...multipart(boundary, texts(fields), files) }
+  return { path, ...multipart(mark, texts(fields), files) }
 }
 
-/** The call for a request, an edit where it has references. Undefined: the route cannot edit. */
+/**
+ * The call for a request, an edit where it has references. Undefined: the route cannot edit. The mark sets files apart:
+ * take one that nobody can guess.
+ */
 export const contentOf = (
   route: ImageRoute,
   request: ImageRequest,
   options: Options,
-  boundary: string
+  mark: string
 ): Content | undefined => {
   if (request.references.length === 0) return generation(route, request, options)
-  return route.editModel === undefined ? undefined : edit(route.editModel, request, options, boundary)
+  return route.editModel === undefined ? undefined : edit(route.editModel, request, options, mark)
 }
