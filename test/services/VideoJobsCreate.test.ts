@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { busy, failure, refused } from "../fakes/VideoProviderFake.ts"
 import { eventually } from "../support/Money.ts"
 import { png } from "../support/TinyPictures.ts"
-import { assertDelivered, assertFailed, credits, price, withBench } from "../support/VideoBench.ts"
+import { assertDelivered, assertFailed, credits, price, submitsOnly, withBench } from "../support/VideoBench.ts"
 
 const limit = failure("limit", 429)
 const account = failure("account", 401)
@@ -12,7 +12,7 @@ describe.concurrent("creating a video", () => {
   it.live("holds its price for the job, and answers once a provider has it", () =>
     withBench(({ job, money, process, row, sql }) =>
       Effect.gen(function* () {
-        const { stop, videos } = yield* process({ lookEvery: "1 hour" })
+        const { stop, videos } = yield* process(submitsOnly)
         const asked = { ...job(), seconds: 4 }
         const { video } = yield* videos.create(asked)
         assert.deepInclude(video, { status: "queued", seconds: 4, completedAt: undefined })
@@ -30,7 +30,7 @@ describe.concurrent("creating a video", () => {
   it.live("is refused where the balance or the key's cap does not cover it, and leaves nothing", () =>
     withBench(({ bench, job, key, money, process, provider, rows, sql, store }) =>
       Effect.gen(function* () {
-        const { videos } = yield* process({ lookEvery: "1 hour" })
+        const { videos } = yield* process(submitsOnly)
         const reference = { references: [{ _tag: "Bytes", bytes: png }] } as const
         yield* bench.cap(key, price + 1n, "month")
         yield* videos.create(job())
@@ -44,7 +44,7 @@ describe.concurrent("creating a video", () => {
         assert.strictEqual(poor._tag, "InsufficientCredits")
         yield* sql`UPDATE organizations SET balance = ${credits}`
         assert.lengthOf(yield* rows, 2)
-        assert.lengthOf(provider.called, 2)
+        assert.lengthOf(provider.calls("submit"), 2)
         assert.deepStrictEqual(store.names, { public: [], private: [] })
         assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys`, [])
         assert.deepInclude(yield* money, { held: 2n * price, openHolds: 2 })
@@ -56,7 +56,7 @@ describe.concurrent("creating a video", () => {
   it.live("looks at a reference after the money, and at money after the key", () =>
     withBench(({ bench, job, key, process, rows, sql, store }) =>
       Effect.gen(function* () {
-        const { videos } = yield* process({ lookEvery: "1 hour" })
+        const { videos } = yield* process(submitsOnly)
         const bad = { references: [{ _tag: "Bytes", bytes: Buffer.from("no picture") }] } as const
         const unusable = yield* Effect.flip(videos.create(job({ ...bad, key: "k" })))
         assert.deepInclude(unusable, {

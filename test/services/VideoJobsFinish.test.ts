@@ -4,7 +4,7 @@ import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
 import { clip, done, failed, failure, type Script, unanswered } from "../fakes/VideoProviderFake.ts"
 import { eventually } from "../support/Money.ts"
 import { png } from "../support/TinyPictures.ts"
-import { assertDelivered, assertFailed, price, type VideoBench, withBench } from "../support/VideoBench.ts"
+import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 const picture = { _tag: "Bytes", bytes: png } as const
 const gone = Stream.fail(failure("network", 200))
@@ -104,8 +104,9 @@ describe.concurrent("the end of a video", () => {
         withBench((bench) =>
           Effect.gen(function* () {
             const { job, money, process, provider, row, sql, store } = bench
-            const creator = yield* process({ lookEvery: "1 hour" })
+            const creator = yield* process(submitsOnly)
             yield* creator.videos.create(job({ key: "k", references: [picture] }))
+            yield* creator.stop
             provider.on("m@a", { poll: [end === "completed" ? done : failed(failure("moderation", 400))] })
             const before = yield* money
             const when = table === "videos" ? "WHEN (NEW.step = 'over')" : ""
@@ -117,7 +118,7 @@ describe.concurrent("the end of a video", () => {
             yield* process()
             yield* bench.hurry
             const refusals = sql<{ readonly n: string }>`SELECT last_value::text AS n FROM refusals`
-            yield* eventually(refusals, ([seen]) => Number(seen?.n) >= 3, "30 seconds")
+            yield* eventually(refusals, ([seen]) => Number(seen?.n) >= 3)
             assert.deepStrictEqual(yield* money, before)
             assert.deepInclude(yield* row, { step: "rendering", media: null, errorCode: null })
             assert.lengthOf(yield* sql`SELECT claim FROM idempotency_keys WHERE key = 'k'`, 1)
@@ -134,7 +135,7 @@ describe.concurrent("the end of a video", () => {
   /** An owner that has stored the clip, and then lost its lease to somebody else. */
   const overtaken = (bench: VideoBench, second: Script) =>
     Effect.gen(function* () {
-      const { lapse, process, provider, store } = bench
+      const { process, provider, steal, store } = bench
       const stored = yield* Deferred.make<void>()
       const gate = yield* Deferred.make<void>()
       // It finds no more work by itself until it is through with this.
@@ -149,7 +150,7 @@ describe.concurrent("the end of a video", () => {
       yield* Deferred.await(stored)
       const [first = ""] = store.names.public
       provider.on("m@a", second)
-      yield* lapse
+      yield* steal
       return { first, goOn: Deferred.succeed(gate, undefined) }
     })
   const publicFiles = ({ store }: VideoBench) => Effect.sync(() => store.names.public)
@@ -159,6 +160,7 @@ describe.concurrent("the end of a video", () => {
       Effect.gen(function* () {
         const { goOn, first } = yield* overtaken(bench, {})
         const other = yield* bench.process()
+        yield* bench.lapse
         const row = yield* bench.over
         assert.notStrictEqual(row.media, first)
         assert.sameMembers([...bench.store.names.public], [first, row.media ?? ""])
@@ -179,6 +181,7 @@ describe.concurrent("the end of a video", () => {
         const poll = [Effect.zipRight(waits, failed(failure("retry", 500)))]
         const { goOn } = yield* overtaken(bench, { poll })
         yield* bench.process()
+        yield* bench.lapse
         yield* Deferred.await(polling)
         yield* goOn
         yield* eventually(publicFiles(bench), (names) => names.length === 0)

@@ -4,7 +4,7 @@ import type { VideoRoute } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { FrozenRoute, freeze, KeptRoute, thaw } from "../../src/services/videos/FrozenRoute.ts"
 import { account, busy, model, rendering, route } from "../fakes/VideoProviderFake.ts"
-import { assertDelivered, assertFailed, price, type VideoBench, withBench } from "../support/VideoBench.ts"
+import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 const secret = "sk-upstream-secret"
 
@@ -79,7 +79,7 @@ describe("a route as a row keeps it", () => {
 const begun = (bench: VideoBench, ...routes: ReadonlyArray<VideoRoute>) =>
   Effect.gen(function* () {
     const sold = model(...routes)
-    const first = yield* bench.process({ model: sold, lookEvery: "1 hour" })
+    const first = yield* bench.process({ ...submitsOnly, model: sold })
     yield* first.videos.create({ ...bench.job(), model: sold })
     yield* first.stop
     return sold

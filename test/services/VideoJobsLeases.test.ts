@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { done, rendering, type Script } from "../fakes/VideoProviderFake.ts"
 import { eventually, type NeverHappened } from "../support/Money.ts"
-import { assertDelivered, price, type VideoBench, withBench } from "../support/VideoBench.ts"
+import { assertDelivered, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 
@@ -210,7 +210,7 @@ describe.concurrent("a process", () => {
     withBench((bench) =>
       Effect.gen(function* () {
         const { desk, hurry, job, process, rows, sql } = bench
-        const first = yield* process({ lookEvery: "1 hour" })
+        const first = yield* process(submitsOnly)
         const { video } = yield* first.videos.create(job())
         yield* first.videos.create(job())
         yield* first.stop

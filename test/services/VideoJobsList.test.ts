@@ -4,7 +4,7 @@ import * as Clips from "../../src/services/videos/Clips.ts"
 import * as Rows from "../../src/services/videos/Rows.ts"
 import { eventually } from "../support/Money.ts"
 import { png } from "../support/TinyPictures.ts"
-import { price, type VideoBench, withBench } from "../support/VideoBench.ts"
+import { price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 /** Finished jobs of an organization, a second apart. */
 const fill = (bench: VideoBench, count: number, { key, org }: Pick<VideoBench, "key" | "org"> = bench) =>
@@ -58,7 +58,7 @@ describe.concurrent("videos that are asked for again", () => {
     withBench((bench) =>
       Effect.gen(function* () {
         const { job, org, process, sql } = bench
-        const creator = yield* process({ lookEvery: "1 hour" })
+        const creator = yield* process(submitsOnly)
         yield* fill(bench, 20_000, yield* bench.bench.organization(0n))
         yield* fill(bench, 20_000)
         yield* creator.videos.create(job())

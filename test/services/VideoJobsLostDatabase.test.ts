@@ -3,7 +3,7 @@ import { Effect, Exit, Fiber, Schedule } from "effect"
 import { doorTo } from "../support/Deployment.ts"
 import { eventually } from "../support/Money.ts"
 import { png } from "../support/TinyPictures.ts"
-import { assertDelivered, price, type VideoBench, withBench } from "../support/VideoBench.ts"
+import { assertDelivered, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 const key = "k"
 const picture = { _tag: "Bytes", bytes: png } as const
@@ -12,9 +12,9 @@ const picture = { _tag: "Bytes", bytes: png } as const
 const losing = ({ process, url }: VideoBench) =>
   Effect.gen(function* () {
     const door = yield* doorTo(url)
-    const { videos } = yield* process({ url: door.url, lookEvery: "1 hour" })
-    const isCut = eventually(door.isCut, (cut) => cut, "30 seconds")
-    return { door, videos, isCut }
+    const { stop, videos } = yield* process({ ...submitsOnly, url: door.url })
+    const isCut = eventually(door.isCut, (cut) => cut)
+    return { door, videos, isCut, stop }
   })
 
 describe.concurrent("a video of a process that loses its database", () => {
@@ -23,7 +23,7 @@ describe.concurrent("a video of a process that loses its database", () => {
       withBench((bench) =>
         Effect.gen(function* () {
           const { job, money, process, store } = bench
-          const { door, isCut, videos } = yield* losing(bench)
+          const { door, isCut, stop, videos } = yield* losing(bench)
           yield* door.cutAt("COMMIT", when)
           const creating = yield* Effect.fork(videos.create(job({ key, references: [picture] })))
           yield* isCut
@@ -31,6 +31,7 @@ describe.concurrent("a video of a process that loses its database", () => {
           const { video } = yield* Fiber.join(creating)
           assert.deepInclude(yield* money, { held: price, openHolds: 1 })
           assert.deepStrictEqual([store.names.public.length, store.names.private.length], [0, 1])
+          yield* stop
           yield* process()
           assert.deepInclude(yield* assertDelivered(bench), { id: video.id, doubts: 0 })
         })
@@ -47,7 +48,7 @@ describe.concurrent("a video of a process that loses its database", () => {
           assert.isTrue(Exit.isFailure(exit))
           assert.lengthOf(yield* rows, when === "before" ? 0 : 1)
           yield* door.mend
-          yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0, "30 seconds")
+          yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0)
           yield* charged()
           assert.deepStrictEqual(provider.called, [])
           assert.deepStrictEqual(yield* videos.list(org, 100), [])
@@ -71,13 +72,12 @@ describe.concurrent("a video of a process that loses its database", () => {
           yield* videos.create(job({ references: [picture] }))
           store.after(door.cutAt("COMMIT", when))
           yield* hurry
-          yield* eventually(door.isCut, (cut) => cut, "30 seconds")
+          yield* eventually(door.isCut, (cut) => cut)
           assert.deepInclude(yield* money, { charges: when === "before" ? [] : [price] })
           yield* door.mend
           yield* eventually(
             Effect.sync(() => store.names.private.length),
-            (left) => left === 0,
-            "30 seconds"
+            (left) => left === 0
           )
           yield* assertDelivered(bench)
           assert.deepStrictEqual(bench.provider.calls("download"), ["m@a"])

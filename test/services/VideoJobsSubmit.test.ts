@@ -4,7 +4,7 @@ import type { ProviderFailure } from "../../src/services/Provider.ts"
 import { isDoubtful } from "../../src/services/videos/Submit.ts"
 import { busy, failure, garbage, refused, unanswered } from "../fakes/VideoProviderFake.ts"
 import { eventually } from "../support/Money.ts"
-import { assertDelivered, assertFailed, price, type VideoBench, withBench } from "../support/VideoBench.ts"
+import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 const slow = failure("timeout")
 const routes = ["m@a", "m@b", "m@c"]
@@ -47,10 +47,11 @@ describe.concurrent("submitting a video", () => {
       withBench((bench) =>
         Effect.gen(function* () {
           const { job, process, provider, row } = bench
-          const { videos } = yield* process({ lookEvery: "1 hour" })
+          const { stop, videos } = yield* process(submitsOnly)
           submitting(bench, ...outcomes)
           yield* videos.create(job())
           assert.deepInclude(yield* row, { step: "rendering", tried: asked, doubts, spare: doubts === 0 })
+          yield* stop
           yield* process()
           yield* assertDelivered(bench)
           assert.deepStrictEqual(provider.calls("submit"), asked)

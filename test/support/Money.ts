@@ -45,7 +45,7 @@ export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly 
 export const eventually = <A, E, R>(
   look: Effect.Effect<A, E, R>,
   isSo: (seen: A) => boolean,
-  within: Duration.DurationInput = "10 seconds"
+  within: Duration.DurationInput = "30 seconds"
 ): Effect.Effect<A, E | NeverHappened, R> => {
   let last: unknown
   const looking = Effect.gen(function* () {
