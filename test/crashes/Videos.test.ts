@@ -19,18 +19,11 @@ const death = (at: Fleet.Death["at"], turn: number, asks = 0): Fleet.Death => ({
 
 /** One process after the other at each of two addresses: before any render may be over, and then. */
 const early: ReadonlyArray<ReadonlyArray<Fleet.Death>> = [
-  [
-    death("after_hold", 2, 2),
-    death("video_submitting", 2, 3),
-    death("withheld", 1, 2),
-    death("video_submitted", 2, 3),
-    death("video_polling", 3, 10)
-  ],
+  [death("after_hold", 2, 2), death("video_submitting", 2, 3), death("withheld", 1, 3), death("video_polling", 3, 12)],
   [
     death("after_hold", 1, 1),
-    death("video_submitted", 1, 2),
-    death("video_submitting", 3, 3),
-    death("withheld", 1, 2),
+    death("video_submitted", 1, 3),
+    death("video_submitting", 3, 4),
     death("video_polling", 6, 12)
   ]
 ]
@@ -139,7 +132,7 @@ describe("two gateways that are killed again and again while 40 videos are made"
           if (it.at === "video_stored") {
             assert.isAbove(stored.length, rows.filter(({ status }) => status === "completed").length, "nothing stored")
           }
-          return { at: it.at, killedAt, untold: it.at === "after_hold" ? rows.filter(({ accepted }) => !accepted) : [] }
+          return { at: it.at, killedAt }
         })
         const killAll = (all: ReadonlyArray<ReadonlyArray<Fleet.Death>>) =>
           Effect.forEach(slots, (slot, index) => Effect.forEach(all[index] ?? [], (it) => killed(slot, it)), {
@@ -166,14 +159,15 @@ describe("two gateways that are killed again and again while 40 videos are made"
 
         const takeovers = yield* LeaseLog.takeovers
         for (const { waited, ...taken } of takeovers) assert.isBelow(waited, 60, JSON.stringify(taken))
-        assert.lengthOf(kills, 14)
+        assert.lengthOf(kills, 12)
         for (const { at, killedAt } of kills) {
           const hit = takeovers.filter((taken) => taken.lapsed && taken.free <= killedAt && killedAt < taken.at)
-          assert.include(
-            hit.map(({ step }) => step),
-            stepAt[at],
-            `${at} at ${killedAt.toISOString()} hit no job in flight`
-          )
+          const orphans = hit.filter(({ step }) => step === stepAt[at]).map(({ id }) => id)
+          assert.isNotEmpty(orphans, `${at} at ${killedAt.toISOString()} hit no job in flight`)
+          if (at !== "after_hold") continue
+          const retried = told.filter(({ id }) => orphans.includes(id))
+          assert.isNotEmpty(retried, "no customer was left without an answer to its job")
+          assert.isTrue(retried.every(({ again, replayed }) => again && replayed))
         }
 
         assert.lengthOf(rows, count)
@@ -184,11 +178,6 @@ describe("two gateways that are killed again and again while 40 videos are made"
           assertEnded(row, index)
         }
         assert.strictEqual(new Set(told.map(({ id }) => id)).size, count)
-        for (const { untold } of kills.filter(({ at }) => at === "after_hold")) {
-          const retried = told.filter(({ again, id }) => again && untold.some((row) => row.id === id))
-          assert.isAbove(retried.length, 0, "no customer was left without an answer to its job")
-          assert.isTrue(retried.every(({ replayed }) => replayed))
-        }
         assertSubmittedOnce(farm.calls)
         const completed = rows.filter(({ status }) => status === "completed")
         assert.isAbove(completed.length, count / 2)
@@ -214,6 +203,6 @@ describe("two gateways that are killed again and again while 40 videos are made"
           assert.isTrue(bytes.equals(tinyClip(promptOf(index))), `another clip: ${promptOf(index)}`)
         }
       }).pipe(inDeployment),
-    240_000
+    300_000
   )
 })

@@ -7,12 +7,9 @@ export class VideoRow extends Schema.Class<VideoRow>("VideoRow")({
   step: Schema.Literal("submit", "submitting", "rendering", "over"),
   seconds: Schema.Number,
   errorCode: Schema.NullOr(Schema.String),
-  /** Whether the customer was told of it. */
-  accepted: Schema.Boolean,
   isLeased: Schema.Boolean,
   tried: Schema.Array(Schema.String),
   doubts: Schema.Number,
-  polls: Schema.Number,
   /** The `Idempotency-Key`. */
   key: Schema.NullOr(Schema.String),
   hold: Schema.Literal("open", "settled", "released"),
@@ -24,7 +21,7 @@ export class VideoRow extends Schema.Class<VideoRow>("VideoRow")({
 export const videoRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql`
-    SELECT videos.*, accepted_at IS NOT NULL AS accepted, lease IS NOT NULL AS is_leased, kept.key, holds.state AS hold,
+    SELECT videos.*, lease IS NOT NULL AS is_leased, kept.key, holds.state AS hold,
       (SELECT coalesce(array_agg((-amount)::text), '{}') FROM ledger_entries
         WHERE hold_id = videos.hold_id AND kind = 'charge') AS charges
     FROM videos JOIN holds ON holds.id = videos.hold_id
