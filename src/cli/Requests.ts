@@ -18,6 +18,13 @@ const usageOf = ({ cachedTokens, completionTokens, promptTokens, reasoningTokens
         reasoning_tokens: reasoningTokens ?? 0
       }
 
+/** Unknown where the route that answered has no cost, whatever is known of others. */
+const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null => {
+  const failed = attempts.flatMap((attempt) => attempt.cost ?? [])
+  if (cost === null && (charge > 0n || failed.length === 0)) return null
+  return failed.reduce<bigint>((sum, one) => sum + one, cost ?? 0n)
+}
+
 const record = (row: RequestRow): Fields => ({
   id: row.id,
   request_id: row.requestId,
@@ -30,11 +37,11 @@ const record = (row: RequestRow): Fields => ({
   model: row.model,
   stream: row.stream,
   route: row.route,
-  attempts: row.attempts,
+  attempts: row.attempts.map(({ cost, ...attempt }) => ({ ...attempt, cost_usd: cost })),
   usage: usageOf(row),
   notes: row.notes,
   charge_usd: row.charge,
-  cost_usd: row.cost,
+  cost_usd: costOf(row),
   first_byte_ms: row.firstByteMs,
   total_ms: row.totalMs
 })

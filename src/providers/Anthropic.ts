@@ -4,14 +4,14 @@ import type { Route } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
 import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
 import { gathered, isGood, isStream } from "./Answered.ts"
-import { answerOf, type NewId } from "./anthropic/Answer.ts"
+import { answerOf, type NewId, usageOf } from "./anthropic/Answer.ts"
 import { failureOf, refusesThinking } from "./anthropic/Failure.ts"
 import { type Options, optionsOf } from "./anthropic/Options.ts"
 import { ownStops, type WireRequest, wireRequest } from "./anthropic/Request.ts"
 import { decoder } from "./anthropic/Stream.ts"
 import { forcesTool, isOpen } from "./anthropic/Thinking.ts"
 import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
-import { malformed, parse } from "./Classification.ts"
+import { malformed, parse, spending } from "./Classification.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
@@ -54,9 +54,13 @@ const read = (sent: Asking, answer: UpstreamAnswer, newId: NewId): Effect.Effect
   const body = parse(answer.body)
   const read = answerOf(body, newId)
   if (typeof read !== "string") return Effect.succeed(read)
-  return Predicate.isRecord(body) && Predicate.isRecord(body.error)
-    ? refused(sent, answer)
-    : Effect.fail(malformed(sent.route.provider, answer.status, read))
+  const failed =
+    Predicate.isRecord(body) && Predicate.isRecord(body.error)
+      ? refused(sent, answer)
+      : Effect.fail(malformed(sent.route.provider, answer.status, read))
+  return Effect.mapError(failed, (failure) =>
+    spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
+  )
 }
 
 /** Anthropic's Messages API, and any host that speaks it. */

@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import type { ChatAnswer, ChatEvent } from "../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, Usage } from "../domain/Chat.ts"
 import type { ChatPull, ProviderFailure } from "../services/Provider.ts"
 import { reader, type SseEvent } from "./Sse.ts"
 import type { UpstreamStream } from "./Upstream.ts"
@@ -12,27 +12,35 @@ export interface ChatDecoder {
   readonly close: (out: Array<ChatEvent>, cause: ProviderFailure | undefined) => ProviderFailure | undefined
   /** The failure for an event too large to be read. */
   readonly overflow: () => ProviderFailure
+  /** What the host has counted since usage was last told: the last event of a stream that breaks. */
+  readonly used: () => Usage | undefined
 }
 
 /** Pulls a decoder's events out of a body: all those of the bytes at hand at once. */
 export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder): ChatPull => {
   let out: Array<ChatEvent> = []
   let outcome: Option.Option<ProviderFailure> | undefined
+  const end = (failure: ProviderFailure | undefined) => {
+    if (outcome !== undefined) return
+    outcome = Option.fromNullable(failure)
+    const usage = failure && decoder.used()
+    if (usage !== undefined) out.push({ type: "usage", usage })
+  }
   const sse = reader((event) => {
     if (outcome !== undefined) return
     const step = decoder.take(event, out)
-    if (step !== undefined) outcome = step === "whole" ? Option.none() : Option.some(step)
+    if (step !== undefined) end(step === "whole" ? undefined : step)
   })
 
   const feed = (chunks: ReadonlyArray<Uint8Array>) => {
     for (const chunk of chunks) {
-      if (!sse.feed(chunk)) outcome ??= Option.some(decoder.overflow())
+      if (!sse.feed(chunk)) end(decoder.overflow())
       if (outcome !== undefined) return
     }
   }
   const close = (cause: Option.Option<ProviderFailure>) => {
     if (Option.isNone(cause)) sse.end()
-    outcome ??= Option.fromNullable(decoder.close(out, Option.getOrUndefined(cause)))
+    if (outcome === undefined) end(decoder.close(out, Option.getOrUndefined(cause)))
   }
 
   const next: ChatPull = Effect.suspend(() => {

@@ -1,4 +1,5 @@
 import { Predicate } from "effect"
+import type { Usage } from "../domain/Chat.ts"
 import type { ProviderAccount } from "../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../services/Provider.ts"
 import { loggable } from "./Upstream.ts"
@@ -187,3 +188,11 @@ export const refusal = (
 /** An answer that is not what the protocol says. */
 export const malformed = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
   new ProviderFailure({ class: "retry", status, detail: loggable(account, what) })
+
+/** The same failure of a host that has counted these tokens for it. */
+export const spending = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure => {
+  const { class: kind, detail, param, retryAfterSeconds, status, unsent } = failure
+  return spent === undefined
+    ? failure
+    : new ProviderFailure({ class: kind, status, retryAfterSeconds, unsent, param, spent, detail })
+}

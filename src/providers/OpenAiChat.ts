@@ -5,8 +5,8 @@ import { Ids } from "../services/Ids.ts"
 import type { ChatPull, Provider, ProviderFailure } from "../services/Provider.ts"
 import { gathered, isGood, isStream, refused } from "./Answered.ts"
 import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
-import { malformed, parse } from "./Classification.ts"
-import { answerOf, errorIn, type NewId } from "./openai-chat/Answer.ts"
+import { malformed, parse, spending } from "./Classification.ts"
+import { answerOf, errorIn, type NewId, usageOf } from "./openai-chat/Answer.ts"
 import * as Dialects from "./openai-chat/Dialects.ts"
 import { cutsHere, type Dialect, requestText } from "./openai-chat/Request.ts"
 import { decoder } from "./openai-chat/Stream.ts"
@@ -31,9 +31,13 @@ const read = (
   const read = answerOf(body, newId)
   if (typeof read !== "string") return Effect.succeed(cutAnswer(read, cutsHere(route, request)))
   const error = Predicate.isRecord(body) ? errorIn(body) : undefined
-  return error === undefined
-    ? Effect.fail(malformed(route.provider, answer.status, read))
-    : refused(route, { ...answer, body: JSON.stringify(error) })
+  const failed =
+    error === undefined
+      ? Effect.fail(malformed(route.provider, answer.status, read))
+      : refused(route, { ...answer, body: JSON.stringify(error) })
+  return Effect.mapError(failed, (failure) =>
+    spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
+  )
 }
 
 /** Any host that speaks the chat-completions convention, with `Authorization: Bearer`. */

@@ -6,8 +6,8 @@ import { Ids } from "../services/Ids.ts"
 import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
 import { gathered, isGood, isStream, refused } from "./Answered.ts"
 import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
-import { malformed, parse } from "./Classification.ts"
-import { answerOf, errorIn, type NewId } from "./openai-responses/Answer.ts"
+import { malformed, parse, spending } from "./Classification.ts"
+import { answerOf, errorIn, type NewId, usageOf } from "./openai-responses/Answer.ts"
 import * as Dialects from "./openai-responses/Dialects.ts"
 import { type Options, optionsOf } from "./openai-responses/Options.ts"
 import { type Dialect, wireRequest } from "./openai-responses/Request.ts"
@@ -38,9 +38,13 @@ const read = (call: Call, answer: UpstreamAnswer, newId: NewId): Effect.Effect<C
   const read = answerOf(body, newId)
   if (typeof read !== "string") return Effect.succeed(cutAnswer(read, request.stop))
   const error = Predicate.isRecord(body) ? errorIn(body) : undefined
-  return error === undefined
-    ? Effect.fail(malformed(route.provider, answer.status, read))
-    : refused(route, { ...answer, body: JSON.stringify(error) })
+  const failed =
+    error === undefined
+      ? Effect.fail(malformed(route.provider, answer.status, read))
+      : refused(route, { ...answer, body: JSON.stringify(error) })
+  return Effect.mapError(failed, (failure) =>
+    spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
+  )
 }
 
 /** Any host that speaks OpenAI's Responses API, with `Authorization: Bearer`. */

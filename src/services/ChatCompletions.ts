@@ -13,6 +13,7 @@ import {
 import type { ChatModel, ChatPricing } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
 import { type Asked, prepare } from "./ChatPictures.ts"
+import { usageOf } from "./ChatUsage.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { type Hold, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
@@ -103,19 +104,13 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         if (settlement.lost) record.notes.add("hold_lost")
       })
 
-      /** What the provider reported; where it reported nothing, or nothing beside text it sent, our own count. */
+      /** What the customer pays for. */
       const measure = Effect.fnUntraced(function* (job: ChatJob, reported: Usage | undefined, produced: string) {
-        const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
-        const countPrompt = usage.prompt === 0
-        const countCompletion = usage.completion === 0 && produced !== ""
-        if (!countPrompt && !countCompletion) return usage
+        const { estimated, usage } = yield* usageOf(tokens, job, { reported, produced })
+        if (!estimated) return usage
         job.record.notes.add("usage_estimated")
         yield* Metric.increment(Metrics.usageEstimated)
-        return {
-          ...usage,
-          prompt: countPrompt ? yield* tokens.prompt(job.request, job.model.imageTokens) : usage.prompt,
-          completion: countCompletion ? yield* tokens.count(produced) : usage.completion
-        }
+        return usage
       })
 
       const complete = Effect.fnUntraced(function* (job: ChatJob) {
@@ -164,30 +159,45 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }, Effect.scoped)
 
-      /** Ends what the client already sees the beginning of. */
-      const broken = Effect.fnUntraced(function* (
-        { record }: ChatJob,
-        sink: ChatSink,
-        held: Hold,
-        failure: RoutingFailure | SettleFailed | Aborted
-      ) {
-        record.code = "stream_error"
-        yield* ledger.release(held)
-        yield* sink.fail(failure)
+      /** What a stream that came to nothing has cost all the same. The customer pays nothing of it. */
+      const writeOff = Effect.fnUntraced(function* (job: ChatJob, output: StreamOutput) {
+        const cost = output.route?.cost
+        if (cost === undefined || job.record.cost !== undefined) return
+        const { usage } = yield* usageOf(tokens, job, { reported: output.usage, produced: output.text() })
+        job.record.attempts.spend(Pricing.chatCharge(cost, usage))
       })
 
-      const streamHeld = Effect.fnUntraced(function* (job: ChatJob, ask: Asked, sink: ChatSink, held: Hold) {
+      /** Ends what the client already sees the beginning of. */
+      const broken = Effect.fnUntraced(function* (
+        job: ChatJob,
+        sink: ChatSink,
+        held: Hold,
+        output: StreamOutput,
+        failure: RoutingFailure | SettleFailed | Aborted
+      ) {
+        job.record.code = "stream_error"
+        yield* ledger.release(held)
+        yield* sink.fail(failure)
+        yield* writeOff(job, output)
+      })
+
+      const streamHeld = Effect.fnUntraced(function* (
+        job: ChatJob,
+        ask: Asked,
+        sink: ChatSink,
+        held: Hold,
+        output: StreamOutput
+      ) {
         const { record } = job
-        const output = new StreamOutput()
         const outcome = yield* pump(job, ask, sink, output).pipe(
           Effect.as("whole" as const),
           Effect.raceFirst(Effect.as(Deferred.await(sink.departed), "departed" as const)),
           Effect.interruptible,
-          Effect.onInterrupt(() => Effect.whenEffect(broken(job, sink, held, new Aborted()), sink.opened)),
+          Effect.onInterrupt(() => Effect.whenEffect(broken(job, sink, held, output, new Aborted()), sink.opened)),
           Effect.either
         )
         if (Either.isLeft(outcome)) {
-          return yield* (yield* sink.opened) ? broken(job, sink, held, outcome.left) : Effect.fail(outcome.left)
+          return yield* (yield* sink.opened) ? broken(job, sink, held, output, outcome.left) : Effect.fail(outcome.left)
         }
         if (outcome.right === "departed") {
           const { underway } = record.attempts
@@ -203,7 +213,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         }
         const usage = yield* measure(job, output.usage, output.text())
         const settled = yield* Effect.either(settle(job, held, usage, output.route?.cost))
-        yield* Either.isLeft(settled) ? broken(job, sink, held, settled.left) : sink.finish(usage)
+        yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(usage)
       })
 
       const stream = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink) {
@@ -215,13 +225,14 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             )
           : plain(job)
         if (ask === undefined) return
+        const output = new StreamOutput()
         yield* Effect.catchAllDefect(
-          streamHeld(job, ask, sink, held),
+          streamHeld(job, ask, sink, held, output),
           // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
           Effect.fnUntraced(function* (defect) {
             if (!(yield* sink.opened)) return yield* Effect.die(defect)
             yield* Effect.logError("A stream failed unexpectedly", defect)
-            return yield* broken(job, sink, held, new UpstreamFailed())
+            return yield* broken(job, sink, held, output, new UpstreamFailed())
           })
         )
       }, Effect.scoped)

@@ -1,5 +1,5 @@
 import { Data, type Effect, type Option, type Scope, type Stream } from "effect"
-import type { ChatAnswer, ChatEvent, ChatRequest } from "../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.ts"
 import type { ImageRequest } from "../domain/Image.ts"
 import type { ImageRoute, Route, VideoRoute } from "../domain/Model.ts"
 import type { VideoRequest } from "../domain/Video.ts"
@@ -25,6 +25,8 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly unsent?: boolean | undefined
   /** The request field at fault, for class `request`. */
   readonly param?: string | undefined
+  /** What the provider charges for all the same: the tokens it counted, or the whole of what was asked for. */
+  readonly spent?: Usage | "whole" | undefined
   /** For the operator's log only: it may hold the provider's ids and names. */
   readonly detail: string
 }> {}

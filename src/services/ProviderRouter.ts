@@ -14,6 +14,7 @@ import type {
   VideoModel,
   VideoRoute
 } from "../domain/Model.ts"
+import { chatCharge } from "../domain/Pricing.ts"
 import type { VideoRequest } from "../domain/Video.ts"
 import { pictureOf } from "./Pictures.ts"
 import {
@@ -30,6 +31,7 @@ import * as Candidates from "./routing/Candidates.ts"
 import { openStream, type RoutedStream } from "./routing/ChatStream.ts"
 import { Circuits, type RouteHealth } from "./routing/Circuits.ts"
 import { failover } from "./routing/Failover.ts"
+import type { CostOf } from "./routing/Trial.ts"
 
 export interface RoutedImage {
   readonly route: ImageRoute
@@ -116,6 +118,9 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     )
 }
 
+const chatCost: CostOf<Route> = ({ cost }, spent) =>
+  cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
+
 const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadlines) => {
   const circuits = new Circuits()
   const within = deadlines.requestTimeoutSeconds * 1000
@@ -159,6 +164,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       model,
       routes: yield* Candidates.inOrder(candidates(model, request)),
       attempts,
+      costOf: chatCost,
       within: since === undefined ? within : Math.max(0, within - (yield* Clock.currentTimeMillis) + since),
       fairAttempt: firstByte
     }
@@ -222,6 +228,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       model,
       routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
       attempts,
+      costOf: ({ cost }, spent) => (spent === "whole" ? cost.get(request.resolution) : undefined),
       within: Math.max(0, within - elapsed),
       attemptWithin: undefined,
       fairAttempt: firstByte,
@@ -277,7 +284,8 @@ const pictureIn = ({ bytes }: ImageAnswer) =>
   Effect.flatMap(
     pictureOf(bytes),
     Option.match({
-      onNone: () => new ProviderFailure({ class: "retry", status: 200, detail: "the answer is no picture" }),
+      onNone: () =>
+        new ProviderFailure({ class: "retry", status: 200, spent: "whole", detail: "the answer is no picture" }),
       onSome: Effect.succeed
     })
   )

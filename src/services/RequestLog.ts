@@ -65,7 +65,9 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
       outcome: Schema.String,
       status: Schema.optional(Schema.Number),
       ms: Schema.Number,
-      detail: Schema.optional(Schema.String)
+      detail: Schema.optional(Schema.String),
+      /** Beside the row's: what a try that failed is charged for. */
+      cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
     })
   ),
   notes: Schema.Array(Schema.String),
@@ -86,6 +88,9 @@ const isRefusal = ({ cause }: SqlError.SqlError): boolean =>
 /** What others wrote, bounded. */
 const tame = (text: string | undefined): string | null => (text === undefined ? null : storable(text.slice(0, 200)))
 
+const amount = (nano: bigint | undefined): string | undefined =>
+  nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
+
 const toRow = (entry: RequestEntry) => ({
   id: entry.id,
   request_id: entry.requestId,
@@ -99,7 +104,9 @@ const toRow = (entry: RequestEntry) => ({
   route: entry.route ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
-  attempts: entry.attempts.map((attempt) => ({ ...attempt, detail: tame(attempt.detail) ?? undefined })),
+  attempts: entry.attempts.map(({ cost, ...attempt }) => {
+    return { ...attempt, detail: tame(attempt.detail) ?? undefined, cost_nano: amount(cost) }
+  }),
   notes: entry.notes,
   prompt_tokens: entry.usage?.prompt ?? null,
   completion_tokens: entry.usage?.completion ?? null,
@@ -107,7 +114,7 @@ const toRow = (entry: RequestEntry) => ({
   reasoning_tokens: entry.usage?.reasoning ?? null,
   hold_id: entry.hold ?? null,
   charge: entry.charge.toString(),
-  cost: entry.cost === undefined ? null : (entry.cost < mostStored ? entry.cost : mostStored).toString(),
+  cost: amount(entry.cost) ?? null,
   first_byte_ms: entry.firstByteMs ?? null,
   total_ms: entry.totalMs
 })

@@ -8,7 +8,7 @@ export type Grouping = typeof Grouping.Type
 
 /**
  * One group's totals over the request log. `spend` is what customers were charged, `cost` what the providers charge
- * as far as the catalog knows; `margin` is over the requests whose cost is known, null where there are none.
+ * as far as the catalog knows, for tries that failed too; `margin` is over what has a known cost, null where nothing has.
  */
 export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   /** Null: the requests that never came so far, such as those for an unknown model. */
@@ -35,11 +35,13 @@ export interface UsageQuery {
   readonly until?: number | undefined
 }
 
+const day = "to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+/** What a request counts to, and what a try of it that failed does. */
 const groups = {
-  model: "r.model",
-  key: "r.key_id",
-  day: "to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
-  provider: "r.provider"
+  model: { request: "r.model", attempt: "r.model" },
+  key: { request: "r.key_id", attempt: "r.key_id" },
+  day: { request: day, attempt: day },
+  provider: { request: "r.provider", attempt: "a.provider" }
 } as const
 
 const orders = { model: "spend DESC, 1", key: "spend DESC, 1", day: "1", provider: "spend DESC, 1" } as const
@@ -62,23 +64,32 @@ export class Usage extends Context.Tag("gateway/Usage")<
               ...(since === undefined ? [] : [sql`r.at >= ${new Date(since)}`]),
               ...(until === undefined ? [] : [sql`r.at < ${new Date(until)}`])
             ]
+            const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
+            const { attempt, request } = groups[by]
             return sql`
-              SELECT ${sql.literal(groups[by])} AS "group",
-                ${sql.literal(by === "key" ? "max(k.name)" : "NULL::text")} AS label,
-                count(*) AS requests,
+              SELECT "group",
+                ${sql.literal(by === "key" ? `(SELECT name FROM api_keys WHERE id = "group")` : "NULL::text")} AS label,
+                sum(requests) AS requests,
                 coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
                 coalesce(sum(completion_tokens), 0) AS completion_tokens,
                 coalesce(sum(cached_tokens), 0) AS cached_tokens,
                 coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens,
-                sum(coalesce(h.charged, r.charge)) AS spend,
-                coalesce(sum(coalesce(v.cost, r.cost)), 0) AS cost,
-                sum(coalesce(h.charged, r.charge) - coalesce(v.cost, r.cost)) AS margin,
-                count(*) FILTER (WHERE coalesce(v.cost, r.cost) IS NULL AND coalesce(h.charged, r.charge) > 0) AS uncosted
-              FROM request_log r
-              LEFT JOIN holds h ON h.id = r.hold_id
-              LEFT JOIN videos v ON r.surface = 'video' AND v.hold_id = r.hold_id
-              LEFT JOIN api_keys k ON k.id = r.key_id
-              WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}
+                sum(charge) AS spend,
+                coalesce(sum(cost), 0) AS cost,
+                sum(charge - cost) AS margin,
+                count(*) FILTER (WHERE cost IS NULL AND charge > 0) AS uncosted
+              FROM (
+                SELECT ${sql.literal(request)} AS "group", 1 AS requests, prompt_tokens, completion_tokens, cached_tokens,
+                  reasoning_tokens, coalesce(h.charged, r.charge) AS charge, coalesce(v.cost, r.cost) AS cost
+                FROM request_log r
+                LEFT JOIN holds h ON h.id = r.hold_id
+                LEFT JOIN videos v ON r.surface = 'video' AND v.hold_id = r.hold_id
+                WHERE ${where}
+                UNION ALL
+                SELECT ${sql.literal(attempt)}, 0, NULL, NULL, NULL, NULL, 0, a.cost_nano
+                FROM request_log r, jsonb_to_recordset(r.attempts) AS a (provider text, cost_nano bigint)
+                WHERE ${where} AND jsonb_path_exists(r.attempts, '$[*].cost_nano') AND a.cost_nano IS NOT NULL
+              ) parts
               GROUP BY 1 ORDER BY ${sql.literal(orders[by])}`.pipe(Effect.flatMap(decode))
           },
           Effect.orDie,

@@ -27,6 +27,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
   let counted = 0
   let reason: unknown
   let usage: Fields = {}
+  let recounted = false
   let heard = false
 
   const broken = (what: string) => malformed(account, 200, what)
@@ -93,6 +94,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
         return close(said.index, out)
       case "message_delta":
         reason = fieldsOf(said.delta).stop_reason ?? reason
+        recounted = true
         return count(said.usage)
       case "message_stop":
         return whole(out)
@@ -116,6 +118,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
       return outcome
     },
     close: (_, cause) => cause ?? new ProviderFailure({ class: "network", status: 200, detail: "stream ended early" }),
-    overflow: () => broken("an event is too large")
+    overflow: () => broken("an event is too large"),
+    used: () => (recounted ? usageOf(usage) : undefined)
   }
 }

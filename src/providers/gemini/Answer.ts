@@ -1,8 +1,8 @@
 import { Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
-import type { ProviderFailure } from "../../services/Provider.ts"
-import { malformed } from "../Classification.ts"
+import { ProviderFailure } from "../../services/Provider.ts"
+import { malformed, spending } from "../Classification.ts"
 import { sealed } from "../ThoughtSignatures.ts"
 import { blockIn, failureOf, isFiltered, moderation } from "./Failure.ts"
 import type { Options } from "./Options.ts"
@@ -21,6 +21,8 @@ export interface AnswerReader {
   readonly take: (chunk: unknown, out: Array<ChatEvent>) => ProviderFailure | undefined
   /** Appends the finish and the usage; false while the host has not said why it stopped. */
   readonly end: (out: Array<ChatEvent>) => boolean
+  /** What the host has counted so far. */
+  readonly used: () => Usage | undefined
 }
 
 const count = (value: unknown): number =>
@@ -49,6 +51,10 @@ const finishOf = (reason: string, calls: number): FinishReason => {
   return calls > 0 ? "tool_calls" : "stop"
 }
 
+const fieldsOf = ({ class: kind, detail, param, retryAfterSeconds, status }: ProviderFailure) => {
+  return { class: kind, detail, param, retryAfterSeconds, status }
+}
+
 const hostId = /^[\w.:-]{1,64}$/
 
 export const reader = ({ newId, options, request, route }: Reading): AnswerReader => {
@@ -60,6 +66,9 @@ export const reader = ({ newId, options, request, route }: Reading): AnswerReade
   let spoken = false
 
   const broken = (what: string) => malformed(route.provider, 200, what)
+  /** What the host counted until then is paid for. */
+  const paid = (failure: ProviderFailure | undefined) =>
+    failure === undefined || usage === undefined ? failure : new ProviderFailure({ ...fieldsOf(failure), spent: usage })
 
   const idOf = (given: unknown): string => {
     const id = typeof given === "string" && hostId.test(given) && !ids.has(given) ? given : newId()
@@ -109,25 +118,26 @@ export const reader = ({ newId, options, request, route }: Reading): AnswerReade
       const candidate: unknown = Array.isArray(chunk.candidates) ? chunk.candidates[0] : undefined
       if (!Predicate.isRecord(candidate)) {
         const block = blockIn(chunk)
-        return block === undefined || spoken ? undefined : moderation(200, block)
+        return block === undefined || spoken ? undefined : paid(moderation(200, block))
       }
       const content = Predicate.isRecord(candidate.content) ? candidate.content : {}
       const before = out.length
       for (const part of Array.isArray(content.parts) ? content.parts : []) {
         const failure = take(part, out)
-        if (failure !== undefined) return failure
+        if (failure !== undefined) return paid(failure)
       }
       if (out.length > before) spoken = true
       if (typeof candidate.finishReason !== "string" || candidate.finishReason === "") return undefined
       reason = candidate.finishReason
-      return stopped(reason)
+      return paid(stopped(reason))
     },
     end: (out) => {
       if (reason === undefined) return false
       out.push({ type: "finish", reason: finishOf(reason, ids.size) })
       if (usage !== undefined) out.push({ type: "usage", usage })
       return true
-    }
+    },
+    used: () => usage
   }
 }
 
@@ -162,7 +172,8 @@ export const wholeAnswer = (body: unknown, reading: Reading): ChatAnswer | Provi
   const whole = reader(reading)
   for (const chunk of Array.isArray(body) ? body : [body]) {
     const failure = whole.take(chunk, events)
-    if (failure !== undefined) return failure
+    if (failure !== undefined) return spending(failure, whole.used())
   }
-  return whole.end(events) ? answerOf(events) : malformed(reading.route.provider, 200, "no candidate in the answer")
+  if (whole.end(events)) return answerOf(events)
+  return spending(malformed(reading.route.provider, 200, "no candidate in the answer"), whole.used())
 }

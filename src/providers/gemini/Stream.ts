@@ -27,6 +27,7 @@ export const decoder = (reading: Reading): ChatDecoder => {
       if (answer.end(out)) return undefined
       return cause ?? new ProviderFailure({ class: "network", status: 200, detail: "stream ended early" })
     },
-    overflow: () => malformed(provider, 200, "an event is too large")
+    overflow: () => malformed(provider, 200, "an event is too large"),
+    used: answer.used
   }
 }

@@ -76,6 +76,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ChatDecoder => 
       if (reason !== undefined) return finish(out)
       return cause ?? new ProviderFailure({ class: "network", status: 200, detail: "stream ended early" })
     },
-    overflow: () => broken("an event is too large")
+    overflow: () => broken("an event is too large"),
+    used: () => usage
   }
 }

@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import type { ChatEvent } from "../../domain/Chat.ts"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/Provider.ts"
 import { type ChatDecoder, eventsOf } from "../ChatStream.ts"
@@ -22,6 +22,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ResponsesDecode
   let written = false
   let refused = false
   let reasoning: string | undefined
+  let usage: Usage | undefined
 
   const broken = (what: string) => malformed(account, 200, what)
   // A body has no headers of its own, hence no Retry-After that would need the time.
@@ -53,6 +54,8 @@ export const decoder = (account: ProviderAccount, newId: NewId): ResponsesDecode
 
   const end = (event: Fields, out: Array<ChatEvent>): Outcome => {
     const response = Predicate.isRecord(event.response) ? event.response : {}
+    usage = usageOf(response.usage)
+    if (event.type === "response.failed") return failed(errorIn(response) ?? {})
     const error = errorIn(response)
     if (error !== undefined) return failed(error)
     if (!isOver(response)) return broken(`a response that ended ${textOf(response.status)}`)
@@ -68,7 +71,6 @@ export const decoder = (account: ProviderAccount, newId: NewId): ResponsesDecode
       type: "finish",
       reason: finishOf({ ...response, status }, { calls: calls.some, refusal: refused && !written })
     })
-    const usage = usageOf(response.usage)
     if (usage !== undefined) out.push({ type: "usage", usage })
     return "whole"
   }
@@ -96,7 +98,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ResponsesDecode
       case "response.completed":
       case "response.incomplete":
       case "response.failed":
-        return event.type === "response.failed" ? failed(errorIn(Object(event.response)) ?? {}) : end(event, out)
+        return end(event, out)
       case "error":
         return failed(event)
       default:
@@ -119,6 +121,7 @@ export const decoder = (account: ProviderAccount, newId: NewId): ResponsesDecode
       return outcome
     },
     close: (_, cause) => cause ?? new ProviderFailure({ class: "network", status: 200, detail: "stream ended early" }),
-    overflow: () => broken("an event is too large")
+    overflow: () => broken("an event is too large"),
+    used: () => usage
   }
 }

@@ -33,5 +33,6 @@ export const unfetched =
     new ProviderFailure({
       class: classOf[reason],
       status,
+      spent: "whole",
       detail: loggable(account, `the result could not be fetched: ${reason} ${detail}`)
     })

@@ -10,6 +10,8 @@ export interface Attempt {
   readonly status: number | undefined
   /** Until the answer, a stream's first delta, or the failure. */
   readonly ms: number
+  /** What the provider charges for a try that failed, in nano-USD; undefined where that is nothing, or not known. */
+  readonly cost?: bigint | undefined
   /** For the operator only. */
   readonly detail?: string
 }
@@ -35,5 +37,11 @@ export class Attempts {
 
   replace(position: number, attempt: Attempt): void {
     this.#list[position] = attempt
+  }
+
+  /** Says what the last one costs, in nano-USD, although nothing came of it. */
+  spend(cost: bigint): void {
+    const last = this.#list.pop()
+    if (last !== undefined) this.#list.push({ ...last, cost })
   }
 }

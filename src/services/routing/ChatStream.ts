@@ -1,7 +1,7 @@
 import { Effect, ExecutionStrategy, Exit, Option, Random, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
-import type { Route, RouteBase } from "../../domain/Model.ts"
+import type { Route } from "../../domain/Model.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "../Provider.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Trial } from "./Trial.ts"
@@ -65,7 +65,7 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, heard: (events: 
 const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
 
 /** Ends the upstream call when the stream's time is over, whether someone is pulling just then or not. */
-const cutAt = (endsAt: number, call: Scope.CloseableScope, scope: Scope.Scope, trial: Trial<RouteBase>) => {
+const cutAt = (endsAt: number, call: Scope.CloseableScope, scope: Scope.Scope, trial: Trial<Route>) => {
   const cut = { off: false }
   const end = Effect.suspend(() => {
     cut.off = true
@@ -81,7 +81,7 @@ const cutAt = (endsAt: number, call: Scope.CloseableScope, scope: Scope.Scope, t
 }
 
 /** Tells the trial how the stream ends. */
-const watched = (pull: ChatPull, cut: { readonly off: boolean }, trial: Trial<RouteBase>): RoutedStream["pull"] => {
+const watched = (pull: ChatPull, cut: { readonly off: boolean }, trial: Trial<Route>): RoutedStream["pull"] => {
   const ended = (end: Option.Option<ProviderFailure>) =>
     Effect.gen(function* () {
       if (cut.off) return yield* Effect.fail(Option.some(new TimedOut()))

@@ -5,13 +5,15 @@ import { ProviderFailure } from "../Provider.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Circuits, Routed } from "./Circuits.ts"
 import { type Failed, isFinal, verdict } from "./Outcome.ts"
-import { Trial } from "./Trial.ts"
+import { type CostOf, Trial } from "./Trial.ts"
 
 export interface Plan<T extends RouteBase, A, R> {
   readonly model: Routed
   /** The routes able to serve the request, in the order to try them. */
   readonly routes: ReadonlyArray<T>
   readonly attempts: Attempts
+  /** For tries that fail after their provider has made something; none is known where undefined. */
+  readonly costOf?: CostOf<T> | undefined
   /** Milliseconds for everything. */
   readonly within: number
   /** Milliseconds for one try; what is left of `within` where undefined. */
@@ -57,17 +59,18 @@ export const failover = Effect.fnUntraced(function* <T extends RouteBase, A, R>(
 /** Takes the first route whose circuit lets a request through out of `untried`, and notes those passed over. */
 const nextTrial = <T extends RouteBase, A, R>(
   circuits: Circuits,
-  { attempts, model }: Plan<T, A, R>,
+  plan: Plan<T, A, R>,
   untried: Array<T>,
   skipped: Set<T>,
   clock: Clock.Clock
 ): Trial<T> | undefined => {
+  const { attempts, model } = plan
   for (const [position, route] of untried.entries()) {
     const circuit = circuits.of(model, route)
     const permit = circuit.enter(clock.unsafeCurrentTimeMillis())
     if (permit !== undefined) {
       untried.splice(position, 1)
-      return new Trial(route, circuit, permit, attempts, clock)
+      return new Trial(route, circuit, permit, plan, clock)
     }
     if (skipped.has(route)) continue
     skipped.add(route)
@@ -102,8 +105,8 @@ const ask = <T extends RouteBase, A, R>(
 const outOfTime = (allowance: number) =>
   new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
 
-const conclude = <A>(
-  trial: Trial<RouteBase>,
+const conclude = <T extends RouteBase, A>(
+  trial: Trial<T>,
   exit: Exit.Exit<Option.Option<Either.Either<A, Failed>>>,
   fair: boolean
 ): Effect.Effect<void> => {

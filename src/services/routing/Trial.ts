@@ -1,8 +1,9 @@
 import { type Clock, MetricLabel } from "effect"
+import type { ChatEvent } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../Metrics.ts"
 import type { ProviderFailure } from "../Provider.ts"
-import type { Attempts } from "./Attempts.ts"
+import type { Attempt, Attempts } from "./Attempts.ts"
 import type { Circuit, Permit } from "./Circuit.ts"
 import { isFinal } from "./Outcome.ts"
 
@@ -18,6 +19,11 @@ const labels = (provider: string, outcome: string): ReadonlyArray<MetricLabel.Me
   return made
 }
 
+/** What a route's provider charges for what it had made, in nano-USD; undefined where the operator has not said. */
+export type CostOf<R extends RouteBase> = (route: R, spent: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
+
+const usageIn = (events: ReadonlyArray<ChatEvent> = []) => events.findLast((event) => event.type === "usage")?.usage
+
 /**
  * One request's try of one route. What comes of it is told once and goes to the route's circuit, to the request's
  * attempts and to the counters alike.
@@ -27,16 +33,24 @@ export class Trial<R extends RouteBase> {
   readonly #circuit: Circuit
   readonly #permit: Permit
   readonly #attempts: Attempts
+  readonly #costOf: CostOf<R> | undefined
   readonly #clock: Clock.Clock
   readonly #startedAt: number
   #answeredAs: number | undefined
   #over = false
 
-  constructor(route: R, circuit: Circuit, permit: Permit, attempts: Attempts, clock: Clock.Clock) {
+  constructor(
+    route: R,
+    circuit: Circuit,
+    permit: Permit,
+    { attempts, costOf }: { readonly attempts: Attempts; readonly costOf?: CostOf<R> | undefined },
+    clock: Clock.Clock
+  ) {
     this.route = route
     this.#circuit = circuit
     this.#permit = permit
     this.#attempts = attempts
+    this.#costOf = costOf
     this.#clock = clock
     this.#startedAt = clock.unsafeCurrentTimeMillis()
   }
@@ -58,8 +72,9 @@ export class Trial<R extends RouteBase> {
   failed(failure: ProviderFailure, blame: boolean, random: number): void {
     if (!this.#close(failure.class)) return
     const now = this.#clock.unsafeCurrentTimeMillis()
+    const cost = this.#costOfFailing(failure)
     this.#attempts.underway = undefined
-    this.#note(failure.class, failure.status, now, failure.detail)
+    this.#note(failure.class, failure.status, now, { detail: failure.detail, ...(cost !== undefined && { cost }) })
     if (blame && !isFinal(failure.class)) this.#circuit.fail(this.#permit, failure, now, random)
     else this.#circuit.leave(this.#permit)
   }
@@ -78,14 +93,21 @@ export class Trial<R extends RouteBase> {
     return true
   }
 
-  #note(outcome: string, status: number | undefined, now: number, detail?: string): void {
+  /** Of a stream that has sent output, whoever has that says what it costs. */
+  #costOfFailing(failure: ProviderFailure): bigint | undefined {
+    if (this.#answeredAs !== undefined) return undefined
+    const spent = failure.spent ?? usageIn(this.#attempts.underway?.events)
+    return spent && this.#costOf?.(this.route, spent)
+  }
+
+  #note(outcome: string, status: number | undefined, now: number, more?: Pick<Attempt, "detail" | "cost">): void {
     const attempt = {
       route: this.route.id,
       provider: this.route.provider.name,
       outcome,
       status,
       ms: now - this.#startedAt,
-      ...(detail === undefined ? {} : { detail })
+      ...more
     }
     if (this.#answeredAs === undefined) this.#answeredAs = this.#attempts.add(attempt)
     else this.#attempts.replace(this.#answeredAs, attempt)
