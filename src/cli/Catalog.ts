@@ -23,7 +23,7 @@ const feedDocument = ({ drifts, entries, file, kind, matches, unmatched }: FeedR
     route: route ?? null,
     entry,
     what,
-    catalog: catalog ?? null,
+    catalog,
     feed
   })),
   matches: matches.map(({ route, ...match }) => ({ ...match, route: route ?? null })),

@@ -156,6 +156,52 @@ models:
     })
   )
 
+  it.effect("catalog check compares with a price feed: a drift is shown, a loss fails, a bad feed is one line", () =>
+    Effect.gen(function* () {
+      const { directory, run } = yield* Cli
+      const file = path.join(directory, "catalog.yaml")
+      const feed = path.join(directory, "feed.json")
+      const nowhere = { DATABASE_URL: "postgres://u@127.0.0.1:1/x" }
+      const charges = (completion: number) =>
+        writeFileSync(
+          feed,
+          JSON.stringify({
+            "acme/v-talk": {
+              litellm_provider: "acme",
+              input_cost_per_token: 1.5e-6,
+              output_cost_per_token: completion,
+              max_input_tokens: 1_000_000
+            }
+          })
+        )
+      writeFileSync(file, catalogText.replace("completion_per_1m_usd: 5", "completion_per_1m_usd: 3"))
+      charges(3.5e-6)
+      const drifted = yield* run(["catalog", "check", file, "--feed", feed], nowhere)
+      assert.deepStrictEqual([drifted.code, drifted.stderr], [0, ""])
+      assert.match(drifted.stdout, /^talk@acme +cost of completion per 1M +3 +3\.5 +acme\/v-talk$/m)
+      assert.include(drifted.stdout, `${feed} is LiteLLM's, with 1 entries: 1 of 1 models are in it.`)
+      charges(4.5e-6)
+      const lost = yield* run(["catalog", "check", file, "--feed", feed, "--json"], nowhere)
+      assert.deepStrictEqual([lost.code, lost.stderr], [1, "gateway: One price is below what the provider charges.\n"])
+      const document = JSON.parse(lost.stdout)
+      assert.deepStrictEqual(document.feed.drifts, [
+        {
+          model: "talk",
+          route: "talk@acme",
+          entry: "acme/v-talk",
+          what: "cost of completion per 1M",
+          catalog: 3,
+          feed: 4.5
+        }
+      ])
+      assert.lengthOf(document.losses, 1)
+      writeFileSync(feed, "[]")
+      const bad = yield* run(["catalog", "check", file, "--feed", feed], nowhere)
+      assert.strictEqual(bad.code, 1)
+      assert.match(bad.stderr, /^gateway: .*feed\.json: has the shape of neither LiteLLM's .*\n$/)
+    })
+  )
+
   it.effect("the built-in catalog is the default of catalog check", () =>
     Effect.gen(function* () {
       assert.lengthOf(yield* list("catalog", "check"), 45)

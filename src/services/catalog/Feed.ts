@@ -72,7 +72,7 @@ export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
 
 /**
  * Compares models, callable or not, with a feed: each route's `cost`, the vendor's list prices (`official`, or the
- * price of a model whose costs the feed does not know), context length and output cap. `ownCaps` are the output caps
+ * price of a model whose costs cannot be compared), context length and output cap. `ownCaps` are the output caps
  * that models state themselves.
  */
 export const compare = Effect.fn("Catalog.compareFeed")(function* (
@@ -97,11 +97,12 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
     const priced = routeRows(model, (id) => fed.get(id))
     for (const [route, rows] of priced) {
       const entry = fed.get(route)?.entry ?? ""
-      const drifted = rows.filter(({ cost, fed: charged }) => cost !== charged)
-      matches.push({ model: model.id, route, entry, compared: rows.length, drifted: drifted.length })
-      for (const { cost, fed: charged, unit } of drifted) {
-        drifts.push({ model: model.id, route, entry, what: `cost of ${unit}`, catalog: cost, feed: charged })
-      }
+      const said = rows.flatMap(({ cost, fed: feed, unit }) =>
+        cost === undefined ? [] : [{ what: `cost of ${unit}`, catalog: cost, feed }]
+      )
+      const drifted = said.filter(({ catalog, feed }) => catalog !== feed)
+      matches.push({ model: model.id, route, entry, compared: said.length, drifted: drifted.length })
+      drifts.push(...drifted.map((difference) => ({ model: model.id, route, entry, ...difference })))
       for (const { fed: charged, price, unit } of rows) {
         if (price < charged) losses.push(`${route}: the price of ${unit} is below what the feed says of ${entry}`)
       }

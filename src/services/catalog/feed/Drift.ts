@@ -14,8 +14,7 @@ export interface Row {
 /** Something of a model that the catalog and the feed say differently; amounts of money are bigints. */
 export interface Difference {
   readonly what: string
-  /** Undefined where the catalog does not say. */
-  readonly catalog: bigint | number | undefined
+  readonly catalog: bigint | number
   readonly feed: bigint | number
 }
 
