@@ -9,7 +9,7 @@ type ImageParam = "messages" | "image"
 /** What the host says of fields that only the gateway, or the route's options, can have put there. */
 const ownFields = /thinking[ _]?(level|budget|config)|thinking (is|mode)|unknown name|cannot find field/i
 const moderated = /responsible ai|sensitive words/i
-const spent = /credits are depleted|spend(ing)? (cap|limit)/i
+const depleted = /credits are depleted|spend(ing)? (cap|limit)/i
 const inMessages = /ending with a model turn|function (call|response) turn|function response parts/i
 const picture = /\bimages?\b|mime ?type/i
 const seconds = /^(\d{1,9}(?:\.\d{1,9})?)s$/
@@ -30,7 +30,7 @@ const retryDelay = (body: unknown): number | undefined => {
 }
 
 const classOf = (known: FailureClass, message: string): FailureClass => {
-  if (known === "limit" && spent.test(message)) return "account"
+  if (known === "limit" && depleted.test(message)) return "account"
   if (known !== "request") return known
   if (moderated.test(message)) return "moderation"
   return ownFields.test(message) ? "retry" : known

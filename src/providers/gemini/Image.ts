@@ -2,7 +2,7 @@ import { Predicate } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageRoute, Resolution } from "../../domain/Model.ts"
-import type { ImageAnswer, ProviderFailure } from "../../services/Provider.ts"
+import { type ImageAnswer, ProviderFailure } from "../../services/Provider.ts"
 import { fromBase64 } from "../Base64.ts"
 import { malformed } from "../Classification.ts"
 import { defined } from "../Defined.ts"
@@ -58,14 +58,17 @@ export const wirePrediction = (request: ImageRequest, options: Options): WirePre
   }
 })
 
-const bytesOf = (route: ImageRoute, text: string): Uint8Array | ProviderFailure => {
+/** A picture that cannot be read is paid for like any other. */
+const unreadable = (detail: string) => new ProviderFailure({ class: "retry", status: 200, spent: "whole", detail })
+
+const bytesOf = (text: string): Uint8Array | ProviderFailure => {
   const bytes = fromBase64(text)
-  if (bytes === undefined) return malformed(route.provider, 200, "a picture that is no base64")
-  return bytes.length === 0 ? malformed(route.provider, 200, "an empty picture") : bytes
+  if (bytes === undefined) return unreadable("a picture that is no base64")
+  return bytes.length === 0 ? unreadable("an empty picture") : bytes
 }
 
-const answerOf = (route: ImageRoute, text: string, prompt: unknown): ImageAnswer | ProviderFailure => {
-  const bytes = bytesOf(route, text)
+const answerOf = (text: string, prompt: unknown): ImageAnswer | ProviderFailure => {
+  const bytes = bytesOf(text)
   if (!(bytes instanceof Uint8Array)) return bytes
   return { bytes, revisedPrompt: typeof prompt === "string" && prompt !== "" ? prompt : undefined }
 }
@@ -86,7 +89,7 @@ const drawn = (route: ImageRoute, body: Body): ImageAnswer | ProviderFailure => 
   const candidate: unknown = Array.isArray(body.candidates) ? body.candidates[0] : undefined
   const { content, finishReason } = Predicate.isRecord(candidate) ? candidate : {}
   const text = pictureIn(content)
-  if (text !== undefined) return answerOf(route, text, undefined)
+  if (text !== undefined) return answerOf(text, undefined)
   const reason = typeof finishReason === "string" ? finishReason : (blockIn(body) ?? "")
   if (isFiltered(reason) || (candidate === undefined && reason !== "")) return moderation(200, reason)
   return malformed(route.provider, 200, `an answer without a picture, finishReason ${reason.slice(0, 100)}`)
@@ -96,7 +99,7 @@ const predicted = (route: ImageRoute, body: Body): ImageAnswer | ProviderFailure
   const predictions = Array.isArray(body.predictions) ? body.predictions.filter(Predicate.isRecord) : []
   const [filtered] = predictions.filter(({ raiFilteredReason }) => Boolean(raiFilteredReason))
   for (const { bytesBase64Encoded: text, prompt } of predictions) {
-    if (typeof text === "string") return answerOf(route, text, prompt)
+    if (typeof text === "string") return answerOf(text, prompt)
   }
   return filtered === undefined
     ? malformed(route.provider, 200, "an answer without a picture")

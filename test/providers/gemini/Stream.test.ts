@@ -171,6 +171,20 @@ describe("what a Gemini host streams", () => {
     fails(`a prompt refused for ${blockReason}`, [Fake.event({ promptFeedback: { blockReason } })], "moderation", 200)
   }
 
+  check("what was counted before a failure is told with it", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const usageMetadata = { promptTokenCount: 9, thoughtsTokenCount: 3 }
+      const spent = { prompt: 9, completion: 3, cached: 0, cacheWrite: 0, reasoning: 3 }
+      const malformed = { ...chunk([], "MALFORMED_FUNCTION_CALL"), usageMetadata }
+      const blocked = { promptFeedback: { blockReason: "SAFETY" }, usageMetadata }
+      for (const body of [malformed, blocked]) {
+        yield* fake.script(Fake.sse(Fake.event(body)), Fake.json(200, body))
+        assert.deepStrictEqual((yield* hear(adapter, route, request())).failure?.spent, spent)
+        assert.deepStrictEqual((yield* Effect.flip(adapter.complete(route, request()))).spent, spent)
+      }
+    })
+  )
+
   check("a finishReason is whole, cut or not, and with a [DONE] of others' making", (adapter, fake, route) =>
     Effect.gen(function* () {
       const end = Fake.event(stop)
