@@ -33,7 +33,7 @@ export interface ImageJob {
 export interface ImageResult {
   /** Unix seconds. */
   readonly created: number
-  readonly image: { readonly url: string } | { readonly b64_json: string }
+  readonly image: { readonly url: string } | { readonly bytes: Uint8Array }
   readonly revisedPrompt: string | undefined
   /** Whether the sandbox made it. */
   readonly sandbox: boolean
@@ -69,8 +69,6 @@ const tidy = (text: string): string =>
     .replaceAll("\u0000", " ")
     .replace(/\p{Cs}/gu, "?")
 
-const base64 = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")
-
 /** An image from hold to settle: references in, a picture made, stored, charged and kept for a retry. */
 export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
@@ -105,7 +103,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.notes.add("replayed")
         const { created, format, media, sandbox } = kept
         const image =
-          format === "url" ? { url: store.link(media) } : { b64_json: base64(yield* Effect.flatten(store.read(media))) }
+          format === "url" ? { url: store.link(media) } : { bytes: yield* Effect.flatten(store.read(media)) }
         return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
       })
 
@@ -145,7 +143,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         yield* failpoint.reach("after_settle")
         return {
           created: kept.created,
-          image: linked ? { url: store.link(name) } : { b64_json: base64(picture.bytes) },
+          image: linked ? { url: store.link(name) } : { bytes: picture.bytes },
           revisedPrompt: kept.revisedPrompt ?? undefined,
           sandbox: kept.sandbox,
           replayed: false

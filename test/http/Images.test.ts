@@ -68,12 +68,29 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     Effect.gen(function* () {
       const { script } = yield* ImageServer
       const account = yield* openAccount({})
-      const image = { b64_json: gif }
+      const image = { bytes: gifBytes }
       script(Effect.succeed({ ...drawn, image, revisedPrompt: "a grey cat", sandbox: true, replayed: true }))
       const { headers, text } = yield* post(account, generations, asked)
       assert.strictEqual(text, `{"created":1700000000,"data":[{"b64_json":"${gif}","revised_prompt":"a grey cat"}]}`)
       assert.strictEqual(headers.get("idempotency-replayed"), "true")
       assert.strictEqual(headers.get("x-gateway-sandbox"), "true")
+    })
+  )
+
+  it.effect("is answered whole and with its length, however large it is", () =>
+    Effect.gen(function* () {
+      const { script } = yield* ImageServer
+      const account = yield* openAccount({})
+      const bytes = Buffer.alloc(5_000_001, "a picture of some size")
+      script(Effect.succeed({ ...drawn, image: { bytes }, revisedPrompt: 'a "grey" cät' }))
+      const { headers, text } = yield* post(account, generations, asked)
+      const body = {
+        created: 1_700_000_000,
+        data: [{ b64_json: bytes.toString("base64"), revised_prompt: 'a "grey" cät' }]
+      }
+      assert.isTrue(text === JSON.stringify(body))
+      assert.strictEqual(headers.get("content-length"), String(Buffer.byteLength(text)))
+      assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
     })
   )
 

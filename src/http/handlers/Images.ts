@@ -3,15 +3,17 @@ import { Clock, Effect, Predicate } from "effect"
 import { ModelNotFound } from "../../domain/Failure.ts"
 import { variantFor } from "../../domain/ImageRules.ts"
 import { Catalog } from "../../services/Catalog.ts"
+import { Ids } from "../../services/Ids.ts"
 import { ImageGenerations, type ImageResult } from "../../services/ImageGenerations.ts"
 import { InFlight } from "../../services/InFlight.ts"
+import { Encoded, jsonPieces } from "../../services/Pieces.ts"
 import { Api } from "../Api.ts"
 import { type Body, readJson, readJsonOrForm } from "../Body.ts"
 import { type Admitted, Generating } from "../Generating.ts"
 import { decodeImageBody, imageForm } from "../ImageBody.ts"
 import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
-import { json } from "../Respond.ts"
+import { json, jsonInPieces } from "../Respond.ts"
 
 const endpoint = { surface: "image", scope: "images", rate: "take" } as const
 
@@ -20,7 +22,12 @@ const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body
 /** Always in the same order: a replay is equal to the first answer to the byte. */
 const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
   created,
-  data: [{ ...image, ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt }) }]
+  data: [
+    {
+      ...("url" in image ? image : { b64_json: new Encoded(image.bytes) }),
+      ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt })
+    }
+  ]
 })
 
 export const ImagesHandlers = HttpApiBuilder.group(
@@ -29,6 +36,7 @@ export const ImagesHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const catalog = yield* Catalog
     const generating = yield* Generating
+    const ids = yield* Ids
     const images = yield* ImageGenerations
     const inFlight = yield* InFlight
     const limits = yield* Limits
@@ -46,7 +54,10 @@ export const ImagesHandlers = HttpApiBuilder.group(
       const variant = yield* variantFor(model, ask)
       const result = yield* images.generate({ model, variant, ask, idempotencyKey: keyOf(request), record })
       record.firstByteAt = yield* Clock.currentTimeMillis
-      return json(200, imageJson(result), { ...headers, ...marks(result) })
+      const all = { ...headers, ...marks(result) }
+      return "url" in result.image
+        ? json(200, imageJson(result), all)
+        : jsonInPieces(200, jsonPieces(imageJson(result), ids.uuid()), all)
     })
 
     const generate = (admitted: Admitted) =>
