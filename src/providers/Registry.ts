@@ -6,6 +6,7 @@ import * as Gemini from "./Gemini.ts"
 import * as OpenAiChat from "./OpenAiChat.ts"
 import * as OpenAiImages from "./OpenAiImages.ts"
 import * as OpenAiResponses from "./OpenAiResponses.ts"
+import * as Replicate from "./Replicate.ts"
 import * as Sandbox from "./Sandbox.ts"
 
 /** Every adapter, by name. A new one is its own file and one line here. */
@@ -19,6 +20,7 @@ export const layer = Layer.effect(
       Gemini.make,
       Anthropic.make,
       FalQueue.make,
+      Replicate.make,
       Sandbox.make
     ]),
     (providers) => {

@@ -138,15 +138,15 @@ describe("Catalog", () => {
   it.effect("keeps routes off whose adapter the gateway was built without", () =>
     Effect.gen(function* () {
       const adapters = new Map([["openai-chat", new Set(["chat" as const])]])
-      const text = edited("adapter: fal-queue", "adapter: replicate")
+      const text = edited("adapter: fal-queue", "adapter: sandbox")
       const { models, off } = yield* load({ text, environment: keys, adapters })
       assert.deepStrictEqual(
         models.map(({ id }) => id),
         ["talk"]
       )
       assert.deepStrictEqual(off, [
-        { id: "draw", reason: "this gateway does not speak replicate" },
-        { id: "film", reason: "this gateway does not speak replicate" }
+        { id: "draw", reason: "this gateway does not speak sandbox" },
+        { id: "film", reason: "this gateway does not speak sandbox" }
       ])
     })
   )

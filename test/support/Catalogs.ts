@@ -67,7 +67,8 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
       ["fal-queue", new Set<Surface>(["image", "video"])],
       ["openai-responses", new Set<Surface>(["chat"])],
       ["gemini", new Set<Surface>(["chat", "image"])],
-      ["anthropic", new Set<Surface>(["chat"])]
+      ["anthropic", new Set<Surface>(["chat"])],
+      ["replicate", new Set<Surface>(["image", "video"])]
     ])
   ),
   ...over

@@ -9,10 +9,7 @@ const surfaces = (...of: ReadonlyArray<Surface>): ReadonlySet<Surface> => new Se
  * Wires that a catalog may name besides those the gateway was built with: routes that speak one of them stay off,
  * and the check says so. Any other name is a mistake in the catalog.
  */
-const foreseen: Adapters = new Map([
-  ["replicate", surfaces("image", "video")],
-  ["sandbox", surfaces("chat", "image", "video")]
-])
+const foreseen: Adapters = new Map([["sandbox", surfaces("chat", "image", "video")]])
 
 /** Every wire that a catalog may name, in a gateway with these adapters. */
 export const wires = (built: Adapters): Adapters => {
