@@ -42,14 +42,26 @@ const wirePart = (part: Part): Array<WireText | WireImage> =>
 
 const isTaken = (id: string): boolean => /^[a-zA-Z0-9_-]{1,64}$/.test(id)
 
-/** Ids of calls as this wire takes them: those of other vendors may be longer, or hold other characters. */
-const callIds = (): ((id: string) => string) => {
-  const replaced = new Map<string, string>()
-  return (id) => {
-    if (isTaken(id)) return id
-    const known = replaced.get(id) ?? `toolu_replaced_${replaced.size}`
-    replaced.set(id, known)
-    return known
+interface CallIds {
+  readonly ofCall: (id: string) => string
+  readonly ofResult: (id: string) => string
+}
+
+/**
+ * Ids of calls as this wire takes them, each once in a conversation. Those of other vendors may be longer, hold other
+ * characters, or begin anew with every answer.
+ */
+const callIds = (): CallIds => {
+  const seen = new Set<string>()
+  const unanswered = new Map<string, Array<string>>()
+  return {
+    ofCall: (id) => {
+      const own = isTaken(id) && !seen.has(id) ? id : `toolu_replaced_${seen.size}`
+      seen.add(own)
+      unanswered.set(id, [...(unanswered.get(id) ?? []), own])
+      return own
+    },
+    ofResult: (id) => unanswered.get(id)?.shift() ?? id
   }
 }
 
@@ -59,7 +71,7 @@ const inputOf = (text: string): WireCall["input"] => {
   return Predicate.isRecord(input) ? input : { arguments: text }
 }
 
-const blocksOf = (message: Message, idOf: (id: string) => string): Array<WireBlock> => {
+const blocksOf = (message: Message, ids: CallIds): Array<WireBlock> => {
   switch (message.role) {
     case "system":
       return []
@@ -67,12 +79,12 @@ const blocksOf = (message: Message, idOf: (id: string) => string): Array<WireBlo
       return typeof message.content === "string" ? wireText(message.content) : message.content.flatMap(wirePart)
     case "tool": {
       const content = wireTexts(message.content)
-      const id = idOf(message.tool_call_id)
+      const id = ids.ofResult(message.tool_call_id)
       return [{ type: "tool_result", tool_use_id: id, ...(content.length === 0 ? undefined : { content }) }]
     }
     default: {
       const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: text, name } }): WireCall => {
-        return { type: "tool_use", id: idOf(id), name, input: inputOf(text) }
+        return { type: "tool_use", id: ids.ofCall(id), name, input: inputOf(text) }
       })
       return [...wireTexts(message.content ?? ""), ...calls]
     }
@@ -97,10 +109,10 @@ const trimmed = ({ content, role }: WireMessage): WireMessage => ({
 
 /** Turns in alternation, the first one the user's. */
 export const turnsOf = (messages: ReadonlyArray<Message>): Array<WireMessage> => {
-  const idOf = callIds()
+  const ids = callIds()
   const turns: Array<WireMessage> = []
   for (const message of messages) {
-    const content = blocksOf(message, idOf)
+    const content = blocksOf(message, ids)
     if (content.length === 0) continue
     const role = message.role === "assistant" ? "assistant" : "user"
     const last = turns.at(-1)

@@ -1,6 +1,7 @@
 import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, ToolChoice } from "../../domain/Chat.ts"
 import type { ReasoningEffort, Route } from "../../domain/Model.ts"
+import { fitting } from "../CallIds.ts"
 import { defined } from "../Defined.ts"
 import { sentinel } from "../ThoughtSignatures.ts"
 
@@ -74,6 +75,9 @@ export type WireFormat =
       }
     }
 
+/** Of OpenAI's own hosts, which refuse longer ones. */
+const longestCallId = 40
+
 const wireText = (part: TextPart): WireText => ({ type: "text", text: part.text })
 
 /** One text part is a plain string: some hosts know nothing else outside of user messages. */
@@ -102,7 +106,7 @@ const wireAssistant = (
   { reasoning, unsigned }: History
 ): WireMessage => {
   const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, index): WireCall => {
-    const call: WireCall = { id, type: "function", function: { name, arguments: text } }
+    const call: WireCall = { id: fitting(id, longestCallId), type: "function", function: { name, arguments: text } }
     return unsigned && index === 0 ? { ...call, extra_content: { google: { thought_signature: sentinel } } } : call
   })
   return {
@@ -125,7 +129,11 @@ const wireMessage = (message: Message, history: History): WireMessage => {
       return { role: "user", content, ...defined({ name: message.name }) }
     }
     case "tool":
-      return { role: "tool", content: wireTexts(message.content), tool_call_id: message.tool_call_id }
+      return {
+        role: "tool",
+        content: wireTexts(message.content),
+        tool_call_id: fitting(message.tool_call_id, longestCallId)
+      }
     default:
       return wireAssistant(message, history)
   }

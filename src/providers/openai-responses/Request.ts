@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolChoice } from "../../domain/Chat.ts"
 import type { ReasoningEffort, Route } from "../../domain/Model.ts"
+import { fitting } from "../CallIds.ts"
 import { defined } from "../Defined.ts"
 import type { Options } from "./Options.ts"
 
@@ -61,9 +61,7 @@ export interface WireRequest {
 const leastOutput = 16
 const longestCallId = 64
 
-/** A call and its result keep one id, also where it is another vendor's and longer than the host takes. */
-const callId = (id: string): string =>
-  id.length <= longestCallId ? id : `call_${createHash("sha256").update(id).digest("base64url")}`
+const callId = (id: string): string => fitting(id, longestCallId)
 
 const textOf = (content: string | ReadonlyArray<TextPart> | null): string =>
   typeof content === "string" ? content : (content ?? []).map(({ text }) => text).join("")

@@ -57,6 +57,21 @@ describe("replayed calls", () => {
     assert.strictEqual(sent.at(-1), "fine-1_A")
   })
 
+  it("of hosts that count anew in every answer are told apart, each result with its own", () => {
+    const turn = (content: string): ReadonlyArray<Message> => [
+      { role: "assistant", content: null, tool_calls: [called("call_0", "now", "{}"), called("call_0", "now", "{}")] },
+      result("call_0", content),
+      result("call_0", `${content} later`)
+    ]
+    const blocks = turns(user("?"), ...turn("first"), ...turn("second")).flatMap(({ content }) => content)
+    const sent = blocks.flatMap((block) => (block.type === "tool_use" ? [block.id] : []))
+    assert.strictEqual(new Set(sent).size, 4)
+    assert.deepStrictEqual(
+      blocks.flatMap((block) => (block.type === "tool_result" ? [[block.tool_use_id, block.content]] : [])),
+      ["first", "first later", "second", "second later"].map((text, index) => [sent[index], [says(text)]])
+    )
+  })
+
   it("have their tools defined where the client names none any more, and none of them may be called", () => {
     const sent = bodyOf({ messages: [user("?"), asked, result("call_a", "sunny"), result("call_b", "noon")] })
     const input_schema = { type: "object" } as const

@@ -15,6 +15,25 @@ const usual: Dialect = { maxTokensField: "max_tokens", streamOptions: true }
 const asOfficial = (body: WireRequest): ChatCompletionCreateParamsBase => body
 
 describe("a request to an openai-chat host", () => {
+  it("shortens ids of calls that OpenAI refuses, a call's and its result's alike", () => {
+    const idsFor = (id: string) => {
+      const tool_calls = [{ id, type: "function" as const, function: { name: "f", arguments: "{}" } }]
+      const messages = [
+        { role: "assistant" as const, content: null, tool_calls },
+        { role: "tool" as const, content: "r", tool_call_id: id }
+      ]
+      return wireRequest(routeTo("http://x"), request({ messages }), false, usual).messages.map((message) =>
+        "tool_call_id" in message ? message.tool_call_id : "tool_calls" in message && message.tool_calls?.[0]?.id
+      )
+    }
+    const fits = "c".repeat(40)
+    assert.deepStrictEqual(idsFor(fits), [fits, fits])
+    const [call, result] = idsFor(`${fits}d`)
+    assert.match(String(call), /^call_[\w-]{35}$/)
+    assert.strictEqual(result, call)
+    assert.notDeepEqual(idsFor(`${fits}e`), [call, call])
+  })
+
   const everything: ChatRequest = request({
     messages: [
       { role: "system", content: "S", name: "boss" },
