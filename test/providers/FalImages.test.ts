@@ -1,29 +1,16 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, type Layer, type Scope } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Exit, Fiber } from "effect"
 import * as FalQueue from "../../src/providers/FalQueue.ts"
-import type { FailureClass, ImageAdapter } from "../../src/services/Provider.ts"
+import type { FailureClass } from "../../src/services/Provider.ts"
 import { imageAdapterContract } from "../contracts/ImageAdapter.ts"
 import { request, secret } from "../contracts/ImageHarness.ts"
 import { refusals } from "../support/FalHost.ts"
 import * as Fake from "../support/Upstream.ts"
-import { drawing, harness, hurriedServices, ownHost } from "./FalImagesHosts.ts"
+import { checking, drawing, harness, ownHost } from "./FalImagesHosts.ts"
 
 imageAdapterContract(harness)
 
-type Host = Effect.Effect.Success<typeof ownHost>
-type Services = Layer.Layer.Success<typeof hurriedServices>
-
-const check = (
-  name: string,
-  body: (adapter: ImageAdapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope | Services>
-) =>
-  it.scopedLive(name, () =>
-    Effect.gen(function* () {
-      const { image } = yield* FalQueue.make
-      if (image === undefined) return yield* Effect.dieMessage("no images")
-      return yield* body(image, yield* ownHost)
-    }).pipe(Effect.provide(hurriedServices))
-  )
+const check = checking(FalQueue.make, ownHost)
 
 describe("a picture in fal's queue", () => {
   check("waits through every state, and asks again after what may pass", (adapter, host) =>

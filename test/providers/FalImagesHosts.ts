@@ -1,8 +1,13 @@
-import { Clock, Deferred, Duration, Effect, Layer, type Scope } from "effect"
+import { it } from "@effect/vitest"
+import { Clock, Duration, Effect, Layer, type Scope } from "effect"
 import type { ImageRoute } from "../../src/domain/Model.ts"
 import * as FalQueue from "../../src/providers/FalQueue.ts"
+import type { Upstream } from "../../src/providers/Upstream.ts"
+import type { Fetcher } from "../../src/services/Fetcher.ts"
+import type { ImageAdapter, Provider } from "../../src/services/Provider.ts"
 import { type Harness, type Host, type Painting, picture, type Weather } from "../contracts/ImageHarness.ts"
 import * as FalHost from "../support/FalHost.ts"
+import * as JobHost from "../support/JobHost.ts"
 import * as Fake from "../support/Upstream.ts"
 import { account, pictureAt, services } from "./FalQueueHosts.ts"
 
@@ -89,21 +94,10 @@ export const ownHost: Effect.Effect<Host & { readonly fal: FalHost.FalHost }, ne
       }),
       fetched: Effect.suspend(() => looksAt).pipe(Effect.map(({ headers }) => ({ credential: headers.authorization }))),
       holds: (painting) =>
-        Effect.gen(function* () {
-          const gate = yield* Deferred.make<void>()
-          const gone = yield* Deferred.make<void>()
-          yield* answers(painting)
-          yield* fal.meets("submit", (response, received) => {
-            response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-            const job = { request_id: "019afc71-0000-7000-8000-000000000000", status: "IN_QUEUE" }
-            return Fake.steps(
-              { type: "application/json" },
-              Deferred.await(gate),
-              JSON.stringify(job)
-            )(response, received)
-          })
-          return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
-        })
+        Effect.zipRight(
+          answers(painting),
+          JobHost.delaying(fal, "submit", { request_id: "019afc71-0000-7000-8000-000000000000", status: "IN_QUEUE" })
+        )
     }
   }
 )
@@ -133,5 +127,23 @@ export const harness: Harness = {
   ],
   has: { places: ["inside", "own", "elsewhere"], revisedPrompt: true, edits: true, waiting: true }
 }
+
+/** Checks of an adapter beyond the contract, each with a host of its own. */
+export const checking =
+  <Own>(make: Effect.Effect<Provider, never, Upstream | Fetcher>, ownHostOf: Effect.Effect<Own, never, Scope.Scope>) =>
+  (
+    name: string,
+    body: (
+      adapter: ImageAdapter,
+      host: Own
+    ) => Effect.Effect<unknown, unknown, Scope.Scope | Layer.Layer.Success<typeof hurriedServices>>
+  ) =>
+    it.scopedLive(name, () =>
+      Effect.gen(function* () {
+        const { image } = yield* make
+        if (image === undefined) return yield* Effect.dieMessage("no images")
+        return yield* body(image, yield* ownHostOf)
+      }).pipe(Effect.provide(hurriedServices))
+    )
 
 export const drawing: Painting = { bytes: picture("image/png", 1).bytes, where: "own" }

@@ -1,11 +1,12 @@
 import { LLMock } from "@copilotkit/aimock"
-import { Deferred, Effect, Layer, Redacted, type Scope } from "effect"
+import { Effect, Layer, Redacted, type Scope } from "effect"
 import type { ImageType, Picture } from "../../src/domain/Media.ts"
 import type { VideoRoute } from "../../src/domain/Model.ts"
 import * as FalQueue from "../../src/providers/FalQueue.ts"
 import { Upstream } from "../../src/providers/Upstream.ts"
 import { type Clip, type Harness, type Host, secret, unseen, type Weather } from "../contracts/VideoHarness.ts"
 import * as FalHost from "../support/FalHost.ts"
+import * as JobHost from "../support/JobHost.ts"
 import * as PlainFetcher from "../support/PlainFetcher.ts"
 import * as Fake from "../support/Upstream.ts"
 
@@ -91,16 +92,7 @@ const ownHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(function* ()
     serves: (how) => fal.always("download", failures[how]),
     fetched: Effect.suspend(() => looksAt).pipe(Effect.map(({ headers }) => headers.authorization)),
     cancelled: Effect.asVoid(fal.heard("cancel")),
-    holds: (step) =>
-      Effect.gen(function* () {
-        const gone = yield* Deferred.make<void>()
-        const arrived = yield* Deferred.make<void>()
-        yield* fal.meets(step, (_, received) => {
-          Deferred.unsafeDone(gone, received.closed)
-          Deferred.unsafeDone(arrived, Effect.void)
-        })
-        return { arrived: Deferred.await(arrived), gone: Deferred.await(gone) }
-      })
+    holds: (step) => JobHost.holding(fal, step)
   }
 })
 

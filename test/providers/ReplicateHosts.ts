@@ -1,7 +1,8 @@
-import { Deferred, Effect, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { VideoRoute } from "../../src/domain/Model.ts"
 import * as Replicate from "../../src/providers/Replicate.ts"
 import type { Clip, Harness, Host, Weather } from "../contracts/VideoHarness.ts"
+import * as JobHost from "../support/JobHost.ts"
 import * as ReplicateHost from "../support/ReplicateHost.ts"
 import * as Fake from "../support/Upstream.ts"
 import { account, dataUri, pictureAt, services, videoRoute } from "./FalQueueHosts.ts"
@@ -59,16 +60,7 @@ const ownHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(function* ()
     serves: (how) => replicate.always("download", failures[how]),
     fetched: Effect.suspend(() => looksAt).pipe(Effect.map(({ headers }) => headers.authorization)),
     cancelled: Effect.asVoid(replicate.heard("cancel")),
-    holds: (step) =>
-      Effect.gen(function* () {
-        const gone = yield* Deferred.make<void>()
-        const arrived = yield* Deferred.make<void>()
-        yield* replicate.meets(step === "submit" ? "submit" : "poll", (_, received) => {
-          Deferred.unsafeDone(gone, received.closed)
-          Deferred.unsafeDone(arrived, Effect.void)
-        })
-        return { arrived: Deferred.await(arrived), gone: Deferred.await(gone) }
-      })
+    holds: (step) => JobHost.holding(replicate, step === "submit" ? "submit" : "poll")
   }
 })
 

@@ -1,29 +1,15 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, type Layer, type Scope } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
 import * as Replicate from "../../src/providers/Replicate.ts"
-import type { ImageAdapter } from "../../src/services/Provider.ts"
 import { imageAdapterContract } from "../contracts/ImageAdapter.ts"
 import { request, secret } from "../contracts/ImageHarness.ts"
 import { predictionOf, refusals } from "../support/ReplicateHost.ts"
-import { drawing, type hurriedServices } from "./FalImagesHosts.ts"
+import { checking, drawing } from "./FalImagesHosts.ts"
 import { harness, ownHost } from "./ReplicateImagesHosts.ts"
 
 imageAdapterContract(harness)
 
-type Host = Effect.Effect.Success<typeof ownHost>
-type Services = Layer.Layer.Success<typeof hurriedServices>
-
-const check = (
-  name: string,
-  body: (adapter: ImageAdapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope | Services>
-) =>
-  it.scopedLive(name, () =>
-    Effect.gen(function* () {
-      const { image } = yield* Replicate.make
-      if (image === undefined) return yield* Effect.dieMessage("no images")
-      return yield* body(image, yield* ownHost)
-    }).pipe(Effect.provide(harness.services))
-  )
+const check = checking(Replicate.make, ownHost)
 
 describe("a picture of Replicate's", () => {
   check("is waited for, and not asked after where the wait was enough", (adapter, { answers, replicate, route }) =>

@@ -1,7 +1,8 @@
-import { Deferred, Effect, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { ImageRoute } from "../../src/domain/Model.ts"
 import * as Replicate from "../../src/providers/Replicate.ts"
 import type { Harness, Host, Painting, Weather } from "../contracts/ImageHarness.ts"
+import * as JobHost from "../support/JobHost.ts"
 import * as ReplicateHost from "../support/ReplicateHost.ts"
 import * as Fake from "../support/Upstream.ts"
 import { harness as falHarness, hurriedServices, imageRoute } from "./FalImagesHosts.ts"
@@ -68,21 +69,10 @@ export const ownHost: Effect.Effect<Host & { readonly replicate: ReplicateHost.R
       }),
       fetched: Effect.suspend(() => looksAt).pipe(Effect.map(({ headers }) => ({ credential: headers.authorization }))),
       holds: (painting) =>
-        Effect.gen(function* () {
-          const gate = yield* Deferred.make<void>()
-          const gone = yield* Deferred.make<void>()
-          yield* answers(painting)
-          yield* replicate.meets("submit", (response, received) => {
-            response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-            const prediction = { id: "019afc7100007000", status: "processing", output: null }
-            return Fake.steps(
-              { status: 202, type: "application/json" },
-              Deferred.await(gate),
-              JSON.stringify(prediction)
-            )(response, received)
-          })
-          return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
-        })
+        Effect.zipRight(
+          answers(painting),
+          JobHost.delaying(replicate, "submit", { id: "019afc7100007000", status: "processing", output: null })
+        )
     }
   })
 
