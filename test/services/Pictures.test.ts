@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import sharp from "sharp"
 import type { ImageType } from "../../src/domain/Media.ts"
+import * as EventLoop from "../../src/services/EventLoop.ts"
 import { isVideo, pictureOf } from "../../src/services/Pictures.ts"
 
 const noise = (channels: 3 | 4, side = 24) =>
@@ -145,17 +146,26 @@ describe("what only looks like a picture", () => {
     })
   )
 
-  it.effect("is none without an end, however long it goes on", () =>
-    Effect.gen(function* () {
-      const length = 4 * 1024 * 1024
-      const [jpeg, gif] = yield* Effect.promise(() =>
-        Promise.all([noise(3).jpeg().toBuffer(), noise(3).gif().toBuffer()])
-      )
-      yield* refused(Buffer.concat([jpeg.subarray(0, -2), Buffer.alloc(length, Buffer.from([0xff, 0x00]))]), "JPEG")
-      yield* refused(Buffer.concat([jpeg.subarray(0, -2), Buffer.alloc(length, 0xff)]), "JPEG of fill bytes")
-      yield* refused(Buffer.concat([gif.subarray(0, -1), Buffer.alloc(length, Buffer.from([0x21, 0xff, 0]))]), "GIF")
-      yield* refused(Buffer.concat([png, Buffer.alloc(length)]), "PNG of empty chunks")
-    })
+  const length = 4 * 1024 * 1024
+  const endless: ReadonlyArray<readonly [string, () => Promise<Buffer>, number, ReadonlyArray<number>]> = [
+    ["a JPEG", () => noise(3).jpeg().toBuffer(), -2, [0xff, 0x00]],
+    ["a JPEG of fill bytes", () => noise(3).jpeg().toBuffer(), -2, [0xff]],
+    ["a JPEG of empty segments", () => noise(3).jpeg().toBuffer(), -2, [0xff, 0xe0, 0, 2]],
+    ["a GIF", () => noise(3).gif().toBuffer(), -1, [0x21, 0xff, 0]],
+    ["a GIF of one-byte blocks", () => noise(3).gif().toBuffer(), -2, [1]],
+    ["a PNG of empty chunks", () => noise(4).png().toBuffer(), -12, [0, 0, 0, 0, 0x74, 0x45, 0x58, 0x74, 0, 0, 0, 0]]
+  ]
+  it.effect.each(endless)(
+    "is none without an end, and other work goes on however long it is: %s",
+    ([, make, cut, more]) =>
+      Effect.gen(function* () {
+        const bytes = yield* Effect.promise(make)
+        let turns = 0
+        const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.turn, () => turns++)))
+        yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
+        yield* Fiber.interrupt(other)
+        assert.isAbove(turns, 10)
+      })
   )
 })
 

@@ -1,3 +1,5 @@
+import { breath, type Walk } from "./Walk.ts"
+
 const start = 0xd8
 const end = 0xd9
 const scan = 0xda
@@ -9,9 +11,10 @@ const isFrame = (marker: number): boolean =>
 const isBare = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
 
 /** Where the marker after a scan's coded data begins; the length of all where there is none. */
-const afterData = (bytes: Buffer, from: number): number => {
-  for (let at = from; at + 1 < bytes.length; at++) {
-    if (bytes[at] !== 0xff) continue
+function* afterData(bytes: Buffer, from: number): Walk<number> {
+  let at = bytes.indexOf(0xff, from)
+  for (let steps = 1; at !== -1 && at + 1 < bytes.length; at = bytes.indexOf(0xff, at + 1), steps++) {
+    if (steps % breath === 0) yield
     const next = bytes.readUInt8(at + 1)
     if (next !== 0x00 && next !== 0xff && !isBare(next)) return at
   }
@@ -19,12 +22,13 @@ const afterData = (bytes: Buffer, from: number): number => {
 }
 
 /** Segment by segment from the start mark, through a frame and its scans, to the end mark. */
-export const isWhole = (bytes: Buffer): boolean => {
+export function* isWhole(bytes: Buffer): Walk<boolean> {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xff00 + start) return false
   let sized = false
   let scanned = false
   let at = 2
-  while (at + 1 < bytes.length) {
+  for (let steps = 1; at + 1 < bytes.length; steps++) {
+    if (steps % breath === 0) yield
     if (bytes[at] !== 0xff) return false
     const marker = bytes.readUInt8(at + 1)
     if (marker === 0xff) {
@@ -47,7 +51,7 @@ export const isWhole = (bytes: Buffer): boolean => {
     if (marker === scan) {
       if (!sized) return false
       scanned = true
-      at = afterData(bytes, next)
+      at = yield* afterData(bytes, next)
     } else {
       at = next
     }

@@ -1,7 +1,10 @@
+import { breath, tag, type Walk } from "./Walk.ts"
+
 const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 /** Length, name and checksum around a chunk's data. */
 const frame = 12
 const headerLength = 13
+const [header, data, mark] = [tag("IHDR"), tag("IDAT"), tag("IEND")]
 const largestSide = 0x7fffffff
 
 const depths: Readonly<Record<number, ReadonlyArray<number>>> = {
@@ -18,22 +21,23 @@ const isSide = (pixels: number): boolean => pixels > 0 && pixels <= largestSide
 const hasHeader = (bytes: Buffer, at: number): boolean =>
   bytes.length >= at + frame + headerLength &&
   bytes.readUInt32BE(at) === headerLength &&
-  bytes.toString("latin1", at + 4, at + 8) === "IHDR" &&
+  bytes.readUInt32BE(at + 4) === header &&
   isSide(bytes.readUInt32BE(at + 8)) &&
   isSide(bytes.readUInt32BE(at + 12)) &&
   (depths[bytes.readUInt8(at + 17)]?.includes(bytes.readUInt8(at + 16)) ?? false)
 
 /** Chunk by chunk from the header, through some pixels, to the end mark. */
-export const isWhole = (bytes: Buffer): boolean => {
+export function* isWhole(bytes: Buffer): Walk<boolean> {
   if (!bytes.subarray(0, signature.length).equals(signature) || !hasHeader(bytes, signature.length)) return false
   let pixels = false
   let at = signature.length
-  while (at + frame <= bytes.length) {
+  for (let steps = 1; at + frame <= bytes.length; steps++) {
+    if (steps % breath === 0) yield
     const end = at + frame + bytes.readUInt32BE(at)
     if (end > bytes.length) return false
-    const name = bytes.toString("latin1", at + 4, at + 8)
-    if (name === "IEND") return pixels
-    if (name === "IDAT") pixels = true
+    const name = bytes.readUInt32BE(at + 4)
+    if (name === mark) return pixels
+    if (name === data) pixels = true
     at = end
   }
   return false

@@ -1,11 +1,14 @@
+import { breath, tag, type Walk } from "./Walk.ts"
+
 const frame = 8
 const riffHeader = 12
 const sides = 0x3fff
 const vp8Header = 10
 const vp8lHeader = 5
+const [lossy, lossless, extended, animated] = [tag("VP8 "), tag("VP8L"), tag("VP8X"), tag("ANMF")]
 
-const hasPixels = (bytes: Buffer, name: string, at: number, length: number): boolean => {
-  if (name === "VP8 ") {
+const hasPixels = (bytes: Buffer, name: number, at: number, length: number): boolean => {
+  if (name === lossy) {
     return (
       length >= vp8Header &&
       // A key frame, which is the only kind that can stand alone.
@@ -15,23 +18,24 @@ const hasPixels = (bytes: Buffer, name: string, at: number, length: number): boo
       (bytes.readUInt16LE(at + 8) & sides) > 0
     )
   }
-  if (name === "VP8L") return length > vp8lHeader && bytes.readUInt8(at) === 0x2f
+  if (name === lossless) return length > vp8lHeader && bytes.readUInt8(at) === 0x2f
   // A frame of an animation: sixteen bytes about it, then its own chunks.
-  return name === "ANMF" && length > 16 + frame
+  return name === animated && length > 16 + frame
 }
 
 /** Chunk by chunk to the end that the file's own head gives, with a picture among them. */
-export const isWhole = (bytes: Buffer): boolean => {
+export function* isWhole(bytes: Buffer): Walk<boolean> {
   if (bytes.length < riffHeader + frame) return false
   if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.toString("latin1", 8, 12) !== "WEBP") return false
   const end = frame + bytes.readUInt32LE(4)
-  if (end > bytes.length || !["VP8 ", "VP8L", "VP8X"].includes(bytes.toString("latin1", 12, 16))) return false
+  if (end > bytes.length || ![lossy, lossless, extended].includes(bytes.readUInt32BE(12))) return false
   let pixels = false
   let at = riffHeader
-  while (at + frame <= end) {
+  for (let steps = 1; at + frame <= end; steps++) {
+    if (steps % breath === 0) yield
     const length = bytes.readUInt32LE(at + 4)
     if (at + frame + length > end) return false
-    pixels ||= hasPixels(bytes, bytes.toString("latin1", at, at + 4), at + frame, length)
+    pixels ||= hasPixels(bytes, bytes.readUInt32BE(at), at + frame, length)
     at += frame + length + (length % 2)
   }
   return pixels
