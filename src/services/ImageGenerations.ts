@@ -95,7 +95,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           org: record.caller.org,
           endpoint: "images",
           key: yield* keyFrom(idempotencyKey),
-          fingerprint: fingerprint({ model, prompt, resolution, responseFormat }, ask.references)
+          fingerprint: yield* fingerprint({ model, prompt, resolution, responseFormat }, ask.references)
         })
       })
 

@@ -7,7 +7,7 @@ import { keyFrom } from "../../src/services/idempotency/Key.ts"
 const bytes = (...values: ReadonlyArray<number>): Reference => ({ _tag: "Bytes", bytes: Uint8Array.from(values) })
 const link = (url: string): Reference => ({ _tag: "Url", url })
 
-const same: ReadonlyArray<readonly [string, string, string]> = [
+const same: ReadonlyArray<readonly [string, Effect.Effect<string>, Effect.Effect<string>]> = [
   ["the order of fields", fingerprint({ a: 1, b: 2 }, []), fingerprint({ b: 2, a: 1 }, [])],
   [
     "the order of fields within",
@@ -22,7 +22,7 @@ const same: ReadonlyArray<readonly [string, string, string]> = [
   ]
 ]
 
-const different: ReadonlyArray<readonly [string, string, string]> = [
+const different: ReadonlyArray<readonly [string, Effect.Effect<string>, Effect.Effect<string>]> = [
   ["a value", fingerprint({ a: 1 }, []), fingerprint({ a: 2 }, [])],
   ["a name", fingerprint({ a: 1 }, []), fingerprint({ b: 1 }, [])],
   ["a type", fingerprint({ a: 1 }, []), fingerprint({ a: "1" }, [])],
@@ -40,11 +40,24 @@ const different: ReadonlyArray<readonly [string, string, string]> = [
 ]
 
 describe("the fingerprint of a request", () => {
-  it.each(same)("does not depend on %s", (_, one, other) => {
-    assert.match(one, /^[0-9a-f]{64}$/)
-    assert.strictEqual(one, other)
-  })
-  it.each(different)("depends on %s", (_, one, other) => assert.notStrictEqual(one, other))
+  it.effect.each(same)("does not depend on %s", ([, one, other]) =>
+    Effect.gen(function* () {
+      assert.match(yield* one, /^[0-9a-f]{64}$/)
+      assert.strictEqual(yield* one, yield* other)
+    })
+  )
+  it.effect.each(different)("depends on %s", ([, one, other]) =>
+    Effect.gen(function* () {
+      assert.notStrictEqual(yield* one, yield* other)
+    })
+  )
+  // Kept for a day: a gateway of another version must know a request again.
+  it.effect("stays the same from one version to the next", () =>
+    Effect.gen(function* () {
+      const known = fingerprint({ model: "m", prompt: "é", seconds: undefined }, [bytes(1, 2), link("https://a/")])
+      assert.strictEqual(yield* known, "d4b2718222e14c7e21d81304fa3a00f21ad75c60e029e998c50508db519488e3")
+    })
+  )
 })
 
 describe("an Idempotency-Key", () => {

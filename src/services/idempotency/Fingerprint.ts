@@ -1,4 +1,5 @@
-import { hash } from "node:crypto"
+import { webcrypto } from "node:crypto"
+import { Effect } from "effect"
 import type { Reference } from "../../domain/Media.ts"
 
 export type Json =
@@ -22,8 +23,17 @@ const canonical = (value: Json): string => {
 
 const isList: (value: Json) => value is ReadonlyArray<Json> = Array.isArray
 
-const referenced = (reference: Reference): Json =>
-  reference._tag === "Url" ? { url: reference.url } : { sha256: hash("sha256", reference.bytes, "hex") }
+/** In hexadecimal. Off the main thread: of a reference's 20 MiB it takes longer than a stream should wait. */
+const sha256 = (bytes: Uint8Array): Effect.Effect<string> =>
+  Effect.map(
+    Effect.promise(() => webcrypto.subtle.digest("SHA-256", bytes)),
+    (digest) => Buffer.from(digest).toString("hex")
+  )
+
+const referenced = (reference: Reference): Effect.Effect<Json> =>
+  reference._tag === "Url"
+    ? Effect.succeed({ url: reference.url })
+    : Effect.map(sha256(reference.bytes), (hash) => ({ sha256: hash }))
 
 /**
  * What tells one decoded request from another, in hexadecimal: its fields by name, and its references in order. A
@@ -32,4 +42,5 @@ const referenced = (reference: Reference): Json =>
 export const fingerprint = (
   fields: Readonly<Record<string, Json | undefined>>,
   references: ReadonlyArray<Reference>
-): string => hash("sha256", canonical([fields, references.map(referenced)]), "hex")
+): Effect.Effect<string> =>
+  Effect.flatMap(Effect.forEach(references, referenced), (known) => sha256(Buffer.from(canonical([fields, known]))))

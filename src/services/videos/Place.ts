@@ -60,7 +60,7 @@ export const make = Effect.fnUntraced(function* (
       org: record.caller.org,
       endpoint: "videos",
       key: yield* keyFrom(idempotencyKey),
-      fingerprint: fingerprint({ model, prompt, seconds }, ask.references)
+      fingerprint: yield* fingerprint({ model, prompt, seconds }, ask.references)
     })
   })
 
