@@ -5,7 +5,7 @@ import { Context, Deferred, Effect, Either, Fiber } from "effect"
 import { rendering } from "../fakes/VideoProviderFake.ts"
 import { eventually, lock, waitingForLock } from "../support/Money.ts"
 import { png } from "../support/TinyPictures.ts"
-import { assertDelivered, assertFailed, price, type VideoBench, withBench } from "../support/VideoBench.ts"
+import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 /** A video that a provider renders, and never finishes by itself. */
 const renders = (bench: VideoBench, more: Parameters<VideoBench["job"]>[0] = {}) =>
@@ -101,6 +101,23 @@ describe.concurrent("the operator's desk", () => {
         assert.strictEqual((yield* Effect.flip(desk.cancel(id)))._tag, "VideoOver")
         assert.deepInclude(yield* videos.create(job({ key: "k" })), { replayed: true })
         assert.strictEqual((yield* Effect.flip(desk.cancel("vid_none")))._tag, "VideoNotFound")
+      })
+    )
+  )
+
+  it.live("cancels a render that nobody was told of, and nobody is", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { desk, job, org, process, sql } = bench
+        const first = yield* process(submitsOnly)
+        const { video } = yield* first.videos.create(job())
+        yield* first.stop
+        yield* sql`UPDATE videos SET accepted_at = NULL`
+        yield* desk.cancel(video.id)
+        const { videos } = yield* process()
+        yield* told(bench, ["m@a"])
+        assert.deepInclude(yield* assertFailed(bench, "internal_error"), { accepted: false })
+        assert.deepStrictEqual(yield* videos.list(org, 100), [])
       })
     )
   )

@@ -53,6 +53,18 @@ describe.concurrent("creating a video", () => {
     )
   )
 
+  it.live("keeps no reference where the money is gone before the job is written", () =>
+    withBench(({ job, process, rows, sql, store }) =>
+      Effect.gen(function* () {
+        const { videos } = yield* process(submitsOnly)
+        store.after(Effect.orDie(sql`UPDATE organizations SET balance = 0`))
+        const poor = yield* Effect.flip(videos.create(job({ references: [{ _tag: "Bytes", bytes: png }] })))
+        assert.strictEqual(poor._tag, "InsufficientCredits")
+        assert.deepStrictEqual([yield* rows, store.names.private], [[], []])
+      })
+    )
+  )
+
   it.live("looks at a reference after the money, and at money after the key", () =>
     withBench(({ bench, job, key, process, rows, sql, store }) =>
       Effect.gen(function* () {

@@ -104,11 +104,17 @@ describe.concurrent("submitting a video", () => {
     )
   )
 
-  const stuck = Effect.fnUntraced(function* ({ process, provider, job }: VideoBench, first = "m@a") {
+  const stuck = Effect.fnUntraced(function* (
+    { process, provider, job }: VideoBench,
+    first = "m@a",
+    end: Effect.Effect<void, ProviderFailure> = Effect.void
+  ) {
     const dying = yield* process({ lookEvery: "1 hour" })
     const arrived = yield* Deferred.make<void>()
     const gate = yield* Deferred.make<void>()
-    const submit = [Effect.zipRight(Deferred.succeed(arrived, undefined), Deferred.await(gate))]
+    const submit = [
+      Deferred.succeed(arrived, undefined).pipe(Effect.zipRight(Deferred.await(gate)), Effect.zipRight(end))
+    ]
     provider.on(first, { submit })
     const creating = yield* Effect.forkScoped(dying.videos.create(job()))
     yield* Deferred.await(arrived)
@@ -135,6 +141,21 @@ describe.concurrent("submitting a video", () => {
         yield* Fiber.join(creating)
         assert.deepStrictEqual([provider.calls("submit"), provider.calls("cancel")], [["m@a", "m@b"], ["m@a"]])
         yield* bench.charged(price)
+      })
+    )
+  )
+
+  it.live("that fails for its first owner as for the next is a job that its customer is told of", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { lapse, process, provider } = bench
+        const { creating, open } = yield* stuck(bench, "m@a", failure("request", 422))
+        provider.on("m@b", { submit: [busy] })
+        yield* lapse
+        yield* process()
+        const { id } = yield* assertFailed(bench, "upstream_error")
+        yield* open
+        assert.deepInclude((yield* Fiber.join(creating)).video, { id, status: "queued" })
       })
     )
   )
