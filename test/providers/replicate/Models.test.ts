@@ -53,6 +53,7 @@ const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
     max_images: Schema.Literal(1),
     image_input: pictures
   }),
+  "qwen/qwen-image-2": Schema.Struct({ prompt: Schema.String }),
   "ideogram-ai/ideogram-v3-balanced": Schema.Struct({ prompt: Schema.String }),
   "recraft-ai/recraft-v4": Schema.Struct({ prompt: Schema.String, size: Schema.Literal("1024x1024") }),
   "google/veo-3.1-lite": Schema.Struct({ ...veo, resolution: Schema.Literal("720p") }),
