@@ -3,11 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Ajv } from "ajv"
 import { Effect } from "effect"
 import { parse } from "yaml"
-import type { ReasoningEffort } from "../../src/domain/Model.ts"
+import type { ReasoningEffort, Route } from "../../src/domain/Model.ts"
 import { Catalog } from "../../src/services/Catalog.ts"
 import { check } from "../../src/services/catalog/Check.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
 import { builtIn, edited, load, options, small } from "../support/Catalogs.ts"
+
+const everyKey = Object.fromEntries([...builtIn.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => [name, "k"]))
 
 describe("the built-in catalog", () => {
   const all = Catalog.make(options({ text: builtIn, sandbox: true }))
@@ -87,6 +89,108 @@ describe("the built-in catalog", () => {
       }
     })
   )
+})
+
+describe("the routes of the built-in catalog", () => {
+  const all = Effect.map(Catalog.make(options({ text: builtIn, environment: everyKey })), ({ models }) => models)
+  const narrowed = (route: Route) => (route.capabilities === undefined ? "all" : [...route.capabilities].join(" "))
+
+  it.effect("go to the vendor's own wire first", () =>
+    Effect.gen(function* () {
+      const own = new Map([
+        ["A", "google gemini"],
+        ["B", "openai openai-responses"],
+        ["C", "anthropic anthropic"],
+        ["D", "xai openai-chat"]
+      ])
+      for (const model of yield* all) {
+        if (model.surface !== "chat") continue
+        const [first] = model.routes.toSorted((a, b) => a.preference - b.preference)
+        if (first === undefined) return assert.fail(model.id)
+        assert.strictEqual(`${first.provider.name} ${first.provider.adapter}`, own.get(model.family), model.id)
+        assert.strictEqual(first.model, model.id)
+        assert.isUndefined(first.capabilities, model.id)
+      }
+    })
+  )
+
+  it.effect("go to two vendors, whatever the model", () =>
+    Effect.gen(function* () {
+      for (const { id, routes } of yield* all) {
+        const hosts = new Set(routes.map(({ provider }) => new URL(provider.baseUrl ?? "").host))
+        assert.isAtLeast(hosts.size, 2, id)
+        const order = routes.map(({ preference }) => preference)
+        assert.deepStrictEqual(order, [...new Set(order)].toSorted(), `${id}: one after the other`)
+      }
+    })
+  )
+
+  it.effect("can do less than the model only where their wire can", () =>
+    Effect.gen(function* () {
+      const whole = "tools vision response_format web_search reasoning"
+      for (const model of yield* all) {
+        if (model.surface !== "chat") continue
+        for (const route of model.routes) {
+          const { name } = route.provider
+          const expected = {
+            "google-openai": "tools vision response_format reasoning",
+            // Chat Completions takes no tools of models that reason by default.
+            "openai-chat":
+              model.id === "gpt-5.2" ? "tools vision response_format reasoning" : "vision response_format reasoning",
+            "anthropic-openai": "tools vision"
+          }[name]
+          assert.strictEqual(narrowed(route), expected ?? "all", route.id)
+        }
+        if ("AB".includes(model.family)) assert.sameMembers([...model.capabilities], whole.split(" "), model.id)
+      }
+    })
+  )
+
+  it.effect("leave stop sequences to the gateway where the host refuses or ignores them", () =>
+    Effect.gen(function* () {
+      for (const model of yield* all) {
+        if (model.surface !== "chat") continue
+        for (const { id, options: given, provider } of model.routes) {
+          const cut = provider.adapter === "openai-chat" && "BD".includes(model.family)
+          assert.strictEqual(given["stop"], cut ? "cut" : undefined, id)
+        }
+      }
+    })
+  )
+
+  it.effect("have a known cost, in every tier, wherever the vendor has a price for what is sold", () =>
+    Effect.gen(function* () {
+      // OpenAI bills pictures by tokens, and so does fal for OpenAI's.
+      const byTokens = ["gpt-image-2@openai-images", "gpt-image-1.5@fal", "gpt-image-1-mini@fal"]
+      const unknown: Array<string> = []
+      for (const model of yield* all) {
+        if (model.surface === "image") {
+          for (const { cost, id, resolutions } of model.routes) if (cost.size < resolutions.size) unknown.push(id)
+          continue
+        }
+        if (model.surface === "video") {
+          for (const { cost, id } of model.routes) if (cost === undefined) unknown.push(id)
+          continue
+        }
+        for (const { cost, id } of model.routes) {
+          if (cost === undefined) unknown.push(id)
+          for (const { cachedPrompt, cacheWrite, longContext } of [model.pricing, ...(cost ? [cost] : [])]) {
+            if (longContext === undefined) continue
+            assert.isTrue(cachedPrompt === undefined || longContext.cachedPrompt !== undefined, `${id}: cached, long`)
+            assert.isTrue(cacheWrite === undefined || longContext.cacheWrite !== undefined, `${id}: written, long`)
+          }
+        }
+      }
+      assert.deepStrictEqual(unknown, byTokens)
+    })
+  )
+
+  it("say beside each price where it was read, and as of when", () => {
+    const prices = builtIn.split("\n").filter((line) => /^ {4}(pricing|variants):/.test(line))
+    assert.lengthOf(prices, 45)
+    const mute = prices.filter((line) => !/# .*(LiteLLM|OpenRouter|models\.dev|GenSpend|fal)\b.* 20\d\d/.test(line))
+    assert.deepStrictEqual(mute, [])
+  })
 })
 
 describe("catalogJsonSchema", () => {
