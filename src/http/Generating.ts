@@ -13,7 +13,9 @@ import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { RequestRecord } from "../services/RequestRecord.ts"
 import { BodyCutOff } from "./Body.ts"
+import { BodyRoom, roomFor } from "./BodyRoom.ts"
 import { CurrentCaller } from "./contract/Authenticated.ts"
+import type { Limits } from "./Limits.ts"
 import { RequestContext } from "./RequestContext.ts"
 import * as Respond from "./Respond.ts"
 import * as Wire from "./Wire.ts"
@@ -57,7 +59,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
     >
   }
 >() {
-  static readonly layer = (options: { readonly defaultRpm: number }) =>
+  static readonly layer = (options: Limits["Type"] & { readonly defaultRpm: number }) =>
     Layer.effect(
       Generating,
       Effect.gen(function* () {
@@ -66,6 +68,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         const limiter = yield* RateLimiter
         const log = yield* RequestLog
         const ids = yield* Ids
+        const room = new BodyRoom()
 
         const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
           if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
@@ -107,8 +110,10 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
               const headers: Headers = { "x-request-id": requestId }
               const admitted: Admitted = { record, request, response, departed, headers }
 
+              const limit = endpoint.surface === "chat" ? options.chatBodyBytes : options.mediaBodyBytes
+              const worked = Effect.suspend(() => work(admitted))
               const answered = admit(endpoint, record, headers).pipe(
-                Effect.zipRight(Effect.suspend(() => work(admitted))),
+                Effect.zipRight(room.within(caller.org, roomFor(request, limit), worked, inFlight.receive)),
                 Effect.map((answer): Answered => ({ response: answer, code: null })),
                 Effect.catchAllCause((cause) => explain(cause, record, headers)),
                 Effect.tap(({ code, response: { status } }) => write(record, status, code)),
