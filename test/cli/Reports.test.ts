@@ -44,12 +44,13 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
       const { id } = yield* json("orgs", "create", "caller")
       const org = String(id)
       const usage = { prompt_tokens: 10, completion_tokens: 4, cached_tokens: 3, reasoning_tokens: 0 }
-      const attempts = [{ route: "m@p", provider: "p", outcome: "ok", status: 200, ms: 4 }]
+      const failed = { route: "m@q", provider: "q", outcome: "retry", status: 200, ms: 3 }
+      const answered = { route: "m@p", provider: "p", outcome: "ok", status: 200, ms: 4 }
       const served = {
         model: "m",
         route: "m@p",
         provider: "p",
-        attempts,
+        attempts: [{ ...failed, cost_nano: "250000000" }, answered],
         ...usage,
         charge: 1_500_000_000,
         cost: 1_000_000_000,
@@ -95,25 +96,39 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
           model: "m",
           stream: false,
           route: "m@p",
-          attempts,
+          attempts: [{ ...failed, cost_usd: 0.25 }, answered],
           usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14, cached_tokens: 3, reasoning_tokens: 0 },
           notes: [],
           charge_usd: 1.5,
-          cost_usd: 1,
+          cost_usd: 1.25,
           first_byte_ms: 2,
           total_ms: 5
         }
       )
-      assert.match(yield* text("requests"), /^2026-03-01T00:00:00Z +200 +- +caller +m +m@p +1 +14 +1\.5 +5 +first$/m)
+      assert.match(yield* text("requests"), /^2026-03-01T00:00:00Z +200 +- +caller +m +m@p +2 +14 +1\.5 +5 +first$/m)
       const [byModel] = yield* list("usage", "--org", "caller", "--until", "2026-03-02")
       assert.deepInclude(byModel, {
         model: "m",
         requests: 1,
         total_tokens: 14,
         spend_usd: 1.5,
-        cost_usd: 1,
-        margin_usd: 0.5
+        cost_usd: 1.25,
+        margin_usd: 0.25
       })
+      const byProvider = yield* list("usage", "--org", "caller", "--by", "provider", "--until", "2026-03-02")
+      assert.deepStrictEqual(
+        byProvider.map((row) => [
+          row["provider"],
+          row["requests"],
+          row["spend_usd"],
+          row["cost_usd"],
+          row["margin_usd"]
+        ]),
+        [
+          ["p", 1, 1.5, 1, 0.5],
+          ["q", 0, 0, 0.25, -0.25]
+        ]
+      )
     })
   )
 

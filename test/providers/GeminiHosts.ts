@@ -20,7 +20,7 @@ export const chunk = (parts: ReadonlyArray<unknown>, finishReason?: string, usag
 const halves = (whole: string | undefined) => (whole === undefined ? [] : [whole.slice(0, 5), whole.slice(5)])
 
 /** A whole answer, and its stream in pieces. Calls come whole, each in a chunk of its own. */
-const wire = (answer: Answer) => {
+export const wire = (answer: Answer) => {
   const usage = usageOnWire(answer)
   const finish = finishOnWire[answer.finish]
   const calls = (answer.toolCalls ?? []).map(({ arguments: given, id, name }) => {

@@ -108,7 +108,7 @@ const chunk = (delta: unknown, finish: string | null = null) =>
   Fake.event({ id: "x", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason: finish }] })
 
 /** A whole answer, and its stream in pieces: opening, output, end. */
-const wire = (answer: Answer) => {
+export const wire = (answer: Answer) => {
   const calls = answer.toolCalls?.map(({ arguments: given, id, name }) => {
     return { id, type: "function", function: { name, arguments: given } }
   })

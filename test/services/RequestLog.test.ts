@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
+import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { Ids } from "../../src/services/Ids.ts"
 import { type RequestEntry, RequestLog } from "../../src/services/RequestLog.ts"
@@ -51,6 +52,13 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)), {
     Effect.gen(function* () {
       const [row] = yield* written(OrgId.make("dear"), [{ cost: 10n ** 30n }], 1)
       assert.strictEqual<bigint | null | undefined>(row?.cost, 2n ** 63n - 1n)
+      const failed = { route: "m@a", provider: "a", outcome: "retry", status: 200, ms: 1 }
+      const attempts = [{ ...failed, cost: 10n ** 30n }, { ...failed, cost: 7n }, failed]
+      const [tried] = yield* written(OrgId.make("tried"), [{ attempts }], 1)
+      assert.deepStrictEqual(
+        tried?.attempts.map(({ cost }) => cost),
+        [NanoUsd(2n ** 63n - 1n), NanoUsd(7n), undefined]
+      )
     })
   )
 

@@ -24,6 +24,7 @@ interface Request {
   readonly cost?: bigint
   readonly tokens?: number
   readonly hold?: string
+  readonly attempts?: ReadonlyArray<{ readonly provider: string; readonly cost_nano?: string }>
 }
 
 const log = (request: Request) =>
@@ -45,6 +46,7 @@ const log = (request: Request) =>
         prompt_tokens: request.tokens ?? null,
         completion_tokens: request.tokens ?? null,
         hold_id: request.hold ?? null,
+        attempts: JSON.stringify(request.attempts ?? []),
         total_ms: 1
       })}`
   )
@@ -129,6 +131,27 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
           [a, "alpha", 7, 7]
         ]
       )
+    })
+  )
+
+  it.effect("counts what tries that failed have cost, by provider to whom it is owed", () =>
+    Effect.gen(function* () {
+      const usage = yield* Usage
+      const [org, key, at, model] = [OrgId.make("org_tries"), "key_tries", "2026-03-01T00:00:00Z", "m"]
+      const broken = { provider: "q", cost_nano: "7" }
+      const attempts = [broken, { provider: "p" }]
+      yield* log({ at, org, key, model, provider: "p", charge: 100n, cost: 40n, attempts })
+      yield* log({ at, org, key, model, provider: "q", attempts: [{ provider: "p" }, broken] })
+      yield* log({ at, org, key, model, provider: "r", charge: 10n, attempts: [{ provider: "r" }] })
+      const by = (grouping: "model" | "provider") => Effect.map(usage.report({ by: grouping, org }), summary)
+      assert.deepStrictEqual(yield* by("model"), [
+        { group: "m", requests: 3, spend: 110n, cost: 54n, margin: 46n, uncosted: 1 }
+      ])
+      assert.deepStrictEqual(yield* by("provider"), [
+        { group: "p", requests: 1, spend: 100n, cost: 40n, margin: 60n, uncosted: 0 },
+        { group: "r", requests: 1, spend: 10n, cost: 0n, margin: null, uncosted: 1 },
+        { group: "q", requests: 1, spend: 0n, cost: 14n, margin: -14n, uncosted: 0 }
+      ])
     })
   )
 
