@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { Data, Effect } from "effect"
 import { BodyTooLarge, InvalidRequest } from "../domain/Failure.ts"
+import * as EventLoop from "../services/EventLoop.ts"
 import { refused } from "./Fields.ts"
 import { type Part, readForm } from "./Multipart.ts"
 
@@ -47,6 +48,9 @@ const readPlain = Effect.fnUntraced(function* (request: IncomingMessage, limitBy
   return yield* readBytes(request, limitBytes)
 })
 
+/** Each step of reading a body larger than this takes a while: in between others get their turn. */
+const largeBytes = 1024 * 1024
+
 /** A JSON body, whatever content type it was sent under, except forms. */
 export const readJson = Effect.fnUntraced(function* (request: IncomingMessage, limitBytes: number) {
   if (isForm(typeOf(request))) {
@@ -56,10 +60,16 @@ export const readJson = Effect.fnUntraced(function* (request: IncomingMessage, l
     })
   }
   const bytes = yield* readPlain(request, limitBytes)
-  return yield* Effect.try({
-    try: (): unknown => JSON.parse(bytes.toString("utf8")),
+  const breath = bytes.length > largeBytes ? EventLoop.turn : Effect.void
+  yield* breath
+  const text = bytes.toString("utf8")
+  yield* breath
+  const value = yield* Effect.try({
+    try: (): unknown => JSON.parse(text),
     catch: () => new InvalidRequest({ message: "The body is not valid JSON.", param: null })
   })
+  yield* breath
+  return value
 })
 
 export type Body =

@@ -1,20 +1,14 @@
 import type { InvalidRequest } from "../domain/Failure.ts"
 import { largestReference, mostReferences, type Reference } from "../domain/Media.ts"
+import { fromBase64 } from "../services/Base64.ts"
 import { each, isAbsent, isArray, isObject, isString, type Read, refuse, refuseAt } from "./Fields.ts"
 
 const longestUrl = 8192
 
 const unusable = (): InvalidRequest => refuse("image", "Failed to process the reference image.")
 
-const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
-
-const readBytes = (bytes: Uint8Array): Read<Reference> =>
-  bytes.length === 0 || bytes.length > largestReference ? unusable() : { _tag: "Bytes", bytes }
-
-const readBase64 = (encoded: string): Read<Reference> => {
-  const text = encoded.replaceAll(/\s+/g, "")
-  return base64.test(text) ? readBytes(Buffer.from(text, "base64")) : unusable()
-}
+const readBytes = (bytes: Uint8Array | undefined): Read<Reference> =>
+  bytes === undefined || bytes.length === 0 || bytes.length > largestReference ? unusable() : { _tag: "Bytes", bytes }
 
 const dataUrl = /^data:[^,]*;base64,/i
 
@@ -24,7 +18,7 @@ const readString = (value: string): Read<Reference> => {
   }
   // Only the start is looked at: the rest is megabytes of base64.
   const [prefix] = dataUrl.exec(value.slice(0, 300)) ?? []
-  return readBase64(prefix === undefined ? value : value.slice(prefix.length))
+  return readBytes(fromBase64(prefix === undefined ? value : value.slice(prefix.length)))
 }
 
 const readImage = (value: unknown): Read<Reference> => {

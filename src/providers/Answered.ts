@@ -1,7 +1,8 @@
 import { Clock, Effect, Option } from "effect"
 import type { RouteBase } from "../domain/Model.ts"
+import * as EventLoop from "../services/EventLoop.ts"
 import type { ProviderFailure } from "../services/Provider.ts"
-import { refusal } from "./Classification.ts"
+import { parse, refusal } from "./Classification.ts"
 import type { UpstreamStream } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
 
@@ -32,6 +33,13 @@ export const gathered = (stream: UpstreamStream): Effect.Effect<UpstreamAnswer, 
   })
   return more
 }
+
+/** An answer's JSON, where a picture of many MiB may be in it: others get their turn before and after it is parsed. */
+export const parsed = (answer: UpstreamAnswer): Effect.Effect<unknown> =>
+  EventLoop.turn.pipe(
+    Effect.map(() => parse(answer.body)),
+    Effect.zipLeft(EventLoop.turn)
+  )
 
 /** The failure that an answer means. */
 export const refused = (route: RouteBase, answer: UpstreamAnswer): Effect.Effect<never, ProviderFailure> =>

@@ -4,7 +4,7 @@ import type { ImageRequest } from "../domain/Image.ts"
 import type { ImageRoute, Route, RouteBase } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
 import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
-import { gathered, isGood, isStream } from "./Answered.ts"
+import { gathered, isGood, isStream, parsed } from "./Answered.ts"
 import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
 import { parse } from "./Classification.ts"
 import { type Reading, wholeAnswer } from "./gemini/Answer.ts"
@@ -122,7 +122,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
         const options = yield* usable(route)
         const answer = yield* draw(route, request, options)
         if (!isGood(answer)) return yield* refused(route, answer, "image")
-        const picture = readPicture(route, options, parse(answer.body))
+        const picture = readPicture(route, options, yield* parsed(answer))
         return picture instanceof ProviderFailure ? yield* picture : picture
       })
     }

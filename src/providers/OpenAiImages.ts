@@ -5,6 +5,7 @@ import type { ImageRoute } from "../domain/Model.ts"
 import { Fetcher } from "../services/Fetcher.ts"
 import { Ids } from "../services/Ids.ts"
 import { type Provider, ProviderFailure } from "../services/Provider.ts"
+import { isGood, parsed } from "./Answered.ts"
 import { hostError, malformed, parse, refusal } from "./Classification.ts"
 import { read } from "./openai-images/Answer.ts"
 import { optionsOf } from "./openai-images/Options.ts"
@@ -16,8 +17,6 @@ import { ownOrigin, unfetched } from "./upstream/Own.ts"
 const downloadSeconds = 60
 
 const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` })
-
-const isGood = ({ status }: UpstreamAnswer) => status >= 200 && status < 300
 
 const ofCustomer = /^(prompt|images?)(\W|$)/
 
@@ -68,7 +67,7 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
       generate: Effect.fn("OpenAiImages.generate")(function* (route, request) {
         const answer = yield* ask(route, request)
         if (!isGood(answer)) return yield* refused(route, answer)
-        const found = read(parse(answer.body))
+        const found = read(yield* parsed(answer))
         switch (found._tag) {
           case "Bytes":
             return { bytes: found.bytes, revisedPrompt: found.revisedPrompt }

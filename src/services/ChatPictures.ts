@@ -2,6 +2,7 @@ import { Clock, type Context, Effect } from "effect"
 import type { ChatRequest, Message } from "../domain/Chat.ts"
 import { InvalidRequest } from "../domain/Failure.ts"
 import type { Picture } from "../domain/Media.ts"
+import { toBase64 } from "./Base64.ts"
 import type { References } from "./References.ts"
 
 /** The most different URLs that are fetched for one request. */
@@ -24,8 +25,7 @@ const urlsOf = ({ messages }: ChatRequest): ReadonlySet<string> => {
 
 const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5))
 
-const dataUrl = ({ bytes, type }: Picture): string =>
-  `data:${type};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")}`
+const dataUrl = ({ bytes, type }: Picture): string => `data:${type};base64,${toBase64(bytes)}`
 
 const replaced = (message: Message, inlined: ReadonlyMap<string, string>): Message => {
   if (message.role !== "user" || typeof message.content === "string") return message

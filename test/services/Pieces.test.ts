@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import { base64Length, base64Pieces, toBase64 } from "../../src/services/Base64.ts"
 import { Encoded, jsonPieces, type Pieces, piecesOf } from "../../src/services/Pieces.ts"
 
 const mark = "a mark that nobody can guess"
@@ -11,19 +10,6 @@ const whole = (pieces: Pieces): string => {
   assert.strictEqual(pieces.length, bytes.length)
   return bytes.toString("utf8")
 }
-
-describe("base64 in pieces", () => {
-  for (const size of [0, 1, 2, 3, 4, 786_431, 786_432, 786_433, 786_434, 1_572_864, 1_572_865]) {
-    it(`of ${size} bytes is the text that it is in one`, () => {
-      // A view into a larger buffer: what is around it must not be read.
-      const bytes = new Uint8Array(randomBytes(size + 7).buffer, 0, size + 7).subarray(5, 5 + size)
-      const text = Buffer.concat([...base64Pieces(bytes)]).toString("latin1")
-      assert.isTrue(text === Buffer.from(bytes).toString("base64"))
-      assert.isTrue(text === toBase64(bytes))
-      assert.strictEqual(base64Length(size), text.length)
-    })
-  }
-})
 
 describe("JSON in pieces", () => {
   const one = randomBytes(10)

@@ -2,8 +2,8 @@ import { Predicate } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageRoute, Resolution } from "../../domain/Model.ts"
+import { fromBase64, toBase64 } from "../../services/Base64.ts"
 import { type ImageAnswer, ProviderFailure } from "../../services/Provider.ts"
-import { fromBase64 } from "../Base64.ts"
 import { malformed } from "../Classification.ts"
 import { defined } from "../Defined.ts"
 import type { WireContent, WirePart } from "./Contents.ts"
@@ -25,12 +25,7 @@ export interface WirePrediction {
   parameters: { sampleCount: 1; includeRaiReason: true; sampleImageSize?: Resolution; aspectRatio?: string }
 }
 
-const inline = ({ bytes, type }: Picture): WirePart => ({
-  inlineData: {
-    mimeType: type,
-    data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")
-  }
-})
+const inline = ({ bytes, type }: Picture): WirePart => ({ inlineData: { mimeType: type, data: toBase64(bytes) } })
 
 export const wireImage = (request: ImageRequest, options: Options): WireImage => {
   const imageConfig = defined({
