@@ -62,6 +62,10 @@ export const field = <A>(name: string, is: (value: unknown) => value is A, expec
   }
 })
 
+/** The model that a body names, whatever else it is: the log tells it of requests that are refused, too. */
+export const modelIn = (body: unknown): string | undefined =>
+  isObject(body) && isString(body.model) ? body.model : undefined
+
 /** A text that must be there; a form may have sent it as a file. */
 export const readText = (body: JsonObject, name: string): Read<string> => {
   const value = body[name]

@@ -1,5 +1,5 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Clock, Effect, Predicate } from "effect"
+import { Clock, Effect } from "effect"
 import { applyRules } from "../../domain/ChatRules.ts"
 import { ModelNotFound } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/Catalog.ts"
@@ -11,6 +11,7 @@ import { Api } from "../Api.ts"
 import { readJson } from "../Body.ts"
 import { completionJson, SseEncoder } from "../ChatAnswer.ts"
 import { decodeChatBody } from "../ChatBody.ts"
+import { modelIn } from "../Fields.ts"
 import { type Admitted, Generating } from "../Generating.ts"
 import { Limits } from "../Limits.ts"
 import { json } from "../Respond.ts"
@@ -31,8 +32,7 @@ export const ChatHandlers = HttpApiBuilder.group(
 
     const read = Effect.fnUntraced(function* ({ record, request }: Admitted) {
       const body = yield* inFlight.receive(readJson(request, limits.chatBodyBytes))
-      // The log names the model of a request that is refused, too.
-      if (Predicate.hasProperty(body, "model") && Predicate.isString(body.model)) record.model = body.model
+      record.model = modelIn(body)
       const asked = yield* decodeChatBody(body)
       record.stream = asked.stream
       const model = catalog.find(asked.model)

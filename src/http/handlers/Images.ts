@@ -1,5 +1,5 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Clock, Effect, Predicate } from "effect"
+import { Clock, Effect } from "effect"
 import { ModelNotFound } from "../../domain/Failure.ts"
 import { variantFor } from "../../domain/ImageRules.ts"
 import { Catalog } from "../../services/Catalog.ts"
@@ -9,6 +9,7 @@ import { InFlight } from "../../services/InFlight.ts"
 import { Encoded, jsonPieces } from "../../services/Pieces.ts"
 import { Api } from "../Api.ts"
 import { type Body, readJson, readJsonOrForm } from "../Body.ts"
+import { modelIn } from "../Fields.ts"
 import { type Admitted, Generating } from "../Generating.ts"
 import { decodeImageBody, imageForm } from "../ImageBody.ts"
 import { Limits } from "../Limits.ts"
@@ -41,18 +42,20 @@ export const ImagesHandlers = HttpApiBuilder.group(
     const inFlight = yield* InFlight
     const limits = yield* Limits
 
-    const answer = Effect.fnUntraced(function* (
-      { headers, record, request }: Admitted,
-      body: unknown,
-      needsReference: boolean
-    ) {
-      // The log names the model of a request that is refused, too.
-      if (Predicate.hasProperty(body, "model") && Predicate.isString(body.model)) record.model = body.model
+    // Apart from what follows, so that the body is let go of before the picture is made.
+    const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
+      record.model = modelIn(body)
       const ask = yield* decodeImageBody(body, { needsReference })
       const model = catalog.find(ask.model)
       if (model?.surface !== "image") return yield* new ModelNotFound({ model: ask.model, surface: "image" })
-      const variant = yield* variantFor(model, ask)
-      const result = yield* images.generate({ model, variant, ask, idempotencyKey: keyOf(request), record })
+      return { model, variant: yield* variantFor(model, ask), ask }
+    })
+
+    const answer = Effect.fnUntraced(function* (
+      { headers, record, request }: Admitted,
+      asked: Effect.Effect.Success<ReturnType<typeof read>>
+    ) {
+      const result = yield* images.generate({ ...asked, idempotencyKey: keyOf(request), record })
       record.firstByteAt = yield* Clock.currentTimeMillis
       const all = { ...headers, ...marks(result) }
       return "url" in result.image
@@ -61,12 +64,14 @@ export const ImagesHandlers = HttpApiBuilder.group(
     })
 
     const generate = (admitted: Admitted) =>
-      Effect.flatMap(inFlight.receive(readJson(admitted.request, limits.mediaBodyBytes)), (body) =>
-        answer(admitted, body, false)
+      inFlight.receive(readJson(admitted.request, limits.mediaBodyBytes)).pipe(
+        Effect.flatMap((body) => read(admitted, body, false)),
+        Effect.flatMap((asked) => answer(admitted, asked))
       )
     const edit = (admitted: Admitted) =>
-      Effect.flatMap(inFlight.receive(readJsonOrForm(admitted.request, limits.mediaBodyBytes)), (body) =>
-        answer(admitted, fieldsOf(body), true)
+      inFlight.receive(readJsonOrForm(admitted.request, limits.mediaBodyBytes)).pipe(
+        Effect.flatMap((body) => read(admitted, fieldsOf(body), true)),
+        Effect.flatMap((asked) => answer(admitted, asked))
       )
 
     return handlers

@@ -9,6 +9,7 @@ import { VideoJobs } from "../../services/VideoJobs.ts"
 import { Api } from "../Api.ts"
 import { type Body, readJsonOrForm } from "../Body.ts"
 import { CurrentCaller } from "../contract/Authenticated.ts"
+import { modelIn } from "../Fields.ts"
 import { type Admitted, Generating } from "../Generating.ts"
 import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
@@ -41,23 +42,21 @@ export const VideosHandlers = HttpApiBuilder.group(
     const limits = yield* Limits
     const videos = yield* VideoJobs
 
-    const create = Effect.fnUntraced(function* ({ headers, record, request }: Admitted) {
+    const read = Effect.fnUntraced(function* ({ record, request }: Admitted) {
       const body = fieldsOf(yield* inFlight.receive(readJsonOrForm(request, limits.mediaBodyBytes)))
-      // The log names the model of a request that is refused, too.
-      if (Predicate.hasProperty(body, "model") && Predicate.isString(body.model)) record.model = body.model
+      record.model = modelIn(body)
       const ask = yield* decodeVideoBody(body)
       const model = catalog.find(ask.model)
       if (model?.surface !== "video") return yield* new ModelNotFound({ model: ask.model, surface: "video" })
-      const seconds = yield* secondsFor(model, ask)
-      const { replayed, video } = yield* videos.create({
-        model,
-        seconds,
-        ask,
-        idempotencyKey: keyOf(request),
-        record
-      })
+      return { model, seconds: yield* secondsFor(model, ask), ask }
+    })
+
+    const create = Effect.fnUntraced(function* (admitted: Admitted) {
+      const { headers, record, request } = admitted
+      const asked = yield* read(admitted)
+      const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: keyOf(request), record })
       record.firstByteAt = yield* Clock.currentTimeMillis
-      const sandbox = record.route === undefined ? model.routes.every(isSandbox) : isSandbox(record.route)
+      const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
       return json(202, videoJson(video), { ...headers, ...marks({ replayed, sandbox: video.sandbox || sandbox }) })
     })
 
