@@ -18,7 +18,13 @@ const say = (model: string, over: object = {}) => asked(model, { prompt: word, .
 const image = gif.toString("base64")
 
 type Expected = Partial<Omit<RequestRow, "attempts">> & {
-  readonly attempts?: ReadonlyArray<{ route: string; provider: string; outcome: string; status?: number }>
+  readonly attempts?: ReadonlyArray<{
+    route: string
+    provider: string
+    outcome: string
+    status?: number
+    cost?: bigint
+  }>
 }
 
 interface Case {
@@ -39,6 +45,8 @@ const tried = (model: string, provider: string, outcome: string, status?: number
 const tokenless = { promptTokens: null, completionTokens: null, cachedTokens: null, reasoningTokens: null }
 const drawn = { ...tokenless, status: 200, code: null, notes: [], stream: false, charge: NanoUsd(usualPrice) }
 const free = { ...tokenless, charge: zero, cost: null, notes: [], firstByteMs: null }
+/** Of one picture, to the operator. */
+const cost = NanoUsd(30_000_000n)
 const unread = { ...free, model: null, route: null, attempts: [] }
 
 const cases: ReadonlyArray<Case> = [
@@ -50,7 +58,7 @@ const cases: ReadonlyArray<Case> = [
       ...drawn,
       model: "art",
       route: "art@first",
-      cost: NanoUsd(30_000_000n),
+      cost,
       attempts: [tried("art", "first", "ok", 200)]
     }
   },
@@ -115,7 +123,7 @@ const cases: ReadonlyArray<Case> = [
     what: "a page for a picture",
     body: say("weak"),
     replies: { first: paints(Buffer.from(`<html>${word}`)) },
-    row: { ...free, status: 502, code: "upstream_error", attempts: [tried("weak", "first", "retry", 200)] }
+    row: { ...free, status: 502, code: "upstream_error", attempts: [{ ...tried("weak", "first", "retry", 200), cost }] }
   },
   {
     what: "no route left",
@@ -134,7 +142,7 @@ const served = gateway(
   {
     art: { routes: [{ ...onFirst, cost: { per_image_usd: 0.03 } }] },
     pair: { routes: [onFirst, onSecond] },
-    weak: {}
+    weak: { routes: [{ ...onFirst, cost: { per_image_usd: 0.03 } }] }
   },
   { MAX_BODY_BYTES: "10000", LOG_LEVEL: "all" }
 )
@@ -142,9 +150,10 @@ const served = gateway(
 /** A row holds what is expected, belongs to the caller, and its times make sense. */
 const assertRow = (row: RequestRow, account: Pick<RequestRow, "orgId" | "keyId">, { attempts, ...rest }: Expected) => {
   assert.deepInclude<Partial<RequestRow>>(row, { surface: "image", ...account, ...rest })
-  const outcomes = row.attempts.map(({ outcome, provider, route, status }) =>
-    status === undefined ? { route, provider, outcome } : { route, provider, outcome, status }
-  )
+  const outcomes = row.attempts.map(({ cost: spent, outcome, provider, route, status }) => {
+    const known = { route, provider, outcome, ...(status !== undefined && { status }) }
+    return spent === undefined ? known : { ...known, cost: spent }
+  })
   if (attempts !== undefined) assert.deepStrictEqual(outcomes, [...attempts])
   assert.isAtLeast(row.totalMs, row.firstByteMs ?? 0)
   if (row.status === 200) assert.isNumber(row.firstByteMs)
@@ -193,7 +202,7 @@ withLayer(served, { excludeTestServices: true })("the request log of images", (i
       )
       const none = { ...free, route: null, attempts: [], model: "art" }
       const expected: ReadonlyArray<Expected> = [
-        { ...drawn, route: "art@first", cost: NanoUsd(30_000_000n) },
+        { ...drawn, route: "art@first", cost },
         { ...none, status: 409, code: "idempotency_conflict" },
         { ...none, ...drawn, charge: zero, notes: ["replayed"], firstByteMs: rows[2]?.firstByteMs ?? null },
         { ...none, status: 400, code: null }
