@@ -3,10 +3,12 @@ import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Console, Effect, Layer, Predicate } from "effect"
 import { run } from "../../src/cli.ts"
+import type { Model } from "../../src/domain/Model.ts"
 import * as Registry from "../../src/providers/Registry.ts"
 import { Upstream } from "../../src/providers/Upstream.ts"
 import { Catalog } from "../../src/services/Catalog.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
+import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { adaptersOf, Providers } from "../../src/services/Providers.ts"
 import { variables } from "../../src/settings/Variables.ts"
 import * as TokensFake from "../fakes/TokensFake.ts"
@@ -121,11 +123,29 @@ describe("the catalogs of the docs", () => {
         name,
         ...surfaces.map((surface) => (served.has(surface) ? "yes" : ""))
       ])
-      const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name, , ...served]) => [
-        name,
-        ...served
-      ])
+      const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name, , ...cells]) => {
+        assert.isNotEmpty(cells[surfaces.length], `${name}: what it cannot do`)
+        return [name, ...cells.slice(0, surfaces.length)]
+      })
       assert.sameDeepMembers(documented, spoken)
+    })
+  )
+
+  it.effect("tell the truth of the one step from the sandbox to a vendor", () =>
+    Effect.gen(function* () {
+      const [step = ""] = fences({ file: "", text: section(providers, "Your own keys") }, "sh")
+      const [, name = "", file] = /echo '(\w+)=…' >> (\S+)\nnpm start/.exec(step) ?? []
+      assert.strictEqual(file, ".env")
+      const adapters = yield* registered
+      const source = { file: "catalog.yaml", text: builtIn }
+      const start = (sandbox: SandboxMode, environment = {}) => Catalog.make({ source, environment, sandbox, adapters })
+      const isSandboxed = ({ routes }: Model) => routes.some(({ provider }) => provider.adapter === "sandbox")
+      const before = yield* start("when-no-credential")
+      assert.deepStrictEqual([before.models.length, before.models.every(isSandboxed)], [45, true])
+      const after = yield* start("when-no-credential", { [name]: "key" })
+      assert.deepStrictEqual([after.models.length, after.models.some(isSandboxed)], [9, false])
+      const beside = yield* start(true, { [name]: "key" })
+      assert.deepStrictEqual([beside.models.length, beside.models.filter(isSandboxed).length], [45, 36])
     })
   )
 
