@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import OpenAI, { BadRequestError, NotFoundError, toFile } from "openai"
@@ -26,6 +27,12 @@ const retrieved = (openai: OpenAI, id: string) =>
     calling(() => openai.videos.retrieve(id)),
     (video) => decoded(asJson(video))
   )
+
+/** What the database still knows of what its customer wrote. */
+const remembered = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql`SELECT prompt, handle, reference, reference_url FROM videos WHERE id = ${id}`
+})
 
 const downloaded = (openai: OpenAI, id: string) =>
   calling(async () => {
@@ -87,6 +94,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
       assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", data: [{ url }] })
       assert.isAtLeast(completed_at, created_at)
       assert.strictEqual(yield* spent, 4n * price)
+      assert.deepStrictEqual(yield* remembered(id), [{ prompt: "", handle: null, reference: null, referenceUrl: null }])
 
       const { bytes, headers, status } = yield* downloaded(openai, id)
       assert.deepStrictEqual([status, headers.get("content-type")], [200, "video/mp4"])

@@ -2,7 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect, Schedule } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
-import { isSandbox } from "../catalog/Rules.ts"
+import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
 import { type Hold, Ledger } from "../Ledger.ts"
 import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../MediaStore.ts"
@@ -78,9 +78,10 @@ export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTur
     options: { readonly attempts?: ReadonlyArray<Attempt>; readonly cancelling?: boolean } = {}
   ) {
     const { attempts = [], cancelling = false } = options
+    const sandbox = job.route?.provider.adapter === sandboxAdapter
     const done = yield* inOneStep(
       Effect.gen(function* () {
-        const told = yield* rows.finish(job, { status: "failed", error, cancelling }, attempts)
+        const told = yield* rows.finish(job, { status: "failed", error, cancelling, sandbox }, attempts)
         if (told === undefined) return undefined
         yield* ledger.job.release(holdOf(job))
         if (!told) yield* unbind(sql, job.holdId)

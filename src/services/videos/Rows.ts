@@ -58,14 +58,13 @@ export interface NewJob {
   readonly lease: string
 }
 
-export type Outcome =
-  | {
-      readonly status: "completed"
-      readonly media: string
-      readonly sandbox: boolean
-      readonly cost: bigint | undefined
-    }
+export type Outcome = (
+  | { readonly status: "completed"; readonly media: string; readonly cost: bigint | undefined }
   | { readonly status: "failed"; readonly error: VideoError; readonly cancelling: boolean }
+) & {
+  /** Whether the sandbox rendered it, whose handles hold the prompt. */
+  readonly sandbox: boolean
+}
 
 const longestDetail = 200
 
@@ -189,12 +188,12 @@ export const make = (sql: SqlClient.SqlClient) => {
           ? sql<{ readonly accepted: boolean }>`
               UPDATE videos SET status = 'completed', step = 'over', completed_at = now(), media = ${outcome.media},
                 sandbox = ${outcome.sandbox}, cost = ${outcome.cost ?? null}, prompt = '', reference_url = NULL,
-                next_at = NULL, lease = NULL, lease_until = NULL
+                handle = CASE WHEN ${outcome.sandbox} THEN NULL ELSE handle END, next_at = NULL, lease = NULL, lease_until = NULL
               WHERE ${held(job)} RETURNING accepted_at IS NOT NULL AS accepted`
           : sql<{ readonly accepted: boolean }>`
               UPDATE videos SET status = 'failed', step = 'over', completed_at = now(), error_code = ${outcome.error.code},
                 error_message = ${outcome.error.message}, prompt = '', reference_url = NULL, cancelling = ${outcome.cancelling},
-                attempts = attempts || ${recorded(attempts)}::text::jsonb,
+                handle = CASE WHEN ${outcome.sandbox} THEN NULL ELSE handle END, attempts = attempts || ${recorded(attempts)}::text::jsonb,
                 next_at = CASE WHEN ${outcome.cancelling} THEN now() END, lease = NULL, lease_until = NULL
               WHERE ${held(job)} RETURNING accepted_at IS NOT NULL AS accepted`,
         ([row]) => row?.accepted
