@@ -1,7 +1,7 @@
 import { Array as Arr, Clock, Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
 import { needs, tooMuchAtOnce } from "../domain/ChatRules.ts"
-import type { InvalidRequest, RoutingFailure } from "../domain/Failure.ts"
+import { type InvalidRequest, type RoutingFailure, TimedOut } from "../domain/Failure.ts"
 import type { ImageRequest } from "../domain/Image.ts"
 import type { Picture } from "../domain/Media.ts"
 import type {
@@ -67,6 +67,9 @@ export interface RoutingDeadlines {
   /** A stream from its request to its end. */
   readonly streamTimeoutSeconds: number
 }
+
+/** The part of its whole time that an image is to have left when a provider is first asked. */
+const leastLeft = 0.2
 
 const usual: RoutingDeadlines = {
   requestTimeoutSeconds: 290,
@@ -223,13 +226,15 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     attempts: Attempts,
     since: number
   ) {
-    const elapsed = (yield* Clock.currentTimeMillis) - since
+    const left = within - (yield* Clock.currentTimeMillis) + since
+    // What is given up half-way was paid for: a request that took its time until here is not begun.
+    if (left < within * leastLeft) return yield* new TimedOut()
     return yield* failover(circuits, {
       model,
       routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
       attempts,
       costOf: ({ cost }, spent) => (spent === "whole" ? cost.get(request.resolution) : undefined),
-      within: Math.max(0, within - elapsed),
+      within: left,
       attemptWithin: undefined,
       fairAttempt: firstByte,
       ask: (trial) =>
