@@ -3,6 +3,7 @@ import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
 import type { ImageRequest } from "../domain/Image.ts"
 import type { ImageRoute, Route, RouteBase } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
+import { jsonPieces } from "../services/Pieces.ts"
 import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
 import { gathered, isGood, isStream, parsed } from "./Answered.ts"
 import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
@@ -19,7 +20,7 @@ import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
 
-const call = (route: RouteBase, model: string, method: string, body: string): UpstreamRequest => ({
+const call = (route: RouteBase, model: string, method: string, body: UpstreamRequest["body"]): UpstreamRequest => ({
   account: route.provider,
   path: `/v1beta/${model.includes("/") ? model : `models/${model}`}:${method}`,
   authorization: (secret) => ({ "x-goog-api-key": secret }),
@@ -104,7 +105,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     return upstream.post(
       predicts
         ? call(route, model, "predict", JSON.stringify(wirePrediction(request, options)))
-        : call(route, model, "generateContent", JSON.stringify(wireImage(request, options)))
+        : call(route, model, "generateContent", jsonPieces(wireImage(request, options), ids.unguessable()))
     )
   }
 

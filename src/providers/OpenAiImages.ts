@@ -43,7 +43,7 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
     Either.match(optionsOf(route), {
       onLeft: (wrong) => unable(route, wrong),
       onRight: (options) => {
-        const content = contentOf(route, request, options, `gateway-${ids.uuid()}`)
+        const content = contentOf(route, request, options, ids.unguessable())
         return content === undefined
           ? unable(route, "the route cannot edit")
           : upstream.post({ account: route.provider, authorization, ...content })

@@ -60,7 +60,7 @@ export const ImagesHandlers = HttpApiBuilder.group(
       const all = { ...headers, ...marks(result) }
       return "url" in result.image
         ? json(200, imageJson(result), all)
-        : jsonInPieces(200, jsonPieces(imageJson(result), ids.uuid()), all)
+        : jsonInPieces(200, jsonPieces(imageJson(result), ids.unguessable()), all)
     })
 
     const generate = (admitted: Admitted) =>

@@ -1,5 +1,7 @@
 import { Clock, Effect, Predicate } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
+import { Ids } from "../../services/Ids.ts"
+import { jsonPieces } from "../../services/Pieces.ts"
 import { ProviderFailure } from "../../services/Provider.ts"
 import { isGood } from "../Answered.ts"
 import { malformed, parse } from "../Classification.ts"
@@ -19,12 +21,16 @@ const refusedAs = ({ provider }: RouteBase, answer: UpstreamAnswer) =>
   Effect.map(Clock.currentTimeMillis, (now) => refusal(provider, answer, now))
 
 /** fal's queue: a job is put in, asked after until it is over, and its result taken. */
-export const make = Effect.map(Upstream, (upstream) => {
+export const make = Effect.gen(function* () {
+  const upstream = yield* Upstream
+  const ids = yield* Ids
+
   const call = (route: RouteBase, method: "GET" | "PUT", path: string) =>
     upstream.post({ account: route.provider, method, path, authorization })
 
   const submit = Effect.fnUntraced(function* (route: RouteBase, { input, model }: Submission) {
-    const request = { account: route.provider, path: `/${model}`, authorization, body: JSON.stringify(input) }
+    const body = jsonPieces(input, ids.unguessable())
+    const request = { account: route.provider, path: `/${model}`, authorization, body }
     const answer = yield* submitted(upstream, request)
     if (!isGood(answer)) return yield* yield* refusedAs(route, answer)
     const handle = handleIn(route.provider, model, parse(answer.body))

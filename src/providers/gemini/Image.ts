@@ -2,17 +2,19 @@ import { Predicate } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageRoute, Resolution } from "../../domain/Model.ts"
-import { fromBase64, toBase64 } from "../../services/Base64.ts"
+import { fromBase64 } from "../../services/Base64.ts"
+import { Encoded } from "../../services/Pieces.ts"
 import { type ImageAnswer, ProviderFailure } from "../../services/Provider.ts"
 import { malformed } from "../Classification.ts"
 import { defined } from "../Defined.ts"
-import type { WireContent, WirePart } from "./Contents.ts"
 import { blockIn, failureOf, isFiltered, moderation } from "./Failure.ts"
 import type { Options } from "./Options.ts"
 
+type WirePart = { text: string } | { inlineData: { mimeType: string; data: Encoded } }
+
 /** The body of `generateContent` for a picture. */
 export interface WireImage {
-  contents: Array<WireContent>
+  contents: [{ role: "user"; parts: Array<WirePart> }]
   generationConfig: {
     responseModalities: Array<"IMAGE">
     imageConfig?: { imageSize?: Resolution; aspectRatio?: string }
@@ -25,7 +27,7 @@ export interface WirePrediction {
   parameters: { sampleCount: 1; includeRaiReason: true; sampleImageSize?: Resolution; aspectRatio?: string }
 }
 
-const inline = ({ bytes, type }: Picture): WirePart => ({ inlineData: { mimeType: type, data: toBase64(bytes) } })
+const inline = ({ bytes, type }: Picture): WirePart => ({ inlineData: { mimeType: type, data: new Encoded(bytes) } })
 
 export const wireImage = (request: ImageRequest, options: Options): WireImage => {
   const imageConfig = defined({

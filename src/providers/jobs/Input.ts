@@ -3,6 +3,7 @@ import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageRoute, RouteBase, SecondsAs, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
+import { Encoded } from "../../services/Pieces.ts"
 import { ProviderFailure } from "../../services/Provider.ts"
 import { loggable } from "../Upstream.ts"
 import type { Fields, JobOptions } from "./Options.ts"
@@ -10,6 +11,7 @@ import type { Fields, JobOptions } from "./Options.ts"
 /** What is asked of which of the host's models. */
 export interface Submission {
   readonly model: string
+  /** With each reference as an `Encoded`. */
   readonly input: Fields
 }
 
@@ -49,8 +51,7 @@ const tooMany = ({ id, provider }: RouteBase) =>
 const read = (wire: Wire, route: RouteBase): Made<JobOptions> =>
   Either.orElse(wire.options(route), (wrong) => unable(route, wrong))
 
-const dataUri = ({ bytes, type }: Picture): string =>
-  `data:${type};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64")}`
+const dataUri = ({ bytes, type }: Picture): Encoded => new Encoded(bytes, `data:${type};base64,`)
 
 const imageFields = (
   route: RouteBase,

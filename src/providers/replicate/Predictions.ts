@@ -1,5 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
+import { Ids } from "../../services/Ids.ts"
+import { jsonPieces } from "../../services/Pieces.ts"
 import { isGood } from "../Answered.ts"
 import { malformed, parse } from "../Classification.ts"
 import type { Handle } from "../jobs/Handle.ts"
@@ -21,19 +23,22 @@ const refused = ({ provider }: RouteBase, answer: UpstreamAnswer) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(refusal(provider, answer, now)))
 
 /** A model is `owner/name`; a community's is run by its version, `owner/name:version`. */
-const target = ({ input, model }: Submission) => {
+const target = ({ input, model }: Submission, mark: string) => {
   const [name = "", version] = model.split(":")
   return version === undefined
-    ? { path: `/v1/models/${name}/predictions`, body: JSON.stringify({ input }) }
-    : { path: "/v1/predictions", body: JSON.stringify({ version, input }) }
+    ? { path: `/v1/models/${name}/predictions`, body: jsonPieces({ input }, mark) }
+    : { path: "/v1/predictions", body: jsonPieces({ version, input }, mark) }
 }
 
 /** Replicate's predictions: created, asked after until they are over, or cancelled. */
-export const make = Effect.map(Upstream, (upstream) => {
+export const make = Effect.gen(function* () {
+  const upstream = yield* Upstream
+  const ids = yield* Ids
+
   const submit = Effect.fnUntraced(function* (route: RouteBase, submission: Submission, waiting: boolean) {
     const account = route.provider
     const headers = waiting ? pictureHeaders : clipHeaders
-    const request: UpstreamRequest = { account, authorization, headers, ...target(submission) }
+    const request: UpstreamRequest = { account, authorization, headers, ...target(submission, ids.unguessable()) }
     const answer = yield* submitted(upstream, request)
     if (!isGood(answer)) return yield* refused(route, answer)
     const told = { status: answer.status, body: parse(answer.body) }

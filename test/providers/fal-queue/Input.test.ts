@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import { written } from "../../../src/providers/fal-queue/Input.ts"
+import { asSent } from "../../support/Pieces.ts"
 import { imageRoute } from "../FalImagesHosts.ts"
 import { videoRoute } from "../FalQueueHosts.ts"
 
@@ -24,7 +25,7 @@ const image = (
     { prompt: "p", resolution: "2K", references: Array.from({ length: references }, () => picture) }
   )
 
-const input = <E>(made: Either.Either<{ readonly input: unknown }, E>) => Either.getOrThrow(made).input
+const input = <E>(made: Either.Either<{ readonly input: unknown }, E>) => asSent(Either.getOrThrow(made).input)
 
 describe("the input of a job", () => {
   it("has the options that are fields of it; the request's own win", () => {

@@ -3,6 +3,7 @@ import { readPicture, wireImage, wirePrediction } from "../../../src/providers/g
 import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { ProviderFailure } from "../../../src/services/Provider.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
+import { asSent } from "../../support/Pieces.ts"
 import { chunk } from "../GeminiHosts.ts"
 import { base64, routeTo } from "../GeminiImagesHosts.ts"
 
@@ -29,7 +30,7 @@ describe("a picture's request", () => {
   ]
   for (const [options, generationConfig] of bodies) {
     it(`generate, ${JSON.stringify(options)}`, () => {
-      const body: object = wireImage(request({ resolution: "4K" }), options)
+      const body = asSent(wireImage(request({ resolution: "4K" }), options))
       assert.deepStrictEqual(body, { contents: [{ role: "user", parts }], generationConfig })
     })
   }

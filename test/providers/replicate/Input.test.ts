@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import { written } from "../../../src/providers/replicate/Input.ts"
+import { asSent } from "../../support/Pieces.ts"
 import { clipRoute } from "../ReplicateHosts.ts"
 import { drawRoute } from "../ReplicateImagesHosts.ts"
 
@@ -21,7 +22,7 @@ const image = (options: ImageRoute["options"], references = 0) =>
     { prompt: "p", resolution: "2K", references: Array.from({ length: references }, () => picture) }
   )
 
-const input = <E>(made: Either.Either<{ readonly input: unknown }, E>) => Either.getOrThrow(made).input
+const input = <E>(made: Either.Either<{ readonly input: unknown }, E>) => asSent(Either.getOrThrow(made).input)
 
 describe("the input of a prediction", () => {
   it("has the fields that the route fixes; the request's own win", () => {

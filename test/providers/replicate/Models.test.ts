@@ -5,6 +5,7 @@ import type { Submission } from "../../../src/providers/jobs/Input.ts"
 import { written } from "../../../src/providers/replicate/Input.ts"
 import { Catalog } from "../../../src/services/Catalog.ts"
 import { builtIn, options } from "../../support/Catalogs.ts"
+import { asSent } from "../../support/Pieces.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const
 const prompt = "A red bicycle"
@@ -112,7 +113,7 @@ describe("the built-in catalog's routes at Replicate", () => {
       for (const { input, model } of all) {
         const schema = inputs[model]
         if (schema === undefined) return assert.fail(model)
-        const read = Schema.decodeUnknownEither(schema, { onExcessProperty: "error", errors: "all" })(input)
+        const read = Schema.decodeUnknownEither(schema, { onExcessProperty: "error", errors: "all" })(asSent(input))
         assert.isTrue(Either.isRight(read), `${model}: ${Either.isLeft(read) ? read.left.message : ""}`)
       }
     })
