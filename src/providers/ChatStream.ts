@@ -1,6 +1,7 @@
 import { Effect, Option } from "effect"
 import type { ChatAnswer, ChatEvent, Usage } from "../domain/Chat.ts"
 import type { ChatPull, ProviderFailure } from "../services/Provider.ts"
+import { spending } from "./Classification.ts"
 import { reader, type SseEvent } from "./Sse.ts"
 import type { UpstreamStream } from "./Upstream.ts"
 
@@ -22,9 +23,9 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder): ChatPull
   let outcome: Option.Option<ProviderFailure> | undefined
   const end = (failure: ProviderFailure | undefined) => {
     if (outcome !== undefined) return
-    outcome = Option.fromNullable(failure)
     const usage = failure && decoder.used()
     if (usage !== undefined) out.push({ type: "usage", usage })
+    outcome = Option.fromNullable(failure && spending(failure, usage))
   }
   const sse = reader((event) => {
     if (outcome !== undefined) return

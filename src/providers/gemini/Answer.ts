@@ -51,10 +51,6 @@ const finishOf = (reason: string, calls: number): FinishReason => {
   return calls > 0 ? "tool_calls" : "stop"
 }
 
-const fieldsOf = ({ class: kind, detail, param, retryAfterSeconds, status }: ProviderFailure) => {
-  return { class: kind, detail, param, retryAfterSeconds, status }
-}
-
 const hostId = /^[\w.:-]{1,64}$/
 
 export const reader = ({ newId, options, request, route }: Reading): AnswerReader => {
@@ -66,9 +62,6 @@ export const reader = ({ newId, options, request, route }: Reading): AnswerReade
   let spoken = false
 
   const broken = (what: string) => malformed(route.provider, 200, what)
-  /** What the host counted until then is paid for. */
-  const paid = (failure: ProviderFailure | undefined) =>
-    failure === undefined || usage === undefined ? failure : new ProviderFailure({ ...fieldsOf(failure), spent: usage })
 
   const idOf = (given: unknown): string => {
     const id = typeof given === "string" && hostId.test(given) && !ids.has(given) ? given : newId()
@@ -118,18 +111,18 @@ export const reader = ({ newId, options, request, route }: Reading): AnswerReade
       const candidate: unknown = Array.isArray(chunk.candidates) ? chunk.candidates[0] : undefined
       if (!Predicate.isRecord(candidate)) {
         const block = blockIn(chunk)
-        return block === undefined || spoken ? undefined : paid(moderation(200, block))
+        return block === undefined || spoken ? undefined : moderation(200, block)
       }
       const content = Predicate.isRecord(candidate.content) ? candidate.content : {}
       const before = out.length
       for (const part of Array.isArray(content.parts) ? content.parts : []) {
         const failure = take(part, out)
-        if (failure !== undefined) return paid(failure)
+        if (failure !== undefined) return failure
       }
       if (out.length > before) spoken = true
       if (typeof candidate.finishReason !== "string" || candidate.finishReason === "") return undefined
       reason = candidate.finishReason
-      return paid(stopped(reason))
+      return stopped(reason)
     },
     end: (out) => {
       if (reason === undefined) return false
