@@ -45,10 +45,29 @@ describe.concurrent("the clip of a video", () => {
     )
   }
 
-  for (const [what, download, times] of [
-    ["cannot be had five times", gone, 5],
-    ["is no video", page, 1],
-    ["is empty", Stream.empty, 1]
+  it.live("is waited for longer each time that it cannot be had: it is paid for", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        yield* made(bench, { "m@a": { download: [page, gone, page, gone, Stream.make(clip())] } })
+        const rests: Array<number> = []
+        for (let failed = 1; failed < 5; failed++) {
+          yield* eventually(bench.row, ({ downloads, lease }) => downloads === failed && lease === null)
+          const [rest] = yield* bench.sql<{ readonly s: number }>`
+            SELECT extract(epoch FROM next_at - now())::float8 AS s FROM videos`
+          rests.push(rest?.s ?? 0)
+          yield* bench.hurry
+        }
+        assert.deepInclude(yield* assertDelivered(bench), { downloads: 4, tried: ["m@a"] })
+        const patience = rests.reduce((sum, rest) => sum + rest, 0)
+        assert.isAbove(patience, 180)
+      })
+    )
+  )
+
+  for (const [what, download] of [
+    ["cannot be had five times", gone],
+    ["is no video", page],
+    ["is empty", Stream.empty]
   ] as const) {
     it.live(`that ${what} is asked of one further route, and then given up`, () =>
       withBench((bench) =>
@@ -57,7 +76,7 @@ describe.concurrent("the clip of a video", () => {
           yield* made(bench, { "m@a": { download: [download] }, "m@b": { download: [download] } })
           yield* assertFailed(bench, "upstream_error")
           assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
-          assert.strictEqual(provider.calls("download").length, 2 * times)
+          assert.lengthOf(provider.calls("download"), 10)
           // The reference went along both times.
           for (const { call, what: asked } of provider.called) {
             if (call === "submit") assert.deepInclude(asked, { reference: { type: "image/png", bytes: png } })

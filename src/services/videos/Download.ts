@@ -10,7 +10,7 @@ const longestMs = 900_000
 /** Enough of a file to tell what it is. */
 const tellingBytes = 4_096
 
-export const noVideo = new ProviderFailure({ class: "retry", status: 200, detail: "the clip is no MP4 video" })
+const noVideo = new ProviderFailure({ class: "retry", status: 200, detail: "the clip is no MP4 video" })
 
 const tooSlow = (ms: number) =>
   new ProviderFailure({ class: "timeout", status: undefined, detail: `the clip was not there within ${ms} ms` })

@@ -11,7 +11,7 @@ import { contentRejected, errorOf, outOfTime, upstreamFailed } from "./Errors.ts
 import type { Finish } from "./Finish.ts"
 import { thaw } from "./FrozenRoute.ts"
 import * as GiveUp from "./GiveUp.ts"
-import { longRest, type Next, restAfter } from "./Rest.ts"
+import { longRest, type Next, restAfter, restAfterDownload } from "./Rest.ts"
 import type { Rows, Work } from "./Rows.ts"
 import { doubt, type Submit } from "./Submit.ts"
 
@@ -81,14 +81,13 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
       return "over" as const
     }
     const failure = stored.left
-    if (failure === Download.noVideo) return yield* anew(job, failure)
     yield* Effect.logWarning(`The clip of video ${job.id} could not be stored: ${failure.detail}`)
     // It is still at its provider: however long the store is away, no other route would do better.
     if (failure._tag === "MediaStoreFailed") return yield* restAfter(job.polls)
     if (isFinal(failure.class)) return yield* anew(job, failure)
     const failed = yield* Effect.orDie(rows.notDownloaded(job))
     if (failed === undefined) return "over" as const
-    return yield* failed >= mostDownloads ? anew(job, failure) : restAfter(job.polls)
+    return failed >= mostDownloads ? yield* anew(job, failure) : restAfterDownload(failed)
   })
 
   const asked = Effect.fnUntraced(function* (route: VideoRoute, handle: string) {

@@ -12,5 +12,10 @@ export const restAfter = (asked: number): Effect.Effect<{ readonly restMs: numbe
     restMs: Math.min(firstMs * 1.3 ** Math.max(0, asked - 2), longestMs) * jitter
   }))
 
+const firstDownloadMs = 3_000
+
+/** From 3 s to 4 times as long each time: what cannot be had may come back, and another render is paid for again. */
+export const restAfterDownload = (failed: number) => ({ restMs: firstDownloadMs * 4 ** Math.max(0, failed - 1) })
+
 /** Where nothing can be done for now. */
 export const longRest = { restMs: longestMs }
