@@ -67,7 +67,8 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     return Effect.flatMap(upstream.open(asked), (stream) => {
       if (isStream(stream)) {
         const reading = decoder(route.provider, newId)
-        const plain = !hasImage(request) && String(asked.body).length < cacheableCharacters
+        const { body } = asked
+        const plain = !hasImage(request) && typeof body === "string" && body.length < cacheableCharacters
         return Effect.succeed(cutPull(chatPull(stream, reading), request.stop, () => plain && !reading.hidden))
       }
       return Effect.flatMap(gathered(stream), (answer) => {
