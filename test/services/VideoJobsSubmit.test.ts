@@ -26,6 +26,9 @@ describe("a submit that failed", () => {
     ["a limit inside a 200", failure("limit", 200), false],
     ["no funds inside a 200", failure("account", 200), false],
     ["500", failure("retry", 500), false],
+    ["502", failure("retry", 502), true],
+    ["504", failure("retry", 504), true],
+    ["504 for want of funds", failure("account", 504), false],
     ["503", busy, false],
     ["moderation inside a 200", failure("moderation", 200), false]
   ] as const) {

@@ -23,10 +23,13 @@ const unusable = new InvalidRequest({ message: "Failed to process the reference 
 
 const unanswered: ReadonlySet<FailureClass> = new Set(["network", "timeout"])
 const unclear: ReadonlySet<FailureClass> = new Set([...unanswered, "retry"])
+/** What stands before a provider says so when it has passed a request on and got no answer, as JSON or not. */
+const passedOn: ReadonlySet<number> = new Set([502, 504])
 
 /** Whether a provider may have taken a submit that failed: nothing came back, or nothing that says otherwise. */
 export const isDoubtful = ({ class: kind, status, unsent }: ProviderFailure): boolean =>
-  unsent !== true && (status === undefined ? unanswered.has(kind) : status < 400 && unclear.has(kind))
+  unsent !== true &&
+  (status === undefined ? unanswered.has(kind) : (status < 400 || passedOn.has(status)) && unclear.has(kind))
 
 /** Tells the operator of a render that may be paid for nothing. */
 export const doubt = (job: Work, route: string | undefined) =>
