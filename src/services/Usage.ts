@@ -80,9 +80,10 @@ export class Usage extends Context.Tag("gateway/Usage")<
                 count(*) FILTER (WHERE cost IS NULL AND charge > 0) AS uncosted
               FROM (
                 SELECT ${sql.literal(request)} AS "group", 1 AS requests, prompt_tokens, completion_tokens, cached_tokens,
-                  reasoning_tokens, coalesce(h.charged, r.charge) AS charge, coalesce(v.cost, r.cost) AS cost
+                  reasoning_tokens, coalesce(h.charged - coalesce(refund.amount, 0), r.charge) AS charge, coalesce(v.cost, r.cost) AS cost
                 FROM request_log r
                 LEFT JOIN holds h ON h.id = r.hold_id
+                LEFT JOIN ledger_entries refund ON refund.ref = 'refund:' || h.id AND refund.kind = 'adjustment'
                 LEFT JOIN videos v ON r.surface = 'video' AND v.hold_id = r.hold_id
                 WHERE ${where}
                 UNION ALL

@@ -220,7 +220,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
       const held = "what is held is the sum of the organization's open holds"
       const covered = "what is held was covered by the balance"
       const charge = "a settled hold has exactly one charge, of what the hold says was charged"
-      const day = "a key's daily spend is the sum of its charges of that day"
+      const day = "a key's daily spend is the sum of its charges of that day that were not given back"
       const result = "a final result was paid for by a closed hold, or by a job's, of its organization"
       const elsewhere = yield* bench.organization(0n)
       const far = 20n * one
@@ -271,7 +271,15 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
           ]
         },
         {
-          breaks: ["a refund gives back what its hold was charged"],
+          breaks: [day],
+          by: [
+            sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
+              VALUES (${org}, 'adjustment', ${one}, ${`refund:${settled.id}`})`,
+            sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
+          ]
+        },
+        {
+          breaks: [day, "a refund gives back what its hold was charged"],
           by: [
             sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
               VALUES (${org}, 'adjustment', ${2n * one}, ${`refund:${settled.id}`})`,

@@ -106,9 +106,10 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that is given back takes the result with it", () =>
+  it.effect("that is given back takes the result with it, and leaves the key's cap as it was", () =>
     Effect.gen(function* () {
       const { asked, bench, idempotency, key, ledger, org } = yield* arranged
+      yield* bench.cap(key, one, "total")
       const sql = yield* SqlClient.SqlClient
       const pay = Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)

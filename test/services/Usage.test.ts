@@ -134,6 +134,24 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
     })
   )
 
+  it.effect("counts nothing that was given back", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { id: org } = yield* (yield* Organizations).create({ name: "refunded" })
+      const key = (yield* (yield* ApiKeys).create({ org, name: "k" })).record.id
+      for (const isBack of [true, false]) {
+        const hold = yield* settledHold(org, key, 900n)
+        yield* log({ at: "2026-04-01T00:00:00Z", org, key, model: "m", hold })
+        if (isBack) {
+          yield* sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
+            VALUES (${org}, 'adjustment', 900, ${`refund:${hold}`})`
+        }
+      }
+      const [row] = yield* (yield* Usage).report({ by: "model", org })
+      assert.deepStrictEqual([row?.requests, BigInt(row?.spend ?? 0)], [2, 900n])
+    })
+  )
+
   it.effect("counts what tries that failed have cost, by provider to whom it is owed", () =>
     Effect.gen(function* () {
       const usage = yield* Usage

@@ -61,12 +61,14 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       FROM holds JOIN api_keys ON api_keys.id = holds.key_id WHERE api_keys.org_id <> holds.org_id`
   },
   {
-    name: "a key's daily spend is the sum of its charges of that day",
+    name: "a key's daily spend is the sum of its charges of that day that were not given back",
     check: sql`
       SELECT coalesce(s.key_id, c.key_id) AS key_id, coalesce(s.day, c.day)::text AS day, s.spent, c.charged
       FROM key_spend s FULL JOIN (
-        SELECT key_id, (at AT TIME ZONE 'UTC')::date AS day, -sum(amount) AS charged
-        FROM ledger_entries WHERE kind = 'charge' GROUP BY 1, 2
+        SELECT e.key_id, (e.at AT TIME ZONE 'UTC')::date AS day, -sum(e.amount + coalesce(refund.amount, 0)) AS charged
+        FROM ledger_entries e
+        LEFT JOIN ledger_entries refund ON refund.ref = 'refund:' || e.hold_id AND refund.kind = 'adjustment'
+        WHERE e.kind = 'charge' GROUP BY 1, 2
       ) AS c ON c.key_id = s.key_id AND c.day = s.day
       WHERE coalesce(s.spent, 0) <> coalesce(c.charged, 0)`
   },

@@ -154,16 +154,22 @@ export const orphans = (sql: SqlClient.SqlClient, limit: number) => sql<{ readon
   LIMIT ${limit}`
 
 /**
- * Gives back what was charged for an answer that the customer never got, and frees the idempotency key that would
- * replay it. Does nothing the second time.
+ * Gives back what was charged for an answer that the customer never got, to the balance and to the key's cap, and frees
+ * the idempotency key that would replay it. Does nothing the second time.
  */
 export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
-  WITH entered AS (
+  WITH payer AS (
+    SELECT id FROM organizations WHERE id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
+  ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
     SELECT org_id, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'
-    FROM holds WHERE id = ${hold} AND state = 'settled' AND charged > 0
+    FROM holds WHERE id = ${hold} AND state = 'settled' AND charged > 0 AND (SELECT count(*) FROM payer) > 0
     ON CONFLICT (ref) DO NOTHING
     RETURNING org_id, amount
+  ), unspent AS (
+    UPDATE key_spend SET spent = key_spend.spent - entered.amount FROM entered, ledger_entries AS charge
+    WHERE charge.hold_id = ${hold} AND key_spend.key_id = charge.key_id
+      AND key_spend.day = (charge.at AT TIME ZONE 'UTC')::date
   ), freed AS (
     UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
   )
