@@ -56,10 +56,10 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
     readonly claim: (
       request: IdempotentRequest
     ) => Effect.Effect<FirstClaim | Replay, IdempotencyConflict | InvalidRequest, Scope.Scope>
-    /** Removes keys older than the age, and what `forget` is told of their results; says how many. */
+    /** Removes keys older than the age whose results `forget` could forget, if not now then the next time; says how many. */
     readonly prune: (
       olderThan: Duration.Duration,
-      forget: (result: unknown) => Effect.Effect<void>
+      forget: (result: unknown) => Effect.Effect<boolean>
     ) => Effect.Effect<number>
   }
 >() {
@@ -148,18 +148,20 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
 
       const forgetSome = Effect.fnUntraced(function* (
         olderThan: Duration.Duration,
-        forget: (result: unknown) => Effect.Effect<void>
+        forget: (result: unknown) => Effect.Effect<boolean>
       ) {
         const old = yield* Effect.flatMap(
           Statements.putOldAside(sql, Duration.toSeconds(olderThan), pruneBatch),
           decodeOld
         )
-        yield* Effect.forEach(old, ({ result }) => (result === null ? Effect.void : forget(result)), { discard: true })
+        const forgotten = yield* Effect.filter(old, ({ result }) =>
+          result === null ? Effect.succeed(true) : forget(result)
+        )
         const removed = yield* Statements.remove(
           sql,
-          old.map(({ claim: id }) => id)
+          forgotten.map(({ claim: id }) => id)
         )
-        return { removed: removed.length, more: old.length === pruneBatch }
+        return { removed: removed.length, more: forgotten.length === pruneBatch }
       })
 
       return Idempotency.of({

@@ -74,8 +74,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
-    /** Removes what was stored only for the replay of a kept result, which nobody can ask for any more. */
-    readonly forget: (result: unknown) => Effect.Effect<void>
+    /** Removes what was stored only for the replay of a kept result, which nobody can ask for any more. False: not now. */
+    readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -168,8 +168,12 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         generate,
         forget: (result) =>
           decodeKept(result).pipe(
-            Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.void)),
-            Effect.ignoreLogged
+            Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.succeed(true))),
+            Effect.as(true),
+            Effect.catchTag("ParseError", () => Effect.succeed(true)),
+            Effect.catchTag("MediaStoreFailed", ({ detail }) =>
+              Effect.as(Effect.logWarning(`What a key kept could not be removed yet: ${detail}`), false)
+            )
           )
       })
     })

@@ -1,5 +1,5 @@
 import { assert, layer as withLayer } from "@effect/vitest"
-import { Duration, Effect, Either, type Layer, Ref } from "effect"
+import { Array as Arr, Duration, Effect, Either, type Layer, Ref } from "effect"
 import type { Idempotency, KeptResult } from "../../src/services/Idempotency.ts"
 import type { IdempotencyBench } from "./IdempotencyBench.ts"
 import { arranged, first, isFirst, outcome, request, result } from "./IdempotencyClaims.ts"
@@ -94,11 +94,38 @@ export const idempotencyRaces = (name: string, layer: Layer.Layer<Idempotency | 
       }).pipe(Effect.scoped)
     )
 
+    it.effect("what cannot be forgotten now is told again, and its key is free all the same", () =>
+      Effect.gen(function* () {
+        const { asked, bench, idempotency, org } = yield* arranged
+        yield* Effect.flatMap(idempotency.claim(asked), first).pipe(
+          Effect.flatMap((claim) => Effect.flatMap(bench.payment(org), (hold) => claim.keep({ of: org }, hold))),
+          Effect.scoped
+        )
+        yield* idempotency.prune(Duration.days(1), () => Effect.succeed(true))
+        yield* bench.age(org, "24 hours")
+        const told = yield* Ref.make<ReadonlyArray<unknown>>([])
+        const prune = (isForgotten: boolean) =>
+          idempotency.prune(Duration.days(1), (one) => Effect.as(Ref.update(told, Arr.append(one)), isForgotten))
+        yield* prune(false)
+        assert.strictEqual(yield* outcome(idempotency, asked), "First")
+        yield* prune(false)
+        yield* prune(true)
+        yield* Ref.update(told, Arr.append("gone"))
+        assert.strictEqual(yield* prune(true), 0)
+        assert.deepStrictEqual(yield* Ref.get(told), [{ of: org }, { of: org }, { of: org }, "gone"])
+      })
+    )
+
     it.effect("what is old is removed, and all that was kept under it forgotten; what runs stays", () =>
       Effect.gen(function* () {
         const { asked, bench, idempotency, org } = yield* arranged
         const forgotten = yield* Ref.make<ReadonlyArray<unknown>>([])
-        const prune = idempotency.prune(Duration.days(1), (one) => Ref.update(forgotten, (all) => [...all, one]))
+        const prune = idempotency.prune(Duration.days(1), (one) =>
+          Effect.as(
+            Ref.update(forgotten, (all) => [...all, one]),
+            true
+          )
+        )
         const keep = (kept: KeptResult) =>
           Effect.gen(function* () {
             const claim = yield* Effect.flatMap(idempotency.claim(asked), first)

@@ -101,8 +101,9 @@ export const layer = Layer.effectContext(
           )
           yield* Ref.update(state, (all) => old.reduce((left, [name]) => replace(left, name, undefined), all))
           const { aside } = yield* Ref.getAndUpdate(state, (all) => ({ ...all, aside: [] }))
-          yield* Effect.forEach(aside, forget, { discard: true })
-          return old.length
+          const left = yield* Effect.filter(aside, (result) => Effect.map(forget(result), (forgotten) => !forgotten))
+          yield* Ref.update(state, (all) => ({ ...all, aside: [...all.aside, ...left] }))
+          return Math.max(0, old.length - left.length)
         })
       })
     }
