@@ -1,6 +1,7 @@
 import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { assertRefused, chat, refusals, soon, talk } from "../support/Calls.ts"
+import { painting } from "../support/Paintings.ts"
 import * as Served from "../support/ServedGateway.ts"
 import { json, type Reply, sse, steps } from "../support/Upstream.ts"
 import {
@@ -34,7 +35,9 @@ const perMessage = 16
 const bare = perRequest + perMessage
 const tool = { type: "function", function: { name: "f", parameters: { type: "object" } } }
 const format = { type: "json_object" }
-const picture = { type: "image_url", image_url: { url: `data:image/png;base64,${"iVBORw0KGgoA".repeat(500)}` } }
+/** Of many more bytes than its allowance has tokens. */
+const drawn = Buffer.concat([painting, Buffer.alloc(4_500)]).toString("base64")
+const picture = { type: "image_url", image_url: { url: `data:image/png;base64,${drawn}` } }
 const said = (...contents: ReadonlyArray<unknown>) => ({
   model: "talk",
   messages: contents.map((content) => ({ role: "user", content }))
