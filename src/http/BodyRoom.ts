@@ -1,5 +1,4 @@
-import type { IncomingMessage } from "node:http"
-import { Deferred, Effect, Exit } from "effect"
+import { Deferred, Effect, FiberId } from "effect"
 import { RateLimited } from "../domain/Failure.ts"
 import type { OrgId } from "../domain/Organization.ts"
 
@@ -9,17 +8,22 @@ const ofAll = 512
 const ofOne = 256
 const patience = "20 seconds"
 
-interface Guest {
+/** Bodies of up to so many bytes need no room. */
+export const smallBytes = mib
+
+/** A request whose body may need room. */
+export interface Guest {
+  /** Waits for room for a body of so many bytes; once for a request. `RateLimited` where there is none for 20 s. */
+  readonly enter: (bytes: number) => Effect.Effect<void, RateLimited>
+  /** The request is over. */
+  readonly leave: Effect.Effect<void>
+}
+
+interface Entry {
   readonly org: OrgId
   readonly size: number
   readonly called: Deferred.Deferred<void>
   isIn: boolean
-}
-
-/** MiB that a body may come to; 0 where it does not matter, or is refused for its size anyway. */
-export const roomFor = ({ headers }: Pick<IncomingMessage, "headers">, limitBytes: number): number => {
-  const bytes = headers["transfer-encoding"] === undefined ? Number(headers["content-length"] ?? 0) : limitBytes
-  return bytes > mib && bytes <= limitBytes ? Math.min(Math.ceil(bytes / mib), ofOne) : 0
 }
 
 /**
@@ -29,59 +33,55 @@ export const roomFor = ({ headers }: Pick<IncomingMessage, "headers">, limitByte
 export class BodyRoom {
   #free = ofAll
   readonly #taken = new Map<OrgId, number>()
-  readonly #waiting = new Set<Guest>()
+  readonly #waiting = new Set<Entry>()
 
-  /** Runs what needs room for a body, `size` in MiB. `RateLimited` where there is none for 20 s. */
-  readonly within = <A, E, R, E2>(
-    org: OrgId,
-    size: number,
-    work: Effect.Effect<A, E, R>,
-    /** What waiting is done in. */
-    waiting: (wait: Effect.Effect<void>) => Effect.Effect<void, E2>
-  ): Effect.Effect<A, E | E2 | RateLimited, R> =>
-    size === 0
-      ? work
-      : Effect.acquireUseRelease(
-          this.#enter(org, size, waiting),
-          () => work,
-          (guest) => Effect.sync(() => this.#leave(guest))
-        )
-
-  readonly #enter = <E>(org: OrgId, size: number, waiting: (wait: Effect.Effect<void>) => Effect.Effect<void, E>) =>
-    Effect.gen(this, function* () {
-      const guest: Guest = { org, size, called: yield* Deferred.make<void>(), isIn: false }
-      this.#waiting.add(guest)
-      this.#admit()
-      if (guest.isIn) return guest
-      const waited = yield* Effect.exit(
-        waiting(Effect.asVoid(Effect.timeoutOption(Deferred.await(guest.called), patience)))
-      )
-      this.#waiting.delete(guest)
-      if (Exit.isSuccess(waited) && guest.isIn) return guest
-      if (guest.isIn) this.#leave(guest)
-      if (Exit.isFailure(waited)) return yield* Effect.failCause(waited.cause)
+  guest(org: OrgId): Guest {
+    let entry: Entry | undefined
+    const leave = Effect.sync(() => {
+      if (entry !== undefined) this.#leave(entry)
+      entry = undefined
+    })
+    const wait = Effect.fnUntraced(function* (asked: Entry) {
+      yield* Effect.timeoutOption(Deferred.await(asked.called), patience)
+      if (asked.isIn) return
+      yield* leave
       return yield* new RateLimited()
     })
+    const enter = (bytes: number) =>
+      Effect.suspend(() => {
+        if (bytes <= smallBytes) return Effect.void
+        const size = Math.min(Math.ceil(bytes / mib), ofOne)
+        const asked: Entry = { org, size, called: Deferred.unsafeMake(FiberId.none), isIn: false }
+        entry = asked
+        this.#waiting.add(asked)
+        this.#admit()
+        return asked.isIn ? Effect.void : wait(asked)
+      })
+    return { enter, leave }
+  }
 
-  #leave(guest: Guest): void {
-    this.#free += guest.size
-    const left = (this.#taken.get(guest.org) ?? 0) - guest.size
-    if (left > 0) this.#taken.set(guest.org, left)
-    else this.#taken.delete(guest.org)
+  #leave(entry: Entry): void {
+    this.#waiting.delete(entry)
+    if (entry.isIn) {
+      this.#free += entry.size
+      const left = (this.#taken.get(entry.org) ?? 0) - entry.size
+      if (left > 0) this.#taken.set(entry.org, left)
+      else this.#taken.delete(entry.org)
+    }
     this.#admit()
   }
 
   /** In the order they came, but for those whose own organization is in their way. */
   #admit(): void {
-    for (const guest of this.#waiting) {
-      const own = this.#taken.get(guest.org) ?? 0
-      if (own + guest.size > ofOne) continue
-      if (guest.size > this.#free) return
-      this.#waiting.delete(guest)
-      this.#free -= guest.size
-      this.#taken.set(guest.org, own + guest.size)
-      guest.isIn = true
-      Deferred.unsafeDone(guest.called, Effect.void)
+    for (const entry of this.#waiting) {
+      const own = this.#taken.get(entry.org) ?? 0
+      if (own + entry.size > ofOne) continue
+      if (entry.size > this.#free) return
+      this.#waiting.delete(entry)
+      this.#free -= entry.size
+      this.#taken.set(entry.org, own + entry.size)
+      entry.isIn = true
+      Deferred.unsafeDone(entry.called, Effect.void)
     }
   }
 }

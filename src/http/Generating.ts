@@ -13,9 +13,8 @@ import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { RequestRecord } from "../services/RequestRecord.ts"
 import { BodyCutOff } from "./Body.ts"
-import { BodyRoom, roomFor } from "./BodyRoom.ts"
+import { BodyRoom, type Guest } from "./BodyRoom.ts"
 import { CurrentCaller } from "./contract/Authenticated.ts"
-import type { Limits } from "./Limits.ts"
 import { RequestContext } from "./RequestContext.ts"
 import * as Respond from "./Respond.ts"
 import * as Wire from "./Wire.ts"
@@ -24,6 +23,8 @@ export interface Admitted {
   readonly record: RequestRecord
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  /** To be entered before a large body is received. */
+  readonly room: Guest["enter"]
   /** Completed when the client has gone. */
   readonly departed: Deferred.Deferred<void>
   /** What every answer from here on carries. */
@@ -59,7 +60,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
     >
   }
 >() {
-  static readonly layer = (options: Limits["Type"] & { readonly defaultRpm: number }) =>
+  static readonly layer = (options: { readonly defaultRpm: number }) =>
     Layer.effect(
       Generating,
       Effect.gen(function* () {
@@ -108,12 +109,15 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
               })
               const departed = yield* Deferred.make<void>()
               const headers: Headers = { "x-request-id": requestId }
-              const admitted: Admitted = { record, request, response, departed, headers }
+              const guest = room.guest(caller.org)
+              const admitted: Admitted = { record, request, response, room: guest.enter, departed, headers }
 
-              const limit = endpoint.surface === "chat" ? options.chatBodyBytes : options.mediaBodyBytes
-              const worked = Effect.suspend(() => work(admitted))
+              const worked = Effect.ensuring(
+                Effect.suspend(() => work(admitted)),
+                guest.leave
+              )
               const answered = admit(endpoint, record, headers).pipe(
-                Effect.zipRight(room.within(caller.org, roomFor(request, limit), worked, inFlight.receive)),
+                Effect.zipRight(worked),
                 Effect.map((answer): Answered => ({ response: answer, code: null })),
                 Effect.catchAllCause((cause) => explain(cause, record, headers)),
                 Effect.tap(({ code, response: { status } }) => write(record, status, code)),

@@ -79,7 +79,7 @@ const refusedBody = (body: string, headers: Readonly<Record<string, string>> = {
     Object.assign(incoming.headers, { "content-type": "application/json", ...headers })
     incoming.push(body)
     incoming.push(null)
-    const failure = yield* Effect.flip(readJson(incoming, 1024))
+    const failure = yield* Effect.flip(readJson({ request: incoming, room: () => Effect.void }, 1024))
     return failure._tag === "InvalidRequest" ? failure : yield* Effect.die(failure)
   })
 

@@ -30,8 +30,9 @@ export const ChatHandlers = HttpApiBuilder.group(
     const inFlight = yield* InFlight
     const limits = yield* Limits
 
-    const read = Effect.fnUntraced(function* ({ record, request }: Admitted) {
-      const body = yield* inFlight.receive(readJson(request, limits.chatBodyBytes))
+    const read = Effect.fnUntraced(function* (admitted: Admitted) {
+      const { record } = admitted
+      const body = yield* inFlight.receive(readJson(admitted, limits.chatBodyBytes))
       record.model = modelIn(body)
       const asked = yield* decodeChatBody(body)
       record.stream = asked.stream

@@ -64,12 +64,12 @@ export const ImagesHandlers = HttpApiBuilder.group(
     })
 
     const generate = (admitted: Admitted) =>
-      inFlight.receive(readJson(admitted.request, limits.mediaBodyBytes)).pipe(
+      inFlight.receive(readJson(admitted, limits.mediaBodyBytes)).pipe(
         Effect.flatMap((body) => read(admitted, body, false)),
         Effect.flatMap((asked) => answer(admitted, asked))
       )
     const edit = (admitted: Admitted) =>
-      inFlight.receive(readJsonOrForm(admitted.request, limits.mediaBodyBytes)).pipe(
+      inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes)).pipe(
         Effect.flatMap((body) => read(admitted, fieldsOf(body), true)),
         Effect.flatMap((asked) => answer(admitted, asked))
       )

@@ -42,8 +42,9 @@ export const VideosHandlers = HttpApiBuilder.group(
     const limits = yield* Limits
     const videos = yield* VideoJobs
 
-    const read = Effect.fnUntraced(function* ({ record, request }: Admitted) {
-      const body = fieldsOf(yield* inFlight.receive(readJsonOrForm(request, limits.mediaBodyBytes)))
+    const read = Effect.fnUntraced(function* (admitted: Admitted) {
+      const { record } = admitted
+      const body = fieldsOf(yield* inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes)))
       record.model = modelIn(body)
       const ask = yield* decodeVideoBody(body)
       const model = catalog.find(ask.model)
