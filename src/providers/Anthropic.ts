@@ -1,29 +1,29 @@
-import { Clock, Effect, Either, Predicate, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
+import { Clock, Effect, Either, Predicate } from "effect"
+import type { ChatRequest } from "../domain/Chat.ts"
 import type { Route } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
-import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
-import { gathered, isGood, isStream } from "./Answered.ts"
+import { type Provider, ProviderFailure } from "../services/Provider.ts"
+import { asking } from "./Asking.ts"
 import { answerOf, type NewId, usageOf } from "./anthropic/Answer.ts"
 import { failureOf, refusesThinking } from "./anthropic/Failure.ts"
 import { type Options, optionsOf } from "./anthropic/Options.ts"
 import { ownStops, type WireRequest, wireRequest } from "./anthropic/Request.ts"
 import { decoder } from "./anthropic/Stream.ts"
 import { forcesTool, isOpen } from "./anthropic/Thinking.ts"
-import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
 
 /** A request on its way, with what its route's options make of it. */
-interface Asking {
+interface Said {
   readonly route: Route
   readonly options: Options
   readonly body: WireRequest
 }
 
-const call = ({ body, options, route }: Asking): UpstreamRequest => ({
+const call = ({ body, options, route }: Said): UpstreamRequest => ({
   account: route.provider,
   path: "/v1/messages",
   authorization: (secret) =>
@@ -32,7 +32,7 @@ const call = ({ body, options, route }: Asking): UpstreamRequest => ({
   body: JSON.stringify(body)
 })
 
-const asking = (route: Route, request: ChatRequest, stream: boolean): Effect.Effect<Asking, ProviderFailure> =>
+const say = (route: Route, request: ChatRequest, stream: boolean): Effect.Effect<Said, ProviderFailure> =>
   Either.match(optionsOf(route), {
     onLeft: (wrong) => {
       const detail = loggable(route.provider, wrong)
@@ -42,22 +42,22 @@ const asking = (route: Route, request: ChatRequest, stream: boolean): Effect.Eff
   })
 
 /** The same without what the host refused, where it was thinking that it refused. */
-const adapted = (sent: Asking, answer: UpstreamAnswer): Asking | undefined => {
-  const { thinking, ...body } = sent.body
-  return thinking !== undefined && refusesThinking(answer) ? { ...sent, body } : undefined
+const otherwise = (said: Said, answer: UpstreamAnswer): Said | undefined => {
+  const { thinking, ...body } = said.body
+  return thinking !== undefined && refusesThinking(answer) ? { ...said, body } : undefined
 }
 
-const refused = ({ route }: Asking, answer: UpstreamAnswer): Effect.Effect<never, ProviderFailure> =>
+const refused = ({ route }: Said, answer: UpstreamAnswer): Effect.Effect<never, ProviderFailure> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(failureOf(route.provider, answer, now)))
 
-const read = (sent: Asking, answer: UpstreamAnswer, newId: NewId): Effect.Effect<ChatAnswer, ProviderFailure> => {
+const readAs = (newId: NewId) => (said: Said, answer: UpstreamAnswer) => {
   const body = parse(answer.body)
   const read = answerOf(body, newId)
   if (typeof read !== "string") return Effect.succeed(read)
   const failed =
     Predicate.isRecord(body) && Predicate.isRecord(body.error)
-      ? refused(sent, answer)
-      : Effect.fail(malformed(sent.route.provider, answer.status, read))
+      ? refused(said, answer)
+      : Effect.fail(malformed(said.route.provider, answer.status, read))
   return Effect.mapError(failed, (failure) =>
     spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
   )
@@ -69,22 +69,13 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   const ids = yield* Ids
   const newId = () => ids.prefixed("call")
 
-  const ask = (sent: Asking): Effect.Effect<ChatAnswer, ProviderFailure> =>
-    Effect.flatMap(upstream.post(call(sent)), (answer) => {
-      if (isGood(answer)) return read(sent, answer, newId)
-      const other = adapted(sent, answer)
-      return other === undefined ? refused(sent, answer) : ask(other)
-    })
-
-  const open = (sent: Asking): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
-    Effect.flatMap(upstream.open(call(sent)), (stream) => {
-      if (isStream(stream)) return Effect.succeed(chatPull(stream, decoder(sent.route.provider, newId)))
-      return Effect.flatMap(gathered(stream), (answer) => {
-        if (isGood(answer)) return Effect.map(read(sent, answer, newId), (whole) => chatPullOf(eventsOf(whole)))
-        const other = adapted(sent, answer)
-        return other === undefined ? refused(sent, answer) : open(other)
-      })
-    })
+  const { ask, open } = asking<Said>(upstream, {
+    call,
+    read: readAs(newId),
+    pull: ({ route }, stream) => chatPull(stream, decoder(route.provider, newId)),
+    otherwise,
+    refused
+  })
 
   return {
     adapter: "anthropic",
@@ -94,13 +85,13 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
       declines: (route, request) =>
         route.options.forced_tools === false && forcesTool(request) ? "tool_choice" : undefined,
       complete: (route, request) =>
-        asking(route, request, false).pipe(
+        say(route, request, false).pipe(
           Effect.flatMap(ask),
           Effect.map((answer) => cutAnswer(answer, ownStops(request)))
         ),
       stream: (route, request) =>
-        Effect.flatMap(asking(route, request, true), (sent) =>
-          Effect.map(open(sent), (pull) => cutPull(pull, ownStops(request), () => isOpen(sent.options, sent.body)))
+        Effect.flatMap(say(route, request, true), (said) =>
+          Effect.map(open(said), (pull) => cutPull(pull, ownStops(request), () => isOpen(said.options, said.body)))
         )
     }
   }

@@ -1,12 +1,13 @@
-import { Effect, Either, type Scope } from "effect"
+import { Effect, Either } from "effect"
 import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
 import type { ImageRequest } from "../domain/Image.ts"
 import type { ImageRoute, Route, RouteBase } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
 import { jsonPieces } from "../services/Pieces.ts"
-import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
-import { gathered, isGood, isStream, parsed } from "./Answered.ts"
-import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import { type Provider, ProviderFailure } from "../services/Provider.ts"
+import { isGood, parsed } from "./Answered.ts"
+import { asking } from "./Asking.ts"
+import { chatPull } from "./ChatStream.ts"
 import { parse } from "./Classification.ts"
 import { type Reading, wholeAnswer } from "./gemini/Answer.ts"
 import { isInline } from "./gemini/Contents.ts"
@@ -72,30 +73,14 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     return said?.body === body ? undefined : said
   }
 
-  const ask = (said: Said): Effect.Effect<ChatAnswer, ProviderFailure> => {
-    const { route } = said.reading
-    return Effect.flatMap(upstream.post(call(route, route.model, "generateContent", said.body)), (answer) => {
-      if (isGood(answer)) return read(said.reading, answer)
-      const other = otherwise(said, answer)
-      return other === undefined ? refused(route, answer, "messages") : ask(other)
-    })
-  }
-
-  const open = (said: Said): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> => {
-    const { reading } = said
-    const { route } = reading
-    const asked = call(route, route.model, "streamGenerateContent?alt=sse", said.body)
-    return Effect.flatMap(upstream.open(asked), (stream) => {
-      if (isStream(stream)) {
-        return Effect.succeed(cutPull(chatPull(stream, decoder(reading)), ownStops(reading.request), () => false))
-      }
-      return Effect.flatMap(gathered(stream), (answer) => {
-        if (isGood(answer)) return Effect.map(read(reading, answer), (whole) => chatPullOf(eventsOf(whole)))
-        const other = otherwise(said, answer)
-        return other === undefined ? refused(route, answer, "messages") : open(other)
-      })
-    })
-  }
+  const { ask, open } = asking<Said>(upstream, {
+    call: ({ body, reading: { route } }, stream) =>
+      call(route, route.model, stream ? "streamGenerateContent?alt=sse" : "generateContent", body),
+    read: ({ reading }, answer) => read(reading, answer),
+    pull: ({ reading }, stream) => cutPull(chatPull(stream, decoder(reading)), ownStops(reading.request), () => false),
+    otherwise,
+    refused: ({ reading: { route } }, answer) => refused(route, answer, "messages")
+  })
 
   const draw = (route: ImageRoute, request: ImageRequest, options: Options) => {
     const edits = request.references.length > 0

@@ -1,10 +1,11 @@
-import { Effect, Predicate, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
+import { Effect, Predicate } from "effect"
+import type { ChatRequest } from "../domain/Chat.ts"
 import type { Route } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
-import type { ChatPull, Provider, ProviderFailure } from "../services/Provider.ts"
-import { gathered, isGood, isStream, refused } from "./Answered.ts"
-import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import type { Provider } from "../services/Provider.ts"
+import { refused } from "./Answered.ts"
+import { asking } from "./Asking.ts"
+import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
 import { answerOf, errorIn, type NewId, usageOf } from "./openai-chat/Answer.ts"
 import * as Dialects from "./openai-chat/Dialects.ts"
@@ -14,31 +15,36 @@ import { cutAnswer, cutPull } from "./Stops.ts"
 import { Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
 
-const call = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): UpstreamRequest => ({
+/** A request in a dialect, and the one that it was first said in. */
+interface Said {
+  readonly route: Route
+  readonly request: ChatRequest
+  readonly first: Dialect
+  readonly dialect: Dialect
+}
+
+const call = ({ dialect, request, route }: Said, stream: boolean): UpstreamRequest => ({
   account: route.provider,
   path: "/chat/completions",
   authorization: (secret) => ({ authorization: `Bearer ${secret}` }),
   body: requestText(route, request, stream, dialect)
 })
 
-const read = (
-  route: Route,
-  request: ChatRequest,
-  answer: UpstreamAnswer,
-  newId: NewId
-): Effect.Effect<ChatAnswer, ProviderFailure> => {
-  const body = parse(answer.body)
-  const read = answerOf(body, newId)
-  if (typeof read !== "string") return Effect.succeed(cutAnswer(read, cutsHere(route, request)))
-  const error = Predicate.isRecord(body) ? errorIn(body) : undefined
-  const failed =
-    error === undefined
-      ? Effect.fail(malformed(route.provider, answer.status, read))
-      : refused(route, { ...answer, body: JSON.stringify(error) })
-  return Effect.mapError(failed, (failure) =>
-    spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
-  )
-}
+const readAs =
+  (newId: NewId) =>
+  ({ request, route }: Said, answer: UpstreamAnswer) => {
+    const body = parse(answer.body)
+    const read = answerOf(body, newId)
+    if (typeof read !== "string") return Effect.succeed(cutAnswer(read, cutsHere(route, request)))
+    const error = Predicate.isRecord(body) ? errorIn(body) : undefined
+    const failed =
+      error === undefined
+        ? Effect.fail(malformed(route.provider, answer.status, read))
+        : refused(route, { ...answer, body: JSON.stringify(error) })
+    return Effect.mapError(failed, (failure) =>
+      spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
+    )
+  }
 
 /** Any host that speaks the chat-completions convention, with `Authorization: Bearer`. */
 export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(function* () {
@@ -47,52 +53,31 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   const newId = () => ids.prefixed("call")
   const dialects = Dialects.make()
 
-  const ask = (
-    route: Route,
-    request: ChatRequest,
-    first: Dialect,
-    sent: Dialect
-  ): Effect.Effect<ChatAnswer, ProviderFailure> =>
-    Effect.flatMap(upstream.post(call(route, request, false, sent)), (answer) => {
-      if (isGood(answer)) return read(route, request, answer, newId)
-      const other = dialects.adapt(route, first, sent, answer.body)
-      return other === undefined ? refused(route, answer) : ask(route, request, first, other)
-    })
+  const { ask, open } = asking<Said>(upstream, {
+    call,
+    read: readAs(newId),
+    pull: ({ request, route }, stream) =>
+      // What the host thought is not in its stream: only its own usage tells what a cut one has cost.
+      cutPull(chatPull(stream, decoder(route.provider, newId)), cutsHere(route, request), () => false),
+    otherwise: (said, { body }) => {
+      const dialect = dialects.adapt(said.route, said.first, said.dialect, body)
+      return dialect && { ...said, dialect }
+    },
+    refused: ({ route }, answer) => refused(route, answer)
+  })
 
-  const open = (
-    route: Route,
-    request: ChatRequest,
-    first: Dialect,
-    sent: Dialect
-  ): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
-    Effect.flatMap(upstream.open(call(route, request, true, sent)), (stream) => {
-      if (isStream(stream)) {
-        const pull = chatPull(stream, decoder(route.provider, newId))
-        // What the host thought is not in its stream: only its own usage tells what a cut one has cost.
-        return Effect.succeed(cutPull(pull, cutsHere(route, request), () => false))
-      }
-      return Effect.flatMap(gathered(stream), (answer) => {
-        if (isGood(answer))
-          return Effect.map(read(route, request, answer, newId), (whole) => chatPullOf(eventsOf(whole)))
-        const other = dialects.adapt(route, first, sent, answer.body)
-        return other === undefined ? refused(route, answer) : open(route, request, first, other)
-      })
+  const say = (route: Route, request: ChatRequest) =>
+    Effect.sync((): Said => {
+      const dialect = dialects.of(route)
+      return { route, request, first: dialect, dialect }
     })
 
   return {
     adapter: "openai-chat",
     chat: {
       inlines: (route) => route.options.inline_images === true,
-      complete: (route, request) =>
-        Effect.suspend(() => {
-          const dialect = dialects.of(route)
-          return ask(route, request, dialect, dialect)
-        }),
-      stream: (route, request) =>
-        Effect.suspend(() => {
-          const dialect = dialects.of(route)
-          return open(route, request, dialect, dialect)
-        })
+      complete: (route, request) => Effect.flatMap(say(route, request), ask),
+      stream: (route, request) => Effect.flatMap(say(route, request), open)
     }
   }
 })

@@ -1,11 +1,12 @@
-import { Effect, Either, Predicate, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
+import { Effect, Either, Predicate } from "effect"
+import type { ChatRequest } from "../domain/Chat.ts"
 import { hasImage } from "../domain/ChatRules.ts"
 import type { Route } from "../domain/Model.ts"
 import { Ids } from "../services/Ids.ts"
-import { type ChatPull, type Provider, ProviderFailure } from "../services/Provider.ts"
-import { gathered, isGood, isStream, refused } from "./Answered.ts"
-import { chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import { type Provider, ProviderFailure } from "../services/Provider.ts"
+import { refused } from "./Answered.ts"
+import { asking } from "./Asking.ts"
+import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
 import { answerOf, errorIn, type NewId, usageOf } from "./openai-responses/Answer.ts"
 import * as Dialects from "./openai-responses/Dialects.ts"
@@ -23,29 +24,43 @@ interface Call {
   readonly route: Route
   readonly request: ChatRequest
   readonly options: Options
+  readonly stream: boolean
 }
 
-const post = ({ options, request, route }: Call, stream: boolean, dialect: Dialect): UpstreamRequest => ({
+/** A call in a dialect, and its body in that. */
+interface Said extends Call {
+  readonly dialect: Dialect
+  readonly body: string
+}
+
+const say = (call: Call, dialect: Dialect): Said => {
+  const { options, request, route, stream } = call
+  const body = JSON.stringify(wireRequest(route, request, stream && dialect.stream, options, dialect))
+  return { ...call, dialect, body }
+}
+
+const call = ({ body, route }: Said): UpstreamRequest => ({
   account: route.provider,
   path: "/responses",
   authorization: (secret) => ({ authorization: `Bearer ${secret}` }),
-  body: JSON.stringify(wireRequest(route, request, stream, options, dialect))
+  body
 })
 
-const read = (call: Call, answer: UpstreamAnswer, newId: NewId): Effect.Effect<ChatAnswer, ProviderFailure> => {
-  const { request, route } = call
-  const body = parse(answer.body)
-  const read = answerOf(body, newId)
-  if (typeof read !== "string") return Effect.succeed(cutAnswer(read, request.stop))
-  const error = Predicate.isRecord(body) ? errorIn(body) : undefined
-  const failed =
-    error === undefined
-      ? Effect.fail(malformed(route.provider, answer.status, read))
-      : refused(route, { ...answer, body: JSON.stringify(error) })
-  return Effect.mapError(failed, (failure) =>
-    spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
-  )
-}
+const readAs =
+  (newId: NewId) =>
+  ({ request, route }: Said, answer: UpstreamAnswer) => {
+    const body = parse(answer.body)
+    const read = answerOf(body, newId)
+    if (typeof read !== "string") return Effect.succeed(cutAnswer(read, request.stop))
+    const error = Predicate.isRecord(body) ? errorIn(body) : undefined
+    const failed =
+      error === undefined
+        ? Effect.fail(malformed(route.provider, answer.status, read))
+        : refused(route, { ...answer, body: JSON.stringify(error) })
+    return Effect.mapError(failed, (failure) =>
+      spending(failure, Predicate.isRecord(body) ? usageOf(body.usage) : undefined)
+    )
+  }
 
 /** Any host that speaks OpenAI's Responses API, with `Authorization: Bearer`. */
 export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(function* () {
@@ -54,36 +69,22 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   const newId = () => ids.prefixed("call")
   const dialects = Dialects.make()
 
-  const ask = (call: Call, sent: Dialect): Effect.Effect<ChatAnswer, ProviderFailure> =>
-    Effect.flatMap(upstream.post(post(call, false, sent)), (answer) => {
-      if (isGood(answer)) return read(call, answer, newId)
-      const other = dialects.adapt(call.route, sent, answer.body)
-      return other === undefined ? refused(call.route, answer) : ask(call, other)
-    })
+  const { ask, open } = asking<Said>(upstream, {
+    call,
+    read: readAs(newId),
+    pull: ({ body, request, route }, stream) => {
+      const reading = decoder(route.provider, newId)
+      const plain = !hasImage(request) && body.length < cacheableCharacters
+      return cutPull(chatPull(stream, reading), request.stop, () => plain && !reading.hidden)
+    },
+    otherwise: (said, { body }) => {
+      const dialect = dialects.adapt(said.route, said.dialect, body)
+      return dialect && say(said, dialect)
+    },
+    refused: ({ route }, answer) => refused(route, answer)
+  })
 
-  const open = (call: Call, sent: Dialect): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> => {
-    const { request, route } = call
-    const asked = post(call, sent.stream, sent)
-    return Effect.flatMap(upstream.open(asked), (stream) => {
-      if (isStream(stream)) {
-        const reading = decoder(route.provider, newId)
-        const { body } = asked
-        const plain = !hasImage(request) && typeof body === "string" && body.length < cacheableCharacters
-        return Effect.succeed(cutPull(chatPull(stream, reading), request.stop, () => plain && !reading.hidden))
-      }
-      return Effect.flatMap(gathered(stream), (answer) => {
-        if (isGood(answer)) return Effect.map(read(call, answer, newId), (whole) => chatPullOf(eventsOf(whole)))
-        const other = dialects.adapt(route, sent, answer.body)
-        return other === undefined ? refused(route, answer) : open(call, other)
-      })
-    })
-  }
-
-  const withOptions = <A, R>(
-    route: Route,
-    request: ChatRequest,
-    run: (call: Call, dialect: Dialect) => Effect.Effect<A, ProviderFailure, R>
-  ) =>
+  const first = (route: Route, request: ChatRequest, stream: boolean): Effect.Effect<Said, ProviderFailure> =>
     Effect.suspend(() =>
       Either.match(optionsOf(route), {
         onLeft: (wrong) =>
@@ -93,7 +94,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
             detail: loggable(route.provider, wrong),
             unsent: true
           }),
-        onRight: (options) => run({ route, request, options }, dialects.of(route))
+        onRight: (options) => Effect.succeed(say({ route, request, options, stream }, dialects.of(route)))
       })
     )
 
@@ -101,8 +102,8 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     adapter: "openai-responses",
     chat: {
       inlines: (route) => route.options.inline_images === true,
-      complete: (route, request) => withOptions(route, request, ask),
-      stream: (route, request) => withOptions(route, request, open)
+      complete: (route, request) => Effect.flatMap(first(route, request, false), ask),
+      stream: (route, request) => Effect.flatMap(first(route, request, true), open)
     }
   }
 })
