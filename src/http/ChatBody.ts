@@ -12,6 +12,7 @@ import {
   isFilled,
   isIntegerBetween,
   isObject,
+  isOne,
   isOneOf,
   type JsonObject,
   type Read,
@@ -26,8 +27,6 @@ const maxStops = 16
 const isTokenCap = isIntegerBetween(1, Number.MAX_SAFE_INTEGER)
 const isPenalty = isBetween(-2, 2)
 const isEffort = isOneOf("low", "medium", "high", "xhigh")
-const isOne = (value: unknown): value is 1 => value === 1
-
 const stream = field("stream", isBoolean, "a boolean")
 const streamOptions = field("stream_options", isObject, "an object")
 const maxTokens = field("max_tokens", isTokenCap, "an integer of at least 1")

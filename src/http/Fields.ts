@@ -24,6 +24,8 @@ export const isString = (value: unknown): value is string => typeof value === "s
 export const isFilled = (value: unknown): value is string => typeof value === "string" && value !== ""
 export const isBoolean = (value: unknown): value is boolean => typeof value === "boolean"
 
+export const isOne = (value: unknown): value is 1 => value === 1
+
 /** Clients send null for a field they leave out. */
 export const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
 

@@ -6,6 +6,7 @@ import {
   isAbsent,
   isFilled,
   isObject,
+  isOne,
   isOneOf,
   isString,
   type JsonObject,
@@ -20,7 +21,6 @@ import { readReferences } from "./ReferenceFields.ts"
 
 const longestEcho = 32
 
-const isOne = (value: unknown): value is 1 => value === 1
 const isFalse = (value: unknown): value is false => value === false
 
 const n = field("n", isOne, "1")

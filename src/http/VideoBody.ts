@@ -6,6 +6,7 @@ import {
   isAbsent,
   isArray,
   isObject,
+  isOne,
   isString,
   type JsonObject,
   type Read,
@@ -16,8 +17,6 @@ import {
 } from "./Fields.ts"
 import { formObject, type Part } from "./Multipart.ts"
 import { readReferences } from "./ReferenceFields.ts"
-
-const isOne = (value: unknown): value is 1 => value === 1
 
 const n = field("n", isOne, "1")
 

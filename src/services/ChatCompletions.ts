@@ -95,13 +95,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         record.usage = usage
         if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
         yield* failpoint.reach("before_settle")
-        const settlement = yield* ledger.settle(held, Pricing.chatCharge(model.pricing, usage))
+        record.settled(yield* ledger.settle(held, Pricing.chatCharge(model.pricing, usage)))
         yield* failpoint.reach("after_settle")
-        record.charge = settlement.charged
         yield* Metrics.add(Metrics.tokens, usage.prompt, { kind: "prompt" })
         yield* Metrics.add(Metrics.tokens, usage.completion, { kind: "completion" })
-        if (settlement.exceeded) record.notes.add("hold_exceeded")
-        if (settlement.lost) record.notes.add("hold_lost")
       })
 
       /** What the customer pays for. */

@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Schedule, Schema, type Scope } from "effect"
+import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../domain/Failure.ts"
 import type { OrgId } from "../domain/Organization.ts"
 import { Ids } from "./Ids.ts"
@@ -8,8 +8,6 @@ import * as Statements from "./idempotency/Statements.ts"
 import * as Holds from "./ledger/Statements.ts"
 import * as Patience from "./Patience.ts"
 
-const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
-const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 const pruneBatch = 500
 
 export interface IdempotentRequest {
@@ -76,7 +74,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
 
       const owe = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
         Effect.uninterruptible(statement).pipe(
-          Effect.retry(untilDone),
+          Effect.retry(Patience.untilDone),
           Effect.catchAllCause((cause) => Effect.logError("An idempotency key could not be freed", cause)),
           Effect.interruptible,
           Effect.forkIn(scope)
@@ -99,7 +97,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           { while: ([{ isExpired }]) => isExpired }
         )
         const [found] = yield* unexpired.pipe(
-          Effect.retry(brief),
+          Effect.retry(Patience.brief),
           patiently,
           Effect.onError(() => owe(Statements.bar(sql, claim))),
           Effect.orDie

@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError, SqlSchema } from "@effect/sql"
-import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schedule, Schema, type Scope } from "effect"
+import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema, type Scope } from "effect"
 import type { KeyId } from "../domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
 import { min, mostStored, type NanoUsd, zero } from "../domain/Money.ts"
@@ -11,10 +11,7 @@ import * as Settling from "./ledger/Settling.ts"
 import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
-import { NoAnswer, patience } from "./Patience.ts"
-
-const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
-const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
+import { brief, NoAnswer, patience, untilDone } from "./Patience.ts"
 
 const batchPatience = { seconds: Duration.toSeconds(patience), late: () => new NoAnswer() }
 const answered = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer"

@@ -1,10 +1,16 @@
-import { Data, Deferred, Duration, Effect, Fiber, type Scope } from "effect"
+import { Data, Deferred, Duration, Effect, Fiber, Schedule, type Scope } from "effect"
 
 /** The database did not answer in time; what was asked of it may still happen. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{}> {}
 
 /** The longest that a request waits for the database to take one step of it. */
 export const patience = Duration.seconds(10)
+
+/** For statements that a request waits for: four tries at most. */
+export const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
+
+/** For statements that nobody waits for and that must come through: every 5 s in the end, for as long as we live. */
+export const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
 /**
  * Waits for an effect, uninterrupted, and for no longer than that. The effect itself goes on in the scope: statements

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Schedule } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
 import {
   IdempotencyConflict,
   type InsufficientCredits,
@@ -13,6 +13,7 @@ import type { OrgId } from "../domain/Organization.ts"
 import type { VideoAsk, VideoStatus } from "../domain/Video.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { MediaStore } from "./MediaStore.ts"
+import * as Patience from "./Patience.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 import { abandon } from "./videos/Abandon.ts"
 import * as Clips from "./videos/Clips.ts"
@@ -63,8 +64,6 @@ export interface Options {
   readonly lookEvery?: Duration.DurationInput | undefined
 }
 
-const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
-
 /**
  * Renders as jobs of the database: any instance can carry on what another began, and each job is charged once or not
  * at all.
@@ -109,7 +108,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
       )
       return inTurn(abandon(sql, id, internalError, "untold")).pipe(
         Effect.zipRight(dropped),
-        Effect.retry(untilDone),
+        Effect.retry(Patience.untilDone),
         Effect.catchAllCause((cause) => Effect.logError(`Video ${id} could not be ended`, cause)),
         Effect.ensuring(Effect.sync(() => disowned.delete(id))),
         Effect.interruptible,

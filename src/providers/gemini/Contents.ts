@@ -31,7 +31,7 @@ export type SignaturePolicy = "required" | "optional" | "sentinel"
 const dataUrl = /^data:([^;,]+)[^,]*;base64,/i
 
 /** The bytes of a picture in a `data:` URL; undefined for any other URL. */
-export const blobOf = (url: string): WireBlob | undefined => {
+const blobOf = (url: string): WireBlob | undefined => {
   const head = dataUrl.exec(url.slice(0, 200))
   if (head === null) return undefined
   const [whole, type = ""] = head

@@ -14,7 +14,7 @@ const [blueAt, redAt] = [macroblock * macroblock, macroblock * macroblock + half
 /** Black and white, as luma. */
 export const [black, white] = [16, 235]
 /** Neither colour difference. */
-export const grey = 128
+const grey = 128
 
 /**
  * A picture's macroblocks, row by row, as BT.601 in limited range, so that no sample is ever a zero. Its last row and
