@@ -1,3 +1,4 @@
+import path from "node:path"
 import { Data, Duration, Effect, Layer, Option, Schedule } from "effect"
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
@@ -24,6 +25,8 @@ import { References } from "./services/References.ts"
 import { RequestLog } from "./services/RequestLog.ts"
 import { Tokens } from "./services/Tokens.ts"
 import { VideoJobs } from "./services/VideoJobs.ts"
+import { Voids } from "./services/Voids.ts"
+import * as DiskVoidJournal from "./storage/DiskVoidJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
 /** There is no model to serve; the message says what to set. */
@@ -134,6 +137,7 @@ const services = ({ settings }: GatewayOptions) => {
     firstByteTimeoutSeconds: Duration.toSeconds(timeouts.firstByte),
     streamTimeoutSeconds: Duration.toSeconds(timeouts.stream)
   })
+  const journal = DiskVoidJournal.layer({ directory: path.join(settings.dataDir, "voids") })
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
@@ -142,8 +146,11 @@ const services = ({ settings }: GatewayOptions) => {
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
   return Layer.mergeAll(readiness, publishedHealth, housekeeping(settings)).pipe(
     Layer.provideMerge(generations),
-    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, RequestLog.layer, Tokens.layer, routing, media)),
+    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, Tokens.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
+    Layer.provideMerge(Voids.layer.pipe(Layer.provide(journal))),
+    // Rows of failed requests are written once their voids are done, at a stop too.
+    Layer.provideMerge(RequestLog.layer),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

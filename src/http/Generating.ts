@@ -12,6 +12,7 @@ import * as Metrics from "../services/Metrics.ts"
 import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { RequestRecord } from "../services/RequestRecord.ts"
+import { Voids } from "../services/Voids.ts"
 import { BodyCutOff } from "./Body.ts"
 import { BodyRoom, type Guest } from "./BodyRoom.ts"
 import { CurrentCaller } from "./contract/Authenticated.ts"
@@ -68,6 +69,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         const instance = yield* Instance
         const limiter = yield* RateLimiter
         const log = yield* RequestLog
+        const voids = yield* Voids
         const ids = yield* Ids
         const room = new BodyRoom()
 
@@ -87,7 +89,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
 
         const write = Effect.fnUntraced(function* (record: RequestRecord, status: number, code: string | null) {
           const entry = record.entry({ status, code, endedAt: yield* Clock.currentTimeMillis })
-          yield* log.write(entry)
+          yield* voids.afterwards(entry.hold, log.write(entry))
           const { code: logged, status: final, surface } = entry
           yield* Metrics.count(Metrics.requests, { surface, status: String(final), code: logged ?? "" })
         })

@@ -11,7 +11,8 @@ import * as Settling from "./ledger/Settling.ts"
 import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
-import { brief, NoAnswer, patience, untilDone } from "./Patience.ts"
+import { brief, NoAnswer, patience } from "./Patience.ts"
+import { Voids } from "./Voids.ts"
 
 const batchPatience = { seconds: Duration.toSeconds(patience), late: () => new NoAnswer() }
 const answered = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer"
@@ -81,6 +82,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const instance = yield* Instance
+      const voids = yield* Voids
       const decodeVerdicts = Schema.decodeUnknown(Schema.Array(Statements.Verdict))
       const decodeClosed = Schema.decodeUnknown(Schema.Array(Statements.Closed))
       // Holds of this process that nobody has closed yet, so that a scope's end costs a statement only when it must.
@@ -127,22 +129,9 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           () => new Settling.HoldContended()
         )
 
-      // What could not be closed in time: nobody was answered for it, so nothing may stay held or charged.
-      const forgive = Effect.fnUntraced(function* (hold: Hold) {
-        yield* Statements.bar(sql, yield* instance.id, hold)
-        yield* close({ id: hold.id, cost: undefined })
-        yield* Statements.refund(sql, hold.id)
-      })
-      const scope = yield* Effect.scope
-      const closeAlongside = yield* Settling.makeAlongside(sql, scope)
-      const owe = (hold: Hold) =>
-        forgive(hold).pipe(
-          Effect.retry(untilDone),
-          Effect.catchAllCause((cause) => Effect.logError("A hold could not be given back", cause)),
-          Effect.interruptible,
-          Effect.forkIn(scope),
-          Effect.asVoid
-        )
+      const closeAlongside = yield* Settling.makeAlongside(sql, yield* Effect.scope)
+      const releaseEventually = ({ id, key, org }: Hold, { durable }: { readonly durable: boolean }) =>
+        voids.submit({ hold: id, org, key }, { durable })
 
       const reserve = Effect.fnUntraced(
         function* (hold: Hold) {
@@ -164,7 +153,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
             Effect.suspend(() => {
               const isHeldPerhaps = doubtful.get(hold.id) === true
               doubtful.delete(hold.id)
-              return isHeldPerhaps ? owe(hold) : Effect.void
+              return isHeldPerhaps ? releaseEventually(hold, { durable: false }) : Effect.void
             })
           )
       )
@@ -173,7 +162,9 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         (hold: Hold) =>
           Effect.suspend(() =>
             open.delete(hold.id)
-              ? Effect.catchAllCause(Effect.asVoid(close({ id: hold.id, cost: undefined })), () => owe(hold))
+              ? Effect.catchAllCause(Effect.asVoid(close({ id: hold.id, cost: undefined })), () =>
+                  releaseEventually(hold, { durable: false })
+                )
               : Effect.void
           ),
         Effect.uninterruptible
@@ -193,7 +184,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           Effect.catchAllCause((cause) =>
             Effect.logError("Settling failed; the hold is given back", cause).pipe(
               Effect.zipRight(Metric.increment(Metrics.settleFailed)),
-              Effect.zipRight(owe(hold)),
+              Effect.zipRight(releaseEventually(hold, { durable: true })),
               Effect.zipRight(new SettleFailed())
             )
           ),

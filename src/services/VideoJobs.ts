@@ -12,12 +12,12 @@ import type { VideoModel } from "../domain/Model.ts"
 import type { OrgId } from "../domain/Organization.ts"
 import type { VideoAsk, VideoStatus } from "../domain/Video.ts"
 import { Failpoint } from "./Failpoint.ts"
+import type { Hold } from "./Ledger.ts"
 import { MediaStore } from "./MediaStore.ts"
-import * as Patience from "./Patience.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
-import { abandon } from "./videos/Abandon.ts"
+import { Voids } from "./Voids.ts"
 import * as Clips from "./videos/Clips.ts"
-import { errorOf, internalError } from "./videos/Errors.ts"
+import { errorOf } from "./videos/Errors.ts"
 import * as Finish from "./videos/Finish.ts"
 import * as Follow from "./videos/Follow.ts"
 import * as Place from "./videos/Place.ts"
@@ -90,38 +90,31 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
 
 const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) {
   const sql = yield* SqlClient.SqlClient
-  const scope = yield* Effect.scope
+  const voids = yield* Voids
   const failpoint = yield* Failpoint
   const store = yield* MediaStore
   const rows = Rows.make(sql)
   const clips = Clips.make(sql)
   const underway = new Set<string>()
-  const disowned = new Set<string>()
   const inTurn = (yield* Effect.makeSemaphore(Finish.transactionsAtOnce)).withPermits(1)
 
   /** `reference`: what was stored for the job, which nothing tells of where the job was not written. */
-  const disown = (id: string, reference?: string) =>
-    Effect.suspend(() => {
-      disowned.add(id)
-      const dropped = Effect.flatMap(clips.createdAt(id), (at) =>
-        at === undefined && reference !== undefined ? Effect.ignoreLogged(store.remove(reference)) : Effect.void
-      )
-      return inTurn(abandon(sql, id, internalError, "untold")).pipe(
-        Effect.zipRight(dropped),
-        Effect.retry(Patience.untilDone),
-        Effect.catchAllCause((cause) => Effect.logError(`Video ${id} could not be ended`, cause)),
-        Effect.ensuring(Effect.sync(() => disowned.delete(id))),
-        Effect.interruptible,
-        Effect.forkIn(scope),
-        Effect.asVoid
-      )
-    })
+  const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
+    const dropped =
+      reference === undefined
+        ? Effect.void
+        : Effect.flatMap(clips.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
+    return Effect.zipRight(
+      voids.submit({ hold, org, key, video }, { durable: true }),
+      voids.afterwards(hold, Effect.ignoreLogged(dropped))
+    )
+  }
 
   const place = yield* Place.make(rows, clips, inTurn, { timeoutSeconds: Duration.toSeconds(timeout), disown })
   const finish = yield* Finish.make(rows, clips, inTurn)
   const submit = yield* Submit.make(rows, underway)
   const follow = yield* Follow.make(rows, submit, finish)
-  const worker = yield* Worker.make(rows, follow, { disowned, underway, lookEvery })
+  const worker = yield* Worker.make(rows, follow, { disowned: voids.pendingVideos, underway, lookEvery })
 
   const shown = (clip: Clips.Clip): Video => ({
     id: clip.id,
@@ -181,7 +174,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     }
     yield* failpoint.reach("after_hold")
     yield* Effect.onError(begin(placed, record), (cause) =>
-      Cause.isFailure(cause) ? Effect.void : disown(placed.work.id)
+      Cause.isFailure(cause) ? Effect.void : disown(placed.work.id, Finish.holdOf(placed.work))
     )
     return { video: queued(placed.kept), replayed: false }
   }, Effect.scoped)

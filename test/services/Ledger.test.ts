@@ -9,6 +9,8 @@ import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
 import { invariants } from "../../src/services/ledger/Invariants.ts"
+import { VoidJournal } from "../../src/services/VoidJournal.ts"
+import { Voids } from "../../src/services/Voids.ts"
 import { ledgerContract } from "../contracts/Ledger.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import * as LedgerFake from "../fakes/LedgerFake.ts"
@@ -16,7 +18,10 @@ import * as Bench from "../support/LedgerBench.ts"
 import { eventually, lock, moneyOf } from "../support/Money.ts"
 import * as Postgres from "../support/Postgres.ts"
 
-const instance = Instance.layer.pipe(Layer.provideMerge(InFlight.layer))
+const instance = Layer.provide(Voids.layer, VoidJournal.layerMemory).pipe(
+  Layer.provideMerge(Instance.layer),
+  Layer.provideMerge(InFlight.layer)
+)
 const ledgers = Bench.layer.pipe(
   Layer.provideMerge(Books.layer),
   Layer.provideMerge(Ledger.layer),

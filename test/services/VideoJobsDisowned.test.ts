@@ -47,6 +47,25 @@ describe.concurrent("a video whose request was told that it failed", () => {
     )
   )
 
+  it.live("and was never submitted before its process died is not rendered by another, nor paid for", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { charged, job, lapse, org, process, provider, row, rows } = bench
+        const door = yield* doorTo(bench.url)
+        const dead = yield* process({ url: door.url, lookEvery: "1 hour" })
+        yield* door.cutAt("COMMIT", "after")
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(dead.videos.create(job()))))
+        assert.lengthOf(yield* rows, 1)
+        yield* lapse
+        const { videos } = yield* process()
+        yield* eventually(row, ({ status }) => status === "failed")
+        assert.deepStrictEqual(provider.called, [])
+        assert.deepStrictEqual(yield* videos.list(org, 100), [])
+        yield* charged()
+      })
+    )
+  )
+
   it.live("leaves no reference behind where it was not even written", () =>
     withBench((bench) =>
       Effect.gen(function* () {

@@ -8,13 +8,18 @@ import { Ids } from "../../src/services/Ids.ts"
 import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
+import { VoidJournal } from "../../src/services/VoidJournal.ts"
+import { Voids } from "../../src/services/Voids.ts"
 import { type Death, IdempotencyBench } from "../contracts/IdempotencyBench.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 
 const instance = Instance.layer.pipe(Layer.provideMerge(InFlight.layer))
 
 /** Everything of a process that money and keys need, over a database. */
-export const process = Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(Layer.provideMerge(instance))
+export const process = Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(
+  Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
+  Layer.provideMerge(instance)
+)
 
 /** Another process of the gateway on the same database. */
 export const anotherProcess = Effect.gen(function* () {

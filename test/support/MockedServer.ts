@@ -12,6 +12,8 @@ import { Ledger } from "../../src/services/Ledger.ts"
 import { RateLimiter } from "../../src/services/RateLimiter.ts"
 import { RequestLog } from "../../src/services/RequestLog.ts"
 import type { VideoJobs } from "../../src/services/VideoJobs.ts"
+import { VoidJournal } from "../../src/services/VoidJournal.ts"
+import { Voids } from "../../src/services/Voids.ts"
 import { operator } from "./Account.ts"
 import { keys, options } from "./Catalogs.ts"
 import * as Postgres from "./Postgres.ts"
@@ -36,6 +38,7 @@ export const layer = (catalog: string, mocked: Layer.Layer<ChatCompletions | Ima
     Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined) })),
     Layer.provideMerge(Catalog.layer(options({ text: catalog, environment: keys }))),
     Layer.provideMerge(Ledger.layer),
+    Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

@@ -89,6 +89,16 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
         OR (kept.state = 'done' AND holds.state = 'open' AND holds.instance_id IS NOT NULL)`
   },
   {
+    // A client that left was served, and a job's charge comes after its answer.
+    name: "a request that failed is not charged",
+    check: sql`
+      SELECT log.request_id, log.id AS log_id, log.org_id, log.status, log.code, holds.id AS hold_id, holds.charged
+      FROM request_log log JOIN holds ON holds.id = log.hold_id
+      LEFT JOIN ledger_entries refund ON refund.ref = 'refund:' || holds.id
+      WHERE (log.status >= 400 AND log.status <> 499 OR log.code = 'stream_error')
+        AND holds.charged > 0 AND refund.id IS NULL`
+  },
+  {
     // Only a correction may take away what is held already, so what corrections took is added back.
     name: "what is held was covered by the balance",
     check: sql`

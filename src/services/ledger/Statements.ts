@@ -98,7 +98,11 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string | null, batch
  * Keeps a reservation that may still be under way from ever being placed: its id is taken, by a hold of nothing that
  * is closed already. Waits for a statement that is placing it just now, and then changes nothing.
  */
-export const bar = (sql: SqlClient.SqlClient, instance: string, { id, key, org }: Omit<Reservation, "amount">) => sql`
+export const tombstone = (
+  sql: SqlClient.SqlClient,
+  instance: string,
+  { id, key, org }: Omit<Reservation, "amount">
+) => sql`
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
   VALUES (${id}, ${org}, ${key}, 0, 'released', ${instance}, now())
   ON CONFLICT (id) DO NOTHING`

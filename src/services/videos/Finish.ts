@@ -13,7 +13,8 @@ import type { Clips } from "./Clips.ts"
 import type { VideoError } from "./Errors.ts"
 import type { Rows, Work } from "./Rows.ts"
 
-const holdOf = (job: Work): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
+/** What pays for a job. */
+export const holdOf = (job: Work): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
 const often = Schedule.exponential("50 millis").pipe(Schedule.union(Schedule.spaced("1 second")))
 

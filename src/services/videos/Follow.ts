@@ -7,7 +7,7 @@ import { ProviderRouter } from "../ProviderRouter.ts"
 import { Attempts } from "../routing/Attempts.ts"
 import { isFinal } from "../routing/Outcome.ts"
 import * as Download from "./Download.ts"
-import { contentRejected, errorOf, outOfTime, upstreamFailed } from "./Errors.ts"
+import { contentRejected, errorOf, internalError, outOfTime, upstreamFailed } from "./Errors.ts"
 import type { Finish } from "./Finish.ts"
 import { thaw } from "./FrozenRoute.ts"
 import * as GiveUp from "./GiveUp.ts"
@@ -134,6 +134,10 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
   /** One step of a job, by the holder of its lease. */
   return Effect.fnUntraced(function* (job: Work): Effect.fn.Return<Next> {
     if (job.step === "over") return yield* givenUp(job)
+    if (!job.isAccepted) {
+      yield* finish.fail(job, internalError)
+      return "over"
+    }
     if (job.step === "submitting") return yield* doubtful(job)
     if (job.leftMs <= 0) {
       yield* finish.fail(job, outOfTime, { cancelling: job.step === "rendering" })

@@ -43,7 +43,7 @@ export const make = Effect.fnUntraced(function* (
   options: {
     readonly timeoutSeconds: number
     /** Ends the job of a request that failed, should it have been written all the same. */
-    readonly disown: (id: string, reference: string | undefined) => Effect.Effect<void>
+    readonly disown: (id: string, hold: Hold, reference: string | undefined) => Effect.Effect<void>
   }
 ) {
   const sql = yield* SqlClient.SqlClient
@@ -138,7 +138,7 @@ export const make = Effect.fnUntraced(function* (
           ? Effect.void
           : Effect.ignoreLogged(store.remove(kept.name))
       ),
-      Effect.tapErrorTag("SqlError", () => options.disown(id, kept?.name)),
+      Effect.tapErrorTag("SqlError", () => options.disown(id, hold, kept?.name)),
       Effect.catchTag("SqlError", "ParseError", Effect.die),
       Effect.uninterruptible
     )

@@ -33,6 +33,8 @@ export const Work = Schema.Struct({
   polls: Schema.Number,
   downloads: Schema.Number,
   cancelling: Schema.Boolean,
+  /** Whether its customer knows of it, or may still come to. */
+  isAccepted: Schema.Boolean,
   lease: Schema.String,
   /** Milliseconds to the deadline; negative once it has passed. */
   leftMs: Schema.Number
@@ -79,7 +81,7 @@ const recorded = (attempts: ReadonlyArray<Attempt>): string =>
 /** Every statement about jobs. What changes a job does so only for the holder of its lease, and says whether it did. */
 export const make = (sql: SqlClient.SqlClient) => {
   const columns = sql.literal(
-    "videos.*, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
+    "videos.*, accepted_at IS NOT NULL AS is_accepted, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
   )
   const held = (job: Pick<Work, "id" | "lease">) => sql`id = ${job.id} AND lease = ${job.lease} AND step <> 'over'`
   const did = Effect.map((rows: ReadonlyArray<unknown>) => rows.length > 0)
@@ -94,17 +96,23 @@ export const make = (sql: SqlClient.SqlClient) => {
           now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, now() + ${leaseSeconds} * interval '1 second')
         ON CONFLICT (id) DO NOTHING`,
 
-    /** Takes leases of jobs that have something to do and that nobody works on. */
+    /**
+     * Takes leases of jobs that have something to do and that nobody works on. One whose creator died before it had
+     * submitted or answered, without an idempotency key to ask for it again, stays unaccepted: nobody knows of it.
+     */
     claim: (limit: number, except: ReadonlyArray<string> = []) =>
       Effect.flatMap(
         sql`
           WITH due AS (
-            SELECT id FROM videos
+            SELECT id, accepted_at IS NULL AND lease_until IS NOT NULL AND step = 'submit' AND NOT EXISTS (
+                SELECT FROM idempotency_keys AS kept WHERE kept.hold_id = videos.hold_id AND key IS NOT NULL
+              ) AS is_unknown
+            FROM videos
             WHERE next_at <= now() AND (lease_until IS NULL OR lease_until <= now()) AND id <> ALL (${except}::text[])
             ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
           )
           UPDATE videos SET lease = gen_random_uuid(), lease_until = now() + ${leaseSeconds} * interval '1 second',
-            accepted_at = CASE WHEN step = 'over' THEN accepted_at ELSE coalesce(accepted_at, now()) END
+            accepted_at = CASE WHEN step = 'over' OR is_unknown THEN accepted_at ELSE coalesce(accepted_at, now()) END
           FROM due WHERE videos.id = due.id
           RETURNING ${columns}`,
         decodeWork

@@ -20,7 +20,7 @@ export interface Options {
   /** Leases of jobs with a submit on its way. */
   readonly underway: ReadonlySet<string>
   /** Ids of jobs whose customers were told that they failed, and that are about to. */
-  readonly disowned: ReadonlySet<string>
+  readonly disowned: Effect.Effect<ReadonlyArray<string>>
   /** The longest sleep, however far off the next job is: another instance may have made one. */
   readonly lookEvery: Duration.DurationInput
 }
@@ -89,11 +89,13 @@ export const make = Effect.fnUntraced(function* (
     const room = mostAtOnce - taken.size
     if (room <= 0) return yield* Queue.take(news)
     const jobs = yield* Effect.uninterruptible(
-      Effect.tap(rows.claim(room, [...disowned]), (claimed) =>
-        Effect.forEach(claimed, (job) => {
-          taken.add(job.lease)
-          return adopt(job, step(job))
-        })
+      Effect.flatMap(disowned, (except) => rows.claim(room, except)).pipe(
+        Effect.tap((claimed) =>
+          Effect.forEach(claimed, (job) => {
+            taken.add(job.lease)
+            return adopt(job, step(job))
+          })
+        )
       )
     )
     if (jobs.length < room) yield* sleep

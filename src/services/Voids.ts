@@ -1,0 +1,129 @@
+import { SqlClient } from "@effect/sql"
+import { Cause, Context, Effect, Layer, Queue, Schedule } from "effect"
+import { Instance } from "./Instance.ts"
+import * as Settling from "./ledger/Settling.ts"
+import * as Statements from "./ledger/Statements.ts"
+import { type PendingVoid, VoidJournal } from "./VoidJournal.ts"
+import { abandon } from "./videos/Abandon.ts"
+import { internalError } from "./videos/Errors.ts"
+
+const retryEvery = "1 second"
+const recoverEvery = "10 seconds"
+const flushWithin = "5 seconds"
+const atOnce = 4
+
+interface Pending {
+  readonly entry: PendingVoid
+  /** Runs once the void is done. */
+  readonly next: Array<Effect.Effect<void>>
+}
+
+/**
+ * Takes back what a failed request may hold or have been charged: its statement came through, or may yet, though nobody
+ * heard of it. Each void is repeated until the database has taken it, before a stop too, and after a kill by the next
+ * process that finds the journal.
+ */
+export class Voids extends Context.Tag("gateway/Voids")<
+  Voids,
+  {
+    /**
+     * Returns once the void is certain to happen, after which the customer may be told of the failure.
+     * @param durable needed where a charge may have been made; an open hold alone is released with its instance
+     */
+    readonly submit: (entry: PendingVoid, options: { readonly durable: boolean }) => Effect.Effect<void>
+    /** Runs the effect when nothing is pending for the hold: mostly at once. */
+    readonly afterwards: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
+    /** Ids of videos that are about to be ended. */
+    readonly pendingVideos: Effect.Effect<ReadonlyArray<string>>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Voids,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const instance = yield* Instance
+      const journal = yield* VoidJournal
+      const pending = new Map<string, Pending>()
+      const news = yield* Queue.sliding<void>(1)
+      const wake = Effect.asVoid(Queue.offer(news, undefined))
+
+      const carryOut = Effect.fnUntraced(function* (entry: PendingVoid) {
+        yield* Statements.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
+        if (entry.video !== undefined) return void (yield* abandon(sql, entry.video, internalError, "untold"))
+        yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
+        return void (yield* Statements.refund(sql, entry.hold))
+      })
+
+      /** A void that stays in the journal is carried out again, which changes nothing. */
+      const forget = (hold: string) =>
+        Effect.catchAll(journal.remove(hold), ({ message }) =>
+          Effect.logWarning(`The journal of voids cannot be written: ${message}`)
+        )
+
+      const attempt = ({ entry, next }: Pending) =>
+        Effect.uninterruptible(carryOut(entry)).pipe(
+          Effect.zipRight(forget(entry.hold)),
+          Effect.zipRight(Effect.suspend(() => Effect.all(next, { discard: true }))),
+          Effect.map(() => pending.delete(entry.hold)),
+          Effect.catchAllCause((cause) =>
+            Effect.as(
+              Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logDebug("A void is to be repeated", cause),
+              false
+            )
+          )
+        )
+      /** Says whether nothing is left. */
+      const workOff = Effect.suspend(() =>
+        Effect.forEach([...pending.values()], attempt, { concurrency: atOnce, discard: true })
+      ).pipe(Effect.map(() => pending.size === 0))
+
+      const add = (entry: PendingVoid) => {
+        if (!pending.has(entry.hold)) pending.set(entry.hold, { entry, next: [] })
+      }
+      const recover = journal.entries.pipe(
+        Effect.tap((entries) => Effect.sync(() => entries.forEach(add))),
+        Effect.tap((entries) => (entries.length === 0 ? Effect.void : wake)),
+        Effect.catchAll(({ message }) => Effect.logWarning(`The journal of voids cannot be read: ${message}`))
+      )
+
+      yield* Effect.addFinalizer(() =>
+        workOff.pipe(
+          Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("200 millis") }),
+          Effect.interruptible,
+          Effect.timeout(flushWithin),
+          Effect.catchAll(() =>
+            Effect.logWarning(`${pending.size} failed requests are left for the next start to void`)
+          )
+        )
+      )
+      yield* Queue.take(news).pipe(
+        Effect.zipRight(Effect.repeat(workOff, { until: (done) => done, schedule: Schedule.spaced(retryEvery) })),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      yield* recover.pipe(Effect.repeat(Schedule.spaced(recoverEvery)), Effect.forkScoped)
+
+      return Voids.of({
+        submit: (entry, { durable }) =>
+          (durable
+            ? Effect.catchAll(journal.add(entry), ({ message }) =>
+                Effect.logError(`A void is kept in memory only: ${message}`)
+              )
+            : Effect.void
+          ).pipe(
+            Effect.tap(() => Effect.sync(() => add(entry))),
+            Effect.zipRight(wake),
+            Effect.uninterruptible
+          ),
+        afterwards: (hold, effect) =>
+          Effect.suspend(() => {
+            const before = hold === undefined ? undefined : pending.get(hold)
+            if (before === undefined) return effect
+            before.next.push(effect)
+            return Effect.void
+          }),
+        pendingVideos: Effect.sync(() => [...pending.values()].flatMap(({ entry }) => entry.video ?? []))
+      })
+    })
+  )
+}
