@@ -130,8 +130,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         )
 
       const closeAlongside = yield* Settling.makeAlongside(sql, yield* Effect.scope)
-      const releaseEventually = ({ id, key, org }: Hold, { durable }: { readonly durable: boolean }) =>
-        voids.submit({ hold: id, org, key }, { durable })
+      const pending = ({ id, key, org }: Hold) => ({ hold: id, org, key })
 
       const reserve = Effect.fnUntraced(
         function* (hold: Hold) {
@@ -153,7 +152,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
             Effect.suspend(() => {
               const isHeldPerhaps = doubtful.get(hold.id) === true
               doubtful.delete(hold.id)
-              return isHeldPerhaps ? releaseEventually(hold, { durable: false }) : Effect.void
+              return isHeldPerhaps ? voids.release(pending(hold)) : Effect.void
             })
           )
       )
@@ -163,7 +162,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           Effect.suspend(() =>
             open.delete(hold.id)
               ? Effect.catchAllCause(Effect.asVoid(close({ id: hold.id, cost: undefined })), () =>
-                  releaseEventually(hold, { durable: false })
+                  voids.release(pending(hold))
                 )
               : Effect.void
           ),
@@ -184,7 +183,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           Effect.catchAllCause((cause) =>
             Effect.logError("Settling failed; the hold is given back", cause).pipe(
               Effect.zipRight(Metric.increment(Metrics.settleFailed)),
-              Effect.zipRight(releaseEventually(hold, { durable: true })),
+              Effect.zipRight(voids.void(pending(hold))),
               Effect.zipRight(new SettleFailed())
             )
           ),

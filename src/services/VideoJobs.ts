@@ -104,10 +104,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
       reference === undefined
         ? Effect.void
         : Effect.flatMap(clips.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
-    return Effect.zipRight(
-      voids.submit({ hold, org, key, video }, { durable: true }),
-      voids.afterwards(hold, Effect.ignoreLogged(dropped))
-    )
+    return Effect.zipRight(voids.void({ hold, org, key, video }), voids.afterwards(hold, Effect.ignoreLogged(dropped)))
   }
 
   const place = yield* Place.make(rows, clips, inTurn, { timeoutSeconds: Duration.toSeconds(timeout), disown })

@@ -14,6 +14,8 @@ const atOnce = 4
 
 interface Pending {
   readonly entry: PendingVoid
+  /** Whether a charge may have been made. */
+  isCharged: boolean
   /** Runs once the void is done. */
   readonly next: Array<Effect.Effect<void>>
 }
@@ -27,10 +29,12 @@ export class Voids extends Context.Tag("gateway/Voids")<
   Voids,
   {
     /**
-     * Returns once the void is certain to happen, after which the customer may be told of the failure.
-     * @param durable needed where a charge may have been made; an open hold alone is released with its instance
+     * Takes back whatever the hold was charged. Returns once that is certain to happen, after which the customer may be
+     * told of the failure.
      */
-    readonly submit: (entry: PendingVoid, options: { readonly durable: boolean }) => Effect.Effect<void>
+    readonly void: (entry: PendingVoid) => Effect.Effect<void>
+    /** Releases a hold that may be open. Not durable: a dead instance's holds are released with it. */
+    readonly release: (entry: PendingVoid) => Effect.Effect<void>
     /** Runs the effect when nothing is pending for the hold: mostly at once. */
     readonly afterwards: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
     /** Ids of videos that are about to be ended. */
@@ -47,24 +51,27 @@ export class Voids extends Context.Tag("gateway/Voids")<
       const news = yield* Queue.sliding<void>(1)
       const wake = Effect.asVoid(Queue.offer(news, undefined))
 
-      const carryOut = Effect.fnUntraced(function* (entry: PendingVoid) {
+      const carryOut = Effect.fnUntraced(function* ({ entry, isCharged }: Pending) {
         yield* Statements.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
-        if (entry.video !== undefined) return void (yield* abandon(sql, entry.video, internalError, "untold"))
+        if (entry.video !== undefined) return yield* abandon(sql, entry.video, internalError, "untold")
         yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
-        return void (yield* Statements.refund(sql, entry.hold))
+        if (isCharged) yield* Statements.refund(sql, entry.hold)
+        return undefined
       })
 
       /** A void that stays in the journal is carried out again, which changes nothing. */
-      const forget = (hold: string) =>
-        Effect.catchAll(journal.remove(hold), ({ message }) =>
-          Effect.logWarning(`The journal of voids cannot be written: ${message}`)
-        )
+      const forget = ({ entry, isCharged }: Pending) =>
+        isCharged
+          ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>
+              Effect.logWarning(`The journal of voids cannot be written: ${message}`)
+            )
+          : Effect.void
 
-      const attempt = ({ entry, next }: Pending) =>
-        Effect.uninterruptible(carryOut(entry)).pipe(
-          Effect.zipRight(forget(entry.hold)),
-          Effect.zipRight(Effect.suspend(() => Effect.all(next, { discard: true }))),
-          Effect.map(() => pending.delete(entry.hold)),
+      const attempt = (one: Pending) =>
+        Effect.uninterruptible(carryOut(one)).pipe(
+          Effect.zipRight(forget(one)),
+          Effect.zipRight(Effect.suspend(() => Effect.all(one.next, { discard: true }))),
+          Effect.map(() => pending.delete(one.entry.hold)),
           Effect.catchAllCause((cause) =>
             Effect.as(
               Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logDebug("A void is to be repeated", cause),
@@ -77,11 +84,13 @@ export class Voids extends Context.Tag("gateway/Voids")<
         Effect.forEach([...pending.values()], attempt, { concurrency: atOnce, discard: true })
       ).pipe(Effect.map(() => pending.size === 0))
 
-      const add = (entry: PendingVoid) => {
-        if (!pending.has(entry.hold)) pending.set(entry.hold, { entry, next: [] })
+      const add = (entry: PendingVoid, isCharged: boolean) => {
+        const known = pending.get(entry.hold)
+        if (known === undefined) pending.set(entry.hold, { entry, isCharged, next: [] })
+        else known.isCharged ||= isCharged
       }
       const recover = journal.entries.pipe(
-        Effect.tap((entries) => Effect.sync(() => entries.forEach(add))),
+        Effect.tap((entries) => Effect.sync(() => entries.forEach((entry) => add(entry, true)))),
         Effect.tap((entries) => (entries.length === 0 ? Effect.void : wake)),
         Effect.catchAll(({ message }) => Effect.logWarning(`The journal of voids cannot be read: ${message}`))
       )
@@ -104,16 +113,17 @@ export class Voids extends Context.Tag("gateway/Voids")<
       yield* recover.pipe(Effect.repeat(Schedule.spaced(recoverEvery)), Effect.forkScoped)
 
       return Voids.of({
-        submit: (entry, { durable }) =>
-          (durable
-            ? Effect.catchAll(journal.add(entry), ({ message }) =>
-                Effect.logError(`A void is kept in memory only: ${message}`)
-              )
-            : Effect.void
-          ).pipe(
-            Effect.tap(() => Effect.sync(() => add(entry))),
+        void: (entry) =>
+          journal.add(entry).pipe(
+            Effect.catchAll(({ message }) => Effect.logError(`A void is kept in memory only: ${message}`)),
+            Effect.zipRight(Effect.sync(() => add(entry, true))),
             Effect.zipRight(wake),
             Effect.uninterruptible
+          ),
+        release: (entry) =>
+          Effect.zipRight(
+            Effect.sync(() => add(entry, false)),
+            wake
           ),
         afterwards: (hold, effect) =>
           Effect.suspend(() => {

@@ -110,7 +110,7 @@ describe("voids", () => {
         hold,
         Effect.sync(() => void order.push("before"))
       )
-      yield* voids.submit({ hold, org, key }, { durable: true })
+      yield* voids.void({ hold, org, key })
       yield* voids.afterwards(
         hold,
         Effect.sync(() => void order.push("after"))
@@ -121,7 +121,7 @@ describe("voids", () => {
         Effect.sync(() => order.length),
         (length) => length === 2
       )
-      yield* voids.submit({ hold, org, key }, { durable: true })
+      yield* voids.void({ hold, org, key })
       yield* Effect.sleep("200 millis")
       assert.strictEqual((yield* moneyOf(org)).balance, one)
       assert.isTrue(yield* (yield* LedgerBench).proved)
@@ -140,7 +140,7 @@ describe("voids", () => {
       yield* eventually(moneyOf(org), ({ balance }) => balance === one)
       yield* eventually(files, (left) => left.length === 0)
       const other = yield* charged
-      yield* Context.get(next, Voids).submit(other, { durable: true })
+      yield* Context.get(next, Voids).void(other)
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* moneyOf(other.org)).balance, one)
       assert.deepStrictEqual(yield* files, [])

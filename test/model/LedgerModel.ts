@@ -1,0 +1,153 @@
+import type { CapPeriod } from "../../src/domain/ApiKey.ts"
+
+/** Amounts are nano-USD; organizations, keys, processes and holds go by their number. */
+export type Command =
+  | { readonly do: "top up"; readonly org: number; readonly amount: number }
+  | { readonly do: "hold"; readonly by: number; readonly key: number; readonly amount: number }
+  /** At once, over both processes. */
+  | { readonly do: "burst"; readonly key: number; readonly amounts: ReadonlyArray<number> }
+  | { readonly do: "hold for a job"; readonly by: number; readonly key: number; readonly amount: number }
+  | { readonly do: "settle"; readonly by: number; readonly hold: number; readonly cost: number }
+  | { readonly do: "release"; readonly hold: number }
+  | { readonly do: "void"; readonly by: number; readonly hold: number }
+  /** Settles by both processes, a release and a sweep, at once. */
+  | { readonly do: "race"; readonly hold: number; readonly costs: readonly [number, number] }
+  /** The process goes on under another identity, and its holds are left to be swept. */
+  | { readonly do: "crash"; readonly by: number }
+  /** The database's clock moves on for those that crashed. */
+  | { readonly do: "step"; readonly seconds: number }
+  | { readonly do: "sweep"; readonly by: number }
+
+export const sweptAfterSeconds = 45
+
+export const orgs = [{ balance: 100n }, { balance: 7n }] as const
+
+export const keys: ReadonlyArray<{
+  readonly org: number
+  readonly cap: { readonly amount: bigint; readonly period: CapPeriod } | undefined
+}> = [
+  { org: 0, cap: undefined },
+  { org: 0, cap: { amount: 30n, period: "total" } },
+  { org: 1, cap: { amount: 20n, period: "month" } }
+]
+
+export interface ModelHold {
+  readonly key: number
+  readonly amount: bigint
+  readonly isJob: boolean
+  /** The process that made it. */
+  readonly by: number
+  state: "open" | "settled" | "released"
+  charged: bigint
+  isVoided: boolean
+  /** Seconds since its process crashed. */
+  orphanedFor: number | undefined
+}
+
+export type Verdict = "held" | "insufficient" | "capped"
+
+/** What the ledger must do, one command at a time. */
+export class LedgerModel {
+  readonly topUps = orgs.map(() => 0n)
+  readonly holds: Array<ModelHold> = []
+
+  #ofOrg(org: number) {
+    return this.holds.filter(({ key }) => keys[key]?.org === org)
+  }
+
+  #paid(holds: ReadonlyArray<ModelHold>) {
+    return holds.reduce((sum, { charged, isVoided }) => sum + (isVoided ? 0n : charged), 0n)
+  }
+
+  /** What is stored of each organization. */
+  get accounts() {
+    return orgs.map(({ balance }, org) => {
+      const holds = this.#ofOrg(org)
+      return {
+        balance: balance + (this.topUps[org] ?? 0n) - this.#paid(holds),
+        held: holds.reduce((sum, { amount, state }) => sum + (state === "open" ? amount : 0n), 0n)
+      }
+    })
+  }
+
+  /** Settled spend of each key. */
+  get spent() {
+    return keys.map((_, key) => this.#paid(this.holds.filter((hold) => hold.key === key)))
+  }
+
+  verdictOf(key: number, amount: bigint): Verdict {
+    const cap = keys[key]?.cap
+    const jobs = this.holds.filter((hold) => hold.key === key && hold.isJob && hold.state === "open")
+    const spent = jobs.reduce((sum, hold) => sum + hold.amount, this.spent[key] ?? 0n)
+    if (cap !== undefined && cap.amount <= spent) return "capped"
+    const account = this.accounts[keys[key]?.org ?? 0] ?? { balance: 0n, held: 0n }
+    const available = account.balance - account.held
+    return available <= 0n || amount > available ? "insufficient" : "held"
+  }
+
+  open(key: number, amount: bigint, by: number, isJob: boolean): void {
+    this.holds.push({
+      key,
+      amount,
+      by,
+      isJob,
+      state: "open",
+      charged: 0n,
+      isVoided: false,
+      orphanedFor: undefined
+    })
+  }
+
+  /** What the settlement says. */
+  settle(hold: ModelHold, cost: bigint) {
+    if (hold.state === "open") {
+      hold.state = "settled"
+      hold.charged = this.cut(hold, Number(cost))
+    }
+    const lost = hold.state === "released"
+    return { charged: hold.charged, exceeded: !lost && cost > hold.amount, lost }
+  }
+
+  release(hold: ModelHold): void {
+    if (hold.state === "open") hold.state = "released"
+  }
+
+  void(hold: ModelHold): void {
+    this.release(hold)
+    hold.isVoided = true
+  }
+
+  topUp(org: number, amount: bigint): void {
+    this.topUps[org] = (this.topUps[org] ?? 0n) + amount
+  }
+
+  /** What a cost comes to for a hold. */
+  cut(hold: ModelHold, cost: number): bigint {
+    return BigInt(cost) < hold.amount ? BigInt(cost) : hold.amount
+  }
+
+  /** How a race ended, which the model cannot know. */
+  adopt(hold: ModelHold, state: ModelHold["state"], charged: bigint): void {
+    hold.state = state
+    hold.charged = charged
+  }
+
+  /** Charges made, whether or not they were given back. */
+  chargesOf(org: number): Array<bigint> {
+    return this.#ofOrg(org).flatMap(({ charged, state }) => (state === "settled" ? [charged] : []))
+  }
+
+  crash(by: number): void {
+    for (const hold of this.holds) {
+      if (hold.by === by && hold.state === "open" && !hold.isJob) hold.orphanedFor ??= 0
+    }
+  }
+
+  step(seconds: number): void {
+    for (const hold of this.holds) if (hold.orphanedFor !== undefined) hold.orphanedFor += seconds
+  }
+
+  sweep(): void {
+    for (const hold of this.holds) if ((hold.orphanedFor ?? 0) >= sweptAfterSeconds) this.release(hold)
+  }
+}
