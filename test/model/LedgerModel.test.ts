@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, FastCheck as fc, Layer, Runtime } from "effect"
+import { Effect, FastCheck as fc, Layer, Logger, LogLevel, Runtime } from "effect"
 import { Books } from "../../src/services/Books.ts"
 import * as Bench from "../support/LedgerBench.ts"
 import * as Postgres from "../support/Postgres.ts"
@@ -58,7 +58,7 @@ describe("the ledger of two processes", () => {
         )
         yield* Effect.promise(() => fc.assert(property, { numRuns: runs, ...seed }))
         assert.deepStrictEqual((yield* (yield* Books).verify).violations, [])
-      }).pipe(Effect.scoped, Effect.provide(services)),
+      }).pipe(Effect.scoped, Effect.provide(services), Logger.withMinimumLogLevel(LogLevel.None)),
     600_000
   )
 })
