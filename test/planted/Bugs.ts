@@ -1,0 +1,214 @@
+/** A bug to be planted: in `file`, the only occurrence of `find` becomes `replace`. */
+export interface Bug {
+  readonly name: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+  /** Test files of which one must fail. */
+  readonly caughtBy: ReadonlyArray<string>
+}
+
+const statements = "src/services/ledger/Statements.ts"
+const model = "test/model/LedgerModel.test.ts"
+
+/** Each loses, leaks or doubles money, or shows it to a stranger. */
+export const bugs: ReadonlyArray<Bug> = [
+  {
+    name: "a hold is closed whether or not it is open",
+    file: statements,
+    find: "WHERE holds.id = input.id AND holds.state = 'open' AND",
+    replace: "WHERE holds.id = input.id AND",
+    caughtBy: [model]
+  },
+  {
+    name: "a charge is taken from the balance twice",
+    file: statements,
+    find: "balance = organizations.balance - sums.charged",
+    replace: "balance = organizations.balance - 2 * sums.charged",
+    caughtBy: [model]
+  },
+  {
+    name: "a charge does not reach the balance",
+    file: statements,
+    find: ", balance = organizations.balance - sums.charged",
+    replace: "",
+    caughtBy: [model]
+  },
+  {
+    name: "a release keeps what was held",
+    file: statements,
+    find: "SELECT org_id, sum(amount)::bigint AS held, coalesce",
+    replace: "SELECT org_id, coalesce(sum(amount) FILTER (WHERE state = 'settled'), 0)::bigint AS held, coalesce",
+    caughtBy: [model]
+  },
+  {
+    name: "a batch admits each hold as if it were alone",
+    file: statements,
+    find: "AND up_to - amount < available AND up_to <= available AND",
+    replace: "AND amount <= available AND",
+    caughtBy: [model]
+  },
+  {
+    name: "what is held already can be held again",
+    file: statements,
+    find: "SELECT id, balance - held AS available",
+    replace: "SELECT id, balance AS available",
+    caughtBy: [model]
+  },
+  {
+    name: "an empty balance admits a hold of nothing",
+    file: statements,
+    find: "AND up_to - amount < available AND up_to <= available",
+    replace: "AND up_to <= available",
+    caughtBy: [model]
+  },
+  {
+    name: "a spending cap forgets the open holds of jobs",
+    file: statements,
+    find: "WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL",
+    replace: "WHERE false",
+    caughtBy: [model]
+  },
+  {
+    name: "a charge does not count towards its key's cap",
+    file: statements,
+    find: "DO UPDATE SET spent = key_spend.spent + excluded.spent",
+    replace: "DO UPDATE SET spent = key_spend.spent",
+    caughtBy: [model]
+  },
+  {
+    name: "a refund does not look whether there was a charge",
+    file: statements,
+    find: "SELECT org_id, 'adjustment', charged, 'refund:' || id",
+    replace: "SELECT org_id, 'adjustment', amount, 'refund:' || id",
+    caughtBy: [model]
+  },
+  {
+    name: "a refund is made as often as it is asked for",
+    file: statements,
+    find: "SELECT org_id, 'adjustment', charged, 'refund:' || id, ",
+    replace: "SELECT org_id, 'adjustment', charged, 'refund:' || gen_random_uuid(), ",
+    caughtBy: [model]
+  },
+  {
+    name: "a refund leaves the key's spend as it was",
+    file: statements,
+    find: "UPDATE key_spend SET spent = key_spend.spent - entered.amount",
+    replace: "UPDATE key_spend SET spent = key_spend.spent",
+    caughtBy: [model]
+  },
+  {
+    name: "holds are swept by age",
+    file: statements,
+    find: "AND (instances.swept_at IS NOT NULL OR",
+    replace: "AND (holds.created_at < now() - interval '5 seconds' OR instances.swept_at IS NOT NULL OR",
+    caughtBy: ["test/crashes/DatabaseGone.test.ts", "test/crashes/Departures.test.ts"]
+  },
+  {
+    name: "a process that was taken for dead may go on to hold",
+    file: statements,
+    find: "WHERE id = ${instance} AND swept_at IS NULL AND",
+    replace: "WHERE id = ${instance} AND",
+    caughtBy: ["test/services/Ledger.test.ts"]
+  },
+  {
+    name: "a charge that may have been made is forgotten when the process ends",
+    file: "src/services/Voids.ts",
+    find: "journal.add(entry).pipe(",
+    replace: "Effect.void.pipe(",
+    caughtBy: ["test/crashes/Voids.test.ts"]
+  },
+  {
+    name: "a stop does not wait for voids",
+    file: "src/services/Voids.ts",
+    find: "Effect.addFinalizer(() =>\n        workOff.pipe(",
+    replace: "Effect.addFinalizer(() =>\n        Effect.succeed(true).pipe(",
+    caughtBy: ["test/services/Voids.test.ts"]
+  },
+  {
+    name: "a reservation whose answer was lost is not given back",
+    file: "src/services/Ledger.ts",
+    find: "return isHeldPerhaps ? voids.release(pending(hold)) : Effect.void",
+    replace: "return Effect.void",
+    caughtBy: ["test/services/Ledger.test.ts"]
+  },
+  {
+    name: "a stream that was cut is charged",
+    file: "src/services/ChatCompletions.ts",
+    find: "        yield* ledger.release(held)\n        yield* sink.fail(failure)",
+    replace: "        yield* Effect.ignore(ledger.settle(held, held.amount))\n        yield* sink.fail(failure)",
+    caughtBy: ["test/http/Charges.test.ts", "test/services/ChatCompletions.test.ts"]
+  },
+  {
+    name: "a client that left pays nothing for what it read",
+    file: "src/services/ChatCompletions.ts",
+    find: "          if (!output.started) return\n",
+    replace: "          return\n",
+    caughtBy: ["test/crashes/Departures.test.ts", "test/services/ChatCompletions.test.ts"]
+  },
+  {
+    name: "an answer is given before its charge is certain",
+    file: "src/services/ChatCompletions.ts",
+    find: "        yield* settle(job, held, usage, route.cost)\n        return { answer, usage }",
+    replace: "        yield* Effect.forkDaemon(settle(job, held, usage, route.cost))\n        return { answer, usage }",
+    caughtBy: ["test/http/Charges.test.ts", "test/services/ChatCompletions.test.ts"]
+  },
+  {
+    name: "a charge is rounded down",
+    file: "src/domain/Pricing.ts",
+    find: "NanoUsd((total + priced - 1n) / priced)",
+    replace: "NanoUsd(total / priced)",
+    caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "cached tokens are paid for twice",
+    file: "src/domain/Pricing.ts",
+    find: "BigInt(prompt - cached - cacheWrite) * rates.prompt",
+    replace: "BigInt(prompt - cacheWrite) * rates.prompt",
+    caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "a hold covers the prompt alone",
+    file: "src/domain/Pricing.ts",
+    find: "BigInt(prompt) * max(...tiers.map(dearest)) + BigInt(completion) * max(...tiers.map((rates) => rates.completion))",
+    replace: "BigInt(prompt) * max(...tiers.map(dearest)) + BigInt(completion) * 0n",
+    caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "an image is charged although its provider failed",
+    file: "src/services/ImageGenerations.ts",
+    find: "        const routed = yield* make(job)\n",
+    replace:
+      "        const routed = yield* Effect.onError(make(job), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
+    caughtBy: ["test/http/ImageCharges.test.ts"]
+  },
+  {
+    name: "an idempotency key is free while its request runs",
+    file: "src/services/idempotency/Statements.ts",
+    find: "is_over AND kept.state = 'working' AS is_free",
+    replace: "kept.state = 'working' AS is_free",
+    caughtBy: ["test/services/Idempotency.test.ts"]
+  },
+  {
+    name: "a finished video is not charged",
+    file: "src/services/videos/Finish.ts",
+    find: "return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)",
+    replace:
+      "return accepted === undefined ? undefined : yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
+    caughtBy: ["test/services/VideoJobs.test.ts", "test/services/VideoJobsFinish.test.ts"]
+  },
+  {
+    name: "a failed video is charged",
+    file: "src/services/videos/Finish.ts",
+    find: "        yield* ledger.job.release(holdOf(job))\n",
+    replace: "        yield* ledger.job.settle(holdOf(job), job.price)\n",
+    caughtBy: ["test/services/VideoJobsSubmit.test.ts"]
+  },
+  {
+    name: "a video is shown to whoever knows its id",
+    file: "src/services/videos/Clips.ts",
+    find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
+    replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
+    caughtBy: ["test/http/VideosRead.test.ts", "test/services/VideoJobsList.test.ts"]
+  }
+]

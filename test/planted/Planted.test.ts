@@ -1,0 +1,99 @@
+import { execFile } from "node:child_process"
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
+import path from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { prefix } from "../support/temporary.ts"
+import { type Bug, bugs } from "./Bugs.ts"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+const run = promisify(execFile)
+const decodeReport = Schema.decodeUnknown(
+  Schema.parseJson(Schema.Struct({ numPassedTests: Schema.Number, numFailedTests: Schema.Number }))
+)
+
+const plant = (source: string, { file, find, name, replace }: Bug): string => {
+  const parts = source.split(find)
+  assert.lengthOf(parts, 2, `${name}: what it replaces is not once in ${file}`)
+  return parts.join(replace)
+}
+
+/** A copy of the project as git knows it, built. */
+const scratch = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const directory = await mkdtemp(prefix)
+    const { stdout } = await run("git", ["ls-files", "-co", "--exclude-standard"], { cwd: root })
+    for (const file of stdout.trim().split("\n")) {
+      await mkdir(path.dirname(path.join(directory, file)), { recursive: true })
+      await cp(path.join(root, file), path.join(directory, file))
+    }
+    await symlink(path.join(root, "node_modules"), path.join(directory, "node_modules"))
+    return directory
+  }),
+  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+)
+
+/** Runs test files of a copy; a run that ends in no report has decided nothing, and dies. */
+const test = (directory: string, files: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const report = path.join(directory, "report.json")
+    yield* Effect.promise(() => rm(report, { force: true }))
+    yield* Effect.promise(() => run(process.execPath, ["build.mjs"], { cwd: directory }))
+    const vitest = path.join(root, "node_modules/vitest/vitest.mjs")
+    const { CI: _, VITEST: __, ...env } = process.env
+    yield* Effect.promise(() =>
+      run(process.execPath, [vitest, "run", ...files], {
+        cwd: directory,
+        env: { ...env, VITEST_JSON: report, MODEL_RUNS: "300", PLANTED: "" },
+        maxBuffer: 2 ** 28
+      }).catch(() => undefined)
+    )
+    return yield* Effect.flatMap(
+      Effect.promise(() => readFile(report, "utf8")),
+      decodeReport
+    )
+  })
+
+describe("the planted bugs", () => {
+  for (const bug of bugs) {
+    it.effect(`can be planted: ${bug.name}`, () =>
+      Effect.gen(function* () {
+        const source = yield* Effect.promise(() => readFile(path.join(root, bug.file), "utf8"))
+        assert.notStrictEqual(plant(source, bug), source)
+      })
+    )
+  }
+})
+
+/** Half an hour: only `npm run planted` does it, for all bugs or for those whose names hold the text. */
+const wanted = process.env["PLANTED"] ?? ""
+
+describe.runIf(wanted !== "")("the suite", () => {
+  const chosen = bugs.filter(({ name }) => wanted === "all" || name.includes(wanted))
+
+  it.live(
+    "passes without any bug, and fails with each",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* scratch
+        const files = [...new Set(chosen.flatMap(({ caughtBy }) => caughtBy))]
+        const sound = yield* test(directory, files)
+        assert.isAbove(sound.numPassedTests, 0)
+        assert.strictEqual(sound.numFailedTests, 0)
+        const missed: Array<string> = []
+        for (const bug of chosen) {
+          const file = path.join(directory, bug.file)
+          const source = yield* Effect.promise(() => readFile(file, "utf8"))
+          yield* Effect.promise(() => writeFile(file, plant(source, bug)))
+          const { numFailedTests } = yield* test(directory, bug.caughtBy)
+          yield* Effect.promise(() => writeFile(file, source))
+          console.log(`${numFailedTests > 0 ? `caught by ${numFailedTests} tests` : "MISSED"}: ${bug.name}`)
+          if (numFailedTests === 0) missed.push(bug.name)
+        }
+        assert.deepStrictEqual(missed, [])
+      }).pipe(Effect.scoped),
+    3_600_000
+  )
+})
