@@ -3,12 +3,13 @@
  *
  * - Chat keeps to max_tokens, stop, tools, tool_choice and response_format, shows reasoning for a reasoning_effort, and
  *   says how many pictures it sees. With tools and no tool_choice it calls those that the last user message names, or
- *   else the first one, and answers in text once results have come back.
+ *   else the first one, and answers in text once results have come back. JSON satisfies its schema, except that
+ *   `pattern` is ignored and that what takes too much work is left simple.
  * - An image is a PNG that shows its prompt, and its references beside it.
  * - A video is queued for one second, in progress until the third, and then an mp4 that shows its prompt, its reference
  *   and its seconds. Its handle is all there is of it, so any instance can go on with it.
  *
- * Bad weather is asked for in the prompt, in the text of any message. A bracket may hold several switches, and a
+ * Faults are asked for in the prompt, in the text of any message. A bracket may hold several switches, and a
  * prompt several brackets; what is unknown or malformed is ignored.
  *
  * - `[sandbox status=503]` fails with this status, 400 to 599

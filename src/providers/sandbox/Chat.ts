@@ -4,14 +4,14 @@ import type { Route } from "../../domain/Model.ts"
 import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/Provider.ts"
 import { Tokens } from "../../services/Tokens.ts"
 import { deltasOf, endOf } from "./Deltas.ts"
+import { cancelled, cutFailure, type Faults, faultsFor, inject } from "./Faults.ts"
 import { limited } from "./Limits.ts"
 import { scriptFor } from "./Script.ts"
 import { textsOf } from "./Texts.ts"
-import { brokenOff, cancelled, endure, type Weather, weatherOn } from "./Weather.ts"
 
 /** What one picture counts for, whatever its size. */
 const imageTokens = 85
-/** Deltas that arrive together where the weather asks for no gap. */
+/** Deltas that arrive together where no gap is asked for. */
 const together = 4
 
 type Closed = Effect.Effect<never, Option.Option<ProviderFailure>>
@@ -21,14 +21,14 @@ const untilClosed = Effect.acquireRelease(Deferred.make<never, Option.Option<Pro
   Deferred.fail(closed, Option.some(cancelled))
 ).pipe(Effect.map((closed): Closed => Deferred.await(closed)))
 
-const pullOf = (answer: ChatAnswer, { cut, gap = 0 }: Weather, closed: Closed): ChatPull => {
+const pullOf = (answer: ChatAnswer, { cut, gap = 0 }: Faults, closed: Closed): ChatPull => {
   const deltas = deltasOf(answer)
   const breaks = cut !== undefined && cut <= deltas.length
   const events = breaks ? deltas.slice(0, cut) : [...deltas, ...endOf(answer)]
   const size = gap > 0 ? 1 : together
   let at = 0
   const next = Effect.suspend(() => {
-    if (at >= events.length) return Effect.fail(breaks ? Option.some(brokenOff(cut)) : Option.none())
+    if (at >= events.length) return Effect.fail(breaks ? Option.some(cutFailure(cut)) : Option.none())
     const upTo = at < deltas.length ? Math.min(at + size, deltas.length) : events.length
     const found = events.slice(at, upTo)
     at = upTo
@@ -38,7 +38,7 @@ const pullOf = (answer: ChatAnswer, { cut, gap = 0 }: Weather, closed: Closed): 
   return Effect.suspend(() => (gap > 0 && at > 0 && at < deltas.length ? later : next))
 }
 
-const weatherOf = (route: Route, request: ChatRequest): Weather => weatherOn(route, request.messages.flatMap(textsOf))
+const faultsOf = (route: Route, request: ChatRequest): Faults => faultsFor(route, request.messages.flatMap(textsOf))
 
 export const make = (tokens: typeof Tokens.Service): ChatAdapter => {
   const answerTo = Effect.fnUntraced(function* (request: ChatRequest) {
@@ -49,17 +49,17 @@ export const make = (tokens: typeof Tokens.Service): ChatAdapter => {
 
   return {
     complete: Effect.fn("Sandbox.complete")(function* (route: Route, request: ChatRequest) {
-      const weather = weatherOf(route, request)
-      yield* endure(weather)
+      const faults = faultsOf(route, request)
+      yield* inject(faults)
       const answer = yield* answerTo(request)
-      if (weather.cut !== undefined && weather.cut <= deltasOf(answer).length) return yield* brokenOff(weather.cut)
+      if (faults.cut !== undefined && faults.cut <= deltasOf(answer).length) return yield* cutFailure(faults.cut)
       return answer
     }),
     stream: Effect.fn("Sandbox.stream")(function* (route: Route, request: ChatRequest) {
-      const weather = weatherOf(route, request)
-      yield* endure(weather)
+      const faults = faultsOf(route, request)
+      yield* inject(faults)
       const answer = yield* answerTo(request)
-      return yield* Effect.map(untilClosed, (closed) => pullOf(answer, weather, closed))
+      return yield* Effect.map(untilClosed, (closed) => pullOf(answer, faults, closed))
     })
   }
 }

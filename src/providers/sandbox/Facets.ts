@@ -1,87 +1,57 @@
-import {
-  type Document,
-  isNode,
-  listAt,
-  type Node,
-  own,
-  propertySchemas,
-  referenceIn,
-  resolve,
-  typesOf
-} from "./JsonSchema.ts"
+import { dereference, isNode, listAt, type Node, own, type Run, spend, typesOf } from "./JsonSchema.ts"
 
-const mostHops = 2_000
+const maxFacets = 200
 
 /** How far a schema is from an end, for choosing the branch that stops a recursion. */
 const reach = (schema: unknown): number => {
   if (!isNode(schema)) return 0
-  if (referenceIn(schema) !== undefined) return 2
+  if (Object.hasOwn(schema, "$ref")) return 2
   return (typesOf(schema) ?? []).some((type) => type === "object" || type === "array") ? 1 : 0
 }
 
-const branches = (node: Node, key: "anyOf" | "oneOf", nearestFirst: boolean): ReadonlyArray<unknown> => {
+const branches = (run: Run, node: Node, key: "anyOf" | "oneOf", nearestFirst: boolean) => {
   if (!Object.hasOwn(node, key)) return [true]
-  return nearestFirst ? listAt(node, key).toSorted((one, other) => reach(one) - reach(other)) : listAt(node, key)
+  const list = listAt(run, node, key)
+  if (!nearestFirst) return list
+  spend(run, list.length)
+  return list.toSorted((one, other) => reach(one) - reach(other))
 }
 
 const conditions = (node: Node): ReadonlyArray<ReadonlyArray<unknown>> =>
   Object.hasOwn(node, "if") ? [[own(node, "if"), own(node, "then")], [own(node, "else")]] : [[]]
 
 /**
- * The ways to satisfy all of `schemas` at once, each as plain schemas without references and branches, whose
- * keywords all hold together. `nearestFirst` tries the branches first that end a recursion.
+ * The ways to satisfy all of `schemas` at once, each as plain schemas whose keywords all hold together. `nearestFirst`
+ * tries the branches first that end a recursion.
  */
-export function* ways(
-  document: Document,
+export function* alternatives(
+  run: Run,
   schemas: ReadonlyArray<unknown>,
   nearestFirst: boolean,
-  facets: ReadonlyArray<Node> = [],
-  hops = 0
+  facets: ReadonlyArray<Node> = []
 ): Generator<ReadonlyArray<Node>> {
   const [head, ...rest] = schemas
-  document.budget.steps -= 1 + (schemas.length >> 4)
-  if (schemas.length === 0 || document.budget.steps <= 0 || hops > mostHops) {
+  const isSpent = !spend(run, 1 + ((schemas.length + facets.length) >> 4))
+  if (schemas.length === 0 || facets.length > maxFacets || isSpent) {
     yield facets
     return
   }
   if (head === false) return
   if (!isNode(head)) {
-    yield* ways(document, rest, nearestFirst, facets, hops + 1)
+    yield* alternatives(run, rest, nearestFirst, facets)
     return
   }
-  const reference = referenceIn(head)
-  const meant = reference === undefined ? [] : [resolve(document, reference)]
-  for (const any of branches(head, "anyOf", nearestFirst)) {
-    for (const one of branches(head, "oneOf", nearestFirst)) {
+  const always = [...dereference(run, head), ...listAt(run, head, "allOf")]
+  for (const any of branches(run, head, "anyOf", nearestFirst)) {
+    for (const one of branches(run, head, "oneOf", nearestFirst)) {
       for (const condition of conditions(head)) {
-        const more = [...meant, ...listAt(head, "allOf"), any, one, ...condition, ...rest]
-        yield* ways(document, more, nearestFirst, [...facets, head], hops + 1)
+        yield* alternatives(run, [...always, any, one, ...condition, ...rest], nearestFirst, [...facets, head])
       }
     }
   }
 }
 
-/** The types that all facets allow, or what their keywords tell, the most telling first. */
-export const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string> => {
-  const named = facets.flatMap((facet) => {
-    const types = typesOf(facet)
-    return types === undefined ? [] : [types]
-  })
-  const [first, ...others] = named
-  if (first === undefined) return [impliedType(facets)]
-  const allowed = others.reduce(
-    (types, more) =>
-      types.flatMap((type) => {
-        if (more.includes(type)) return [type]
-        if (type === "number" && more.includes("integer")) return ["integer"]
-        return type === "integer" && more.includes("number") ? [type] : []
-      }),
-    first
-  )
-  return allowed.filter((type) => type !== "null").concat(allowed.includes("null") ? ["null"] : [])
-}
-
-const telling: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+const keywords: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
   ["object", ["properties", "required", "additionalProperties", "patternProperties", "minProperties", "propertyNames"]],
   ["array", ["items", "prefixItems", "minItems", "maxItems", "contains", "uniqueItems"]],
   ["string", ["pattern", "minLength", "maxLength", "format"]],
@@ -89,18 +59,32 @@ const telling: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
 ]
 
 const impliedType = (facets: ReadonlyArray<Node>): string =>
-  telling.find(([, keywords]) => facets.some((facet) => keywords.some((key) => Object.hasOwn(facet, key))))?.[0] ??
-  "string"
+  keywords.find(([, keys]) => facets.some((facet) => keys.some((key) => Object.hasOwn(facet, key))))?.[0] ?? "string"
 
-/** The largest of the facets' lower limits, or the smallest of their upper ones. */
-export const tightest = (
-  facets: ReadonlyArray<Node>,
-  key: string,
-  choose: (...limits: ReadonlyArray<number>) => number
-): number | undefined => {
-  const limits = facets.map((facet) => own(facet, key)).filter((limit) => typeof limit === "number")
-  return limits.length === 0 ? undefined : limits.reduce((one, other) => choose(one, other))
+/** The types that all facets allow, or the one that their keywords imply; null comes last. */
+export const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string> => {
+  const [first, ...others] = facets.map(typesOf).filter((types) => types !== undefined)
+  if (first === undefined) return [impliedType(facets)]
+  const allowed = others.reduce(
+    (types, more) =>
+      types.flatMap((type) => {
+        if (more.includes(type)) return [type]
+        return (type === "number" && more.includes("integer")) || (type === "integer" && more.includes("number"))
+          ? ["integer"]
+          : []
+      }),
+    first
+  )
+  return allowed.toSorted((one, other) => Number(one === "null") - Number(other === "null"))
 }
 
-export const propertyFacets = (document: Document, facets: ReadonlyArray<Node>, name: string): ReadonlyArray<unknown> =>
-  facets.flatMap((facet) => propertySchemas(document, facet, name))
+const limits = (facets: ReadonlyArray<Node>, key: string): ReadonlyArray<number> =>
+  facets.map((facet) => own(facet, key)).filter((limit) => typeof limit === "number")
+
+/** The highest of the facets' lower limits; minus infinity where there is none. */
+export const atLeast = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+  Math.max(...keys.flatMap((key) => limits(facets, key)))
+
+/** The lowest of the facets' upper limits; infinity where there is none. */
+export const atMost = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+  Math.min(...keys.flatMap((key) => limits(facets, key)))

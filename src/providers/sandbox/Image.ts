@@ -6,7 +6,7 @@ import type { ImageAdapter } from "../../services/Provider.ts"
 import type { Box } from "./drawing/Lettering.ts"
 import { fitted, markup, type Scene } from "./drawing/Scene.ts"
 import { drawn, type Studio, type Tools } from "./drawing/Studio.ts"
-import { endure, weatherOn, withoutSwitches } from "./Weather.ts"
+import { faultsFor, inject, withoutSwitches } from "./Faults.ts"
 
 /** Width and height, in pixels. */
 const sides: Readonly<Record<Resolution, number>> = { "1K": 1_024, "2K": 2_048, "4K": 4_096 }
@@ -72,7 +72,7 @@ const placed = Effect.fnUntraced(function* (tools: Tools, references: ReadonlyAr
 /** Pictures that show their prompt. The same model and request give the same bytes, whatever fonts a machine has. */
 export const make = ({ draw }: Studio): ImageAdapter => ({
   generate: Effect.fn("Sandbox.generate")(function* (route: ImageRoute, request: ImageRequest) {
-    yield* endure(weatherOn(route, [request.prompt]))
+    yield* inject(faultsFor(route, [request.prompt]))
     const scene = sceneOf(route, request)
     const bytes = yield* draw((tools) =>
       Effect.flatMap(placed(tools, request.references, scene.width / unit), (references) =>

@@ -1,26 +1,38 @@
+import { choicesOf, withinBudget } from "./Choices.ts"
 import { conforms } from "./Conformity.ts"
-import { propertyFacets, tightest, typesAllowed, ways } from "./Facets.ts"
-import { bare, givenIn, sizeOf } from "./Given.ts"
-import { type Document, type Node, namesAt, nodeAt, numberAt, own, positions } from "./JsonSchema.ts"
+import { alternatives, atLeast, atMost, typesAllowed } from "./Facets.ts"
+import {
+  dereference,
+  isNode,
+  isSpent,
+  listAt,
+  type Node,
+  namesAt,
+  namesOf,
+  nodeAt,
+  own,
+  positions,
+  propertySchema,
+  type Run,
+  spend,
+  typesOf
+} from "./JsonSchema.ts"
 import { numbers, texts } from "./Scalars.ts"
-import { type Words, wordsOf } from "./Words.ts"
+import { wordsOf } from "./Words.ts"
 
-const mostSteps = 25_000
-const mostCharacters = 65_536
-const mostWays = 16
-const mostRepeats = 60
-const mostExtras = 200
+const maxSteps = 12_000
+const maxCharacters = 65_536
+/** What required properties may overdraw the budget, so that a spent one leaves none of them out. */
+const overdraft = 1_000
+/** Characters of a choice that is made when the budget is spent. */
+const maxSimple = 100
+const maxAlternatives = 16
+/** Items tried beyond those wanted, where they have to differ. */
+const maxRepeats = 60
+const maxExtras = 200
 /** Below this depth values stay plain, so that a recursion ends where its schema lets it. */
 const plainDepth = 4
-const deepest = 60
-
-interface Run {
-  readonly document: Document
-  readonly words: Words
-  /** Counts the texts made so far. */
-  texts: number
-  characters: number
-}
+const maxDepth = 32
 
 /** Where a value is: how deep, and which of several like ones, so that siblings can differ. */
 interface Place {
@@ -30,56 +42,97 @@ interface Place {
 
 /**
  * A JSON value that satisfies a JSON schema (draft 7 to 2020-12), with words of `prompt` where a text is wanted. The
- * same input gives the same value. Time and size are bounded whatever the schema: one that cannot be satisfied, or
- * only by something huge, gets a value that does not satisfy it.
+ * same input gives the same value. `pattern` is ignored. Time and size are bounded whatever the schema, and once more
+ * by `shares`, the number of schemas that one request has filled: one that cannot be satisfied, or only by something
+ * huge, gets a value that satisfies a part of it.
  */
-export const jsonFromSchema = (schema: unknown, prompt: string): unknown => {
-  const document: Document = { root: schema, budget: { steps: mostSteps }, patterns: new Map() }
-  const run: Run = { document, words: wordsOf(prompt), texts: 0, characters: mostCharacters }
+export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
+  const run: Run = {
+    root: schema,
+    names: new WeakMap(),
+    words: wordsOf(prompt),
+    choices: new WeakMap(),
+    texts: 0,
+    steps: maxSteps / shares,
+    characters: maxCharacters / shares
+  }
   return fill(run, [schema], { depth: 0, salt: 0 })
 }
 
-const spent = ({ characters, document }: Run): boolean => document.budget.steps <= 0 || characters <= 0
-
 /** A value for which all of `schemas` hold and whose JSON is not `taken`, or else the first one thought of. */
 const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, taken?: ReadonlySet<string>): unknown => {
-  run.document.budget.steps -= 4
-  if (spent(run) || place.depth > deepest) return bare(schemas)
+  spend(run, 8)
+  if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
   const nearestFirst = place.depth > plainDepth
   let tried = 0
   let first: { readonly value: unknown } | undefined
-  for (const facets of ways(run.document, schemas, nearestFirst)) {
+  for (const facets of alternatives(run, schemas, nearestFirst)) {
     for (const value of candidates(run, facets, place)) {
-      const free = taken === undefined || !taken.has(JSON.stringify(value))
-      if (free && schemas.every((schema) => conforms(run.document, schema, value))) return charged(run, value)
+      if (isFree(run, value, taken) && schemas.every((schema) => conforms(run, schema, value)))
+        return charge(run, value)
       first ??= { value }
-      if (spent(run)) return charged(run, first.value)
+      if (isSpent(run)) return charge(run, first.value)
     }
-    if (++tried >= mostWays) break
+    if (++tried >= maxAlternatives) break
   }
-  return first === undefined ? bare(schemas) : charged(run, first.value)
+  return first === undefined ? simplestValue(run, schemas) : charge(run, first.value)
 }
 
-const charged = (run: Run, value: unknown): unknown => {
+const isFree = (run: Run, value: unknown, taken: ReadonlySet<string> | undefined): boolean => {
+  if (taken === undefined) return true
+  const json = JSON.stringify(value)
+  spend(run, json.length >> 4)
+  return !taken.has(json)
+}
+
+const charge = (run: Run, value: unknown): unknown => {
   // Objects and arrays made here have been charged part by part.
   if (typeof value === "string") run.characters -= value.length
   return value
 }
 
-function* candidates(run: Run, facets: ReadonlyArray<Node>, place: Place): Generator {
-  const given = givenIn(facets, run.words, place.salt)
-  for (const value of given.values) {
-    run.characters -= typeof value === "string" ? 0 : sizeOf(value)
-    if (run.characters <= 0) return
-    yield value
-  }
-  if (given.closed) return
-  const types = typesAllowed(facets)
-  const nearestFirst = place.depth > plainDepth && types.includes("null")
-  for (const type of nearestFirst ? ["null"].concat(types) : types) yield* ofType(run, facets, place, type)
+const simple: Readonly<Record<string, unknown>> = {
+  object: {},
+  array: [],
+  string: "",
+  number: 0,
+  integer: 0,
+  boolean: true
 }
 
-function* ofType(run: Run, facets: ReadonlyArray<Node>, place: Place, type: string): Generator {
+/** The simplest value for schemas that there is no room left to satisfy. */
+const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
+  const nodes = schemas
+    .slice(0, 4)
+    .flatMap((schema) => (isNode(schema) ? [schema, ...dereference(run, schema)] : []))
+    .filter(isNode)
+  for (const node of nodes) {
+    const choice = own(node, "const") ?? listAt(run, node, "enum")[0]
+    if (typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)) return choice
+  }
+  const [type] = typesAllowed(nodes.filter((node) => typesOf(node) !== undefined))
+  return type === undefined ? null : (simple[type] ?? null)
+}
+
+function* candidates(run: Run, facets: ReadonlyArray<Node>, place: Place): Generator {
+  spend(run, facets.length >> 2)
+  const constant = facets.find((facet) => Object.hasOwn(facet, "const"))
+  const choosing = facets.find((facet) => Object.hasOwn(facet, "enum"))
+  if (constant !== undefined) yield* withinBudget(run, [own(constant, "const")])
+  else if (choosing !== undefined) yield* withinBudget(run, choicesOf(run, choosing, place.salt))
+  else {
+    const isFirst = place.salt === 0
+    for (const facet of isFirst ? facets : []) {
+      const suggested = listAt(run, facet, "examples").slice(0, 1)
+      yield* withinBudget(run, Object.hasOwn(facet, "default") ? [own(facet, "default"), ...suggested] : suggested)
+    }
+    const types = typesAllowed(facets)
+    const nullFirst = place.depth > plainDepth && types.includes("null")
+    for (const type of nullFirst ? ["null", ...types] : types) yield* valuesOfType(run, facets, place, type)
+  }
+}
+
+function* valuesOfType(run: Run, facets: ReadonlyArray<Node>, place: Place, type: string): Generator {
   switch (type) {
     case "object":
       yield objectOf(run, facets, place, place.depth <= plainDepth)
@@ -90,11 +143,13 @@ function* ofType(run: Run, facets: ReadonlyArray<Node>, place: Place, type: stri
       yield arrayOf(run, facets, place, 0)
       return
     case "string":
-      yield* texts(run.document, facets, run.words, run.texts++)
+      yield* texts(facets, run.words, run.texts++)
       return
     case "number":
     case "integer":
-      yield* numbers(facets, type === "integer", run.words, place.salt)
+      for (const value of numbers(facets, type === "integer", run.words, place.salt)) {
+        if (Number.isFinite(value)) yield value
+      }
       return
     case "boolean":
       yield place.salt % 2 === 0
@@ -108,71 +163,72 @@ function* ofType(run: Run, facets: ReadonlyArray<Node>, place: Place, type: stri
   }
 }
 
-const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, generous: boolean): unknown => {
-  const required = new Set(facets.flatMap((facet) => namesAt(facet, "required")))
-  const known = new Set([...facets.flatMap((facet) => Object.keys(nodeAt(facet, "properties"))), ...required])
-  const most = tightest(facets, "maxProperties", Math.min) ?? Number.POSITIVE_INFINITY
+const unionOf = (run: Run, facets: ReadonlyArray<Node>, read: (facet: Node) => ReadonlyArray<string>): Set<string> => {
+  const names = new Set<string>()
+  for (const facet of facets) if (!isSpent(run)) for (const name of read(facet)) names.add(name)
+  return names
+}
+
+const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, isGenerous: boolean): unknown => {
+  const required = unionOf(run, facets, (facet) => namesAt(run, facet, "required"))
+  const listed = unionOf(run, facets, (facet) => namesOf(run, nodeAt(facet, "properties")))
+  const known = new Set([...listed, ...required])
   const made = new Map<string, unknown>()
-  const add = (name: string, needed: boolean): void => {
-    const schemas = propertyFacets(run.document, facets, name)
-    run.document.budget.steps -= 1
+  const add = (name: string, isNeeded: boolean): void => {
+    const isOver = isNeeded ? Math.min(run.steps, run.characters) < -overdraft : isSpent(run)
+    if (isOver || made.has(name)) return
+    spend(run, 1 + (facets.length >> 3))
     run.characters -= name.length
-    if (made.has(name) || spent(run)) return
+    const schemas = facets.map((facet) => propertySchema(run, facet, name)).filter((schema) => schema !== undefined)
     const value = fill(run, schemas, { depth: place.depth + 1, salt: place.salt })
-    const fitting = needed || schemas.every((schema) => conforms(run.document, schema, value))
-    if (fitting) made.set(name, value)
+    if (isNeeded || schemas.every((schema) => conforms(run, schema, value))) made.set(name, value)
   }
-  let room = most - required.size
+  let room = atMost(facets, "maxProperties") - required.size
   for (const name of known) {
-    if (spent(run)) break
     if (required.has(name)) add(name, true)
-    else if (generous && room-- > 0) add(name, false)
+    else if (isGenerous && room-- > 0) add(name, false)
   }
-  const dependents = facets.map((facet) => nodeAt(facet, "dependentRequired"))
   for (const name of made.keys()) {
-    for (const needed of dependents.flatMap((each) => namesAt(each, name))) add(needed, true)
+    for (const facet of facets) {
+      for (const needed of namesAt(run, nodeAt(facet, "dependentRequired"), name)) add(needed, true)
+    }
   }
-  const least = Math.min(tightest(facets, "minProperties", Math.max) ?? 0, mostExtras)
-  for (const name of [...known, ...extraNames(run, facets, least)]) {
-    if (made.size >= least || spent(run)) break
-    add(name, false)
-  }
+  const least = Math.min(atLeast(facets, "minProperties"), maxExtras)
+  for (const name of [...known, ...extraNames(run, facets, least)]) if (made.size < least) add(name, false)
   return Object.fromEntries(made)
 }
 
-/** Names beyond the properties that a schema lists, as its patterns and rules for names have them. */
+/** Names beyond the properties that a schema lists, as its rules for names have them. */
 function* extraNames(run: Run, facets: ReadonlyArray<Node>, count: number): Generator<string> {
-  const sources = facets.flatMap((facet) => Object.keys(nodeAt(facet, "patternProperties")))
   const rules = facets.flatMap((facet) => (Object.hasOwn(facet, "propertyNames") ? [own(facet, "propertyNames")] : []))
-  for (let salt = 0; salt < count * 2; salt++) {
-    const pattern = sources.length === 0 ? [] : [{ pattern: sources[salt % sources.length] }]
-    const schemas = [{ type: "string" }, ...rules, ...pattern]
-    const name = schemas.length === 1 ? `extra${salt + 1}` : fill(run, schemas, { depth: 1, salt })
+  const taken = new Set<string>()
+  for (let salt = 0; salt < count * 2 && !isSpent(run); salt++) {
+    const rule = [{ type: "string" }, ...rules]
+    const name = rules.length === 0 ? `extra${salt + 1}` : fill(run, rule, { depth: 1, salt }, taken)
+    taken.add(JSON.stringify(name))
     if (typeof name === "string") yield name
   }
 }
 
 const arrayOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, wish: number): unknown => {
-  const contained = facets.filter((facet) => Object.hasOwn(facet, "contains"))
-  const held = Math.max(0, ...contained.map((facet) => numberAt(facet, "minContains") ?? 1))
-  const prefixes = wish === 0 ? [] : facets.map((facet) => positions(facet).prefix.length)
-  const wanted = Math.max(tightest(facets, "minItems", Math.max) ?? 0, held, wish, ...prefixes)
-  const count = Math.min(wanted, tightest(facets, "maxItems", Math.min) ?? wanted)
-  const unique = facets.some((facet) => own(facet, "uniqueItems") === true)
-  const seen = new Set<string>()
+  const contained = facets.filter((facet) => Object.hasOwn(facet, "contains")).map((facet) => own(facet, "contains"))
+  const held = contained.length === 0 ? 0 : Math.max(1, atLeast(facets, "minContains"))
+  const listed = facets.map((facet) => positions(run, facet))
+  const prefixes = wish === 0 ? [] : listed.map(({ prefix }) => prefix.length)
+  const count = Math.min(Math.max(atLeast(facets, "minItems"), held, wish, ...prefixes), atMost(facets, "maxItems"))
+  const isUnique = facets.some((facet) => own(facet, "uniqueItems") === true)
+  const taken = new Set<string>()
   const items: Array<unknown> = []
-  for (let salt = place.salt; items.length < count && salt < place.salt + count + mostRepeats; salt++) {
-    if (spent(run)) break
-    const schemas = facets.flatMap((facet) => {
-      const { prefix, rest } = positions(facet)
-      const schema = items.length < prefix.length ? prefix[items.length] : rest
-      return schema === undefined ? [] : [schema]
-    })
-    const inside = items.length < held ? contained.map((facet) => own(facet, "contains")) : []
-    const item = fill(run, [...schemas, ...inside], { depth: place.depth + 1, salt }, unique ? seen : undefined)
-    const json = unique ? JSON.stringify(item) : ""
-    if (unique && seen.has(json)) continue
-    seen.add(json)
+  for (let salt = place.salt; items.length < count && salt < place.salt + count + maxRepeats; salt++) {
+    if (isSpent(run)) break
+    spend(run, facets.length >> 3)
+    const schemas = listed.map(({ prefix, rest }) => (items.length < prefix.length ? prefix[items.length] : rest))
+    const inside = items.length < held ? contained : []
+    const wanted = [...schemas, ...inside].filter((schema) => schema !== undefined)
+    const item = fill(run, wanted, { depth: place.depth + 1, salt }, isUnique ? taken : undefined)
+    const json = isUnique ? JSON.stringify(item) : ""
+    if (isUnique && taken.has(json)) continue
+    taken.add(json)
     items.push(item)
   }
   return items

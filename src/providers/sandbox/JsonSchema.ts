@@ -1,95 +1,121 @@
 import { Predicate } from "effect"
-import { type Pattern, parse } from "./Pattern.ts"
-import { type Budget, matches } from "./PatternText.ts"
+import type { Words } from "./Words.ts"
 
 export type Node = Readonly<Record<string, unknown>>
 
-/** One document's schema with what is spent on it. */
-export interface Document {
+/**
+ * A customer's schema while it is filled, and the work left for it. Steps are counted and not timed, so that the same
+ * schema always gets the same value; one is worth about a microsecond.
+ */
+export interface Run {
   readonly root: unknown
-  readonly budget: Budget
-  readonly patterns: Map<string, Pattern | undefined>
+  readonly words: Words
+  /** Names of the schema's objects and choices of its enums, read once: large ones take a while. */
+  readonly names: WeakMap<Node, ReadonlyArray<string>>
+  readonly choices: WeakMap<Node, ReadonlyArray<unknown>>
+  steps: number
+  /** Of the JSON still to be made. */
+  characters: number
+  /** Counts the texts made so far. */
+  texts: number
 }
+
+/** Entries of a list or an object that are read; a longer one is cut. */
+export const maxEntries = 1_000
+const maxTypes = 7
+const maxReference = 1_000
+
+/** Takes the steps, and returns whether any are left. */
+export const spend = (run: Run, steps: number): boolean => {
+  run.steps -= steps
+  return run.steps > 0
+}
+
+export const isSpent = ({ characters, steps }: Run): boolean => steps <= 0 || characters <= 0
 
 export const isNode = (value: unknown): value is Node => Predicate.isRecord(value)
 
 /** A keyword of the schema itself, never one of the prototype's. */
 export const own = (node: Node, key: string): unknown => (Object.hasOwn(node, key) ? node[key] : undefined)
-export const listAt = (node: Node, key: string): ReadonlyArray<unknown> => {
+
+export const listAt = (run: Run, node: Node, key: string): ReadonlyArray<unknown> => {
   const value = own(node, key)
-  return Array.isArray(value) ? value : []
+  if (!Array.isArray(value)) return []
+  const list = value.length > maxEntries ? value.slice(0, maxEntries) : value
+  spend(run, list.length >> 4)
+  return list
 }
-export const namesAt = (node: Node, key: string): ReadonlyArray<string> => listAt(node, key).filter(Predicate.isString)
+
+export const namesOf = (run: Run, node: Node): ReadonlyArray<string> => {
+  const names = run.names.get(node) ?? Object.keys(node).slice(0, maxEntries)
+  run.names.set(node, names)
+  spend(run, names.length >> 3)
+  return names
+}
+
+export const namesAt = (run: Run, node: Node, key: string): ReadonlyArray<string> =>
+  listAt(run, node, key).filter(Predicate.isString)
+
 export const nodeAt = (node: Node, key: string): Node => {
   const value = own(node, key)
   return isNode(value) ? value : {}
 }
+
 export const numberAt = (node: Node, key: string): number | undefined => {
   const value = own(node, key)
   return typeof value === "number" ? value : undefined
 }
+
 export const stringAt = (node: Node, key: string): string | undefined => {
   const value = own(node, key)
   return typeof value === "string" ? value : undefined
 }
 
-/** The types a schema names; undefined where it names none. */
+/** The types that a schema names; undefined where it names none. */
 export const typesOf = (node: Node): ReadonlyArray<string> | undefined => {
   const type = own(node, "type")
   if (typeof type === "string") return [type]
-  return Array.isArray(type) ? type.filter(Predicate.isString) : undefined
+  return Array.isArray(type) ? type.slice(0, maxTypes).filter(Predicate.isString) : undefined
 }
 
 /** Schemas by position, and the one for the rest, in the old spelling and the new. */
-export const positions = (node: Node): { readonly prefix: ReadonlyArray<unknown>; readonly rest: unknown } => {
-  const items = own(node, "items")
-  if (Array.isArray(items)) return { prefix: items, rest: own(node, "additionalItems") }
-  return { prefix: listAt(node, "prefixItems"), rest: items }
+export const positions = (run: Run, node: Node) =>
+  Array.isArray(own(node, "items"))
+    ? { prefix: listAt(run, node, "items"), rest: own(node, "additionalItems") }
+    : { prefix: listAt(run, node, "prefixItems"), rest: own(node, "items") }
+
+/**
+ * The schema for one property; undefined where anything goes. Patterns for names are customers' regular expressions and
+ * never executed: with `patternProperties` a name that is not listed has the schema of the first pattern.
+ */
+export const propertySchema = (run: Run, node: Node, name: string): unknown => {
+  const properties = nodeAt(node, "properties")
+  if (Object.hasOwn(properties, name)) return properties[name]
+  const byPattern = nodeAt(node, "patternProperties")
+  const [pattern] = namesOf(run, byPattern)
+  return pattern === undefined ? own(node, "additionalProperties") : byPattern[pattern]
 }
 
-/** What a reference inside the document means; true, which allows everything, where it leads nowhere. */
-export const resolve = ({ root }: Document, reference: string): unknown => {
-  const [, pointer] = /^#((?:\/[^/]*)*)$/.exec(reference) ?? []
-  if (pointer === undefined) return true
-  let found = root
-  for (const step of pointer.split("/").slice(1)) {
-    const key = decoded(step).replaceAll("~1", "/").replaceAll("~0", "~")
+/** What the schema's `$ref` means, if it has one: true, which allows everything, where it leads out or nowhere. */
+export const dereference = (run: Run, node: Node): ReadonlyArray<unknown> => {
+  const reference = stringAt(node, "$ref")
+  if (reference === undefined) return []
+  if (reference === "#") return [run.root]
+  if (!reference.startsWith("#/") || reference.length > maxReference) return [true]
+  spend(run, reference.length >> 2)
+  let found = run.root
+  for (const step of reference.slice(2).split("/")) {
+    const key = decodeSegment(step).replaceAll("~1", "/").replaceAll("~0", "~")
     if (Array.isArray(found)) found = found[Number(key)]
     else found = isNode(found) ? own(found, key) : undefined
   }
-  return found ?? true
+  return [found ?? true]
 }
 
-const decoded = (text: string): string => {
+const decodeSegment = (text: string): string => {
   try {
     return decodeURIComponent(text)
   } catch {
     return text
   }
-}
-
-export const referenceIn = (node: Node): string | undefined =>
-  stringAt(node, "$ref") ?? stringAt(node, "$dynamicRef") ?? stringAt(node, "$recursiveRef")
-
-export const patternOf = ({ patterns }: Document, source: string): Pattern | undefined => {
-  if (!patterns.has(source)) patterns.set(source, parse(source))
-  return patterns.get(source)
-}
-
-/** Whether `text` matches; true where the pattern is not understood. */
-export const fits = (document: Document, source: string, text: string): boolean => {
-  const pattern = patternOf(document, source)
-  return pattern === undefined || matches(pattern, text, document.budget)
-}
-
-/** The schemas that hold for one property of an object. */
-export const propertySchemas = (document: Document, node: Node, name: string): ReadonlyArray<unknown> => {
-  const properties = nodeAt(node, "properties")
-  const named = Object.hasOwn(properties, name) ? [properties[name]] : []
-  const matched = Object.entries(nodeAt(node, "patternProperties")).flatMap(([source, schema]) =>
-    fits(document, source, name) ? [schema] : []
-  )
-  const found = [...named, ...matched]
-  const rest = own(node, "additionalProperties")
-  return found.length === 0 && rest !== undefined ? [rest] : found
 }

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
 import type { ReasoningEffort } from "../../domain/Model.ts"
-import { imagesIn, promptTexts } from "../../domain/Pricing.ts"
+import { imagesIn } from "../../domain/Pricing.ts"
 import { jsonFromSchema } from "./JsonFromSchema.ts"
-import { plainText } from "./Texts.ts"
+import { plainText, startOf } from "./Texts.ts"
 import { wordsOf } from "./Words.ts"
 
 /** What the sandbox would say if nothing limited it: text or tool calls, and the reasoning before them. */
@@ -13,7 +13,11 @@ export interface Script {
   readonly toolCalls: ReadonlyArray<ToolCall>
 }
 
-const mostCalls = 4
+const maxCalls = 4
+/** Tools that are looked for in the question. */
+const maxTools = 1_000
+/** The last messages that an answer depends on. */
+const maxMessages = 50
 
 const closings = [
   "Your request arrived whole and everything about it is in order.",
@@ -30,13 +34,13 @@ const digest = (texts: ReadonlyArray<string>): Buffer => {
   return hash.digest()
 }
 
-const shortened = (text: string, longest = 80): string => {
+const shorten = (text: string, maxLength = 80): string => {
   const line = text
-    .slice(0, longest * 8)
+    .slice(0, maxLength * 8)
     .replaceAll(/\s+/g, " ")
     .trim()
   const characters = Array.from(line)
-  return characters.length <= longest ? line : `${characters.slice(0, longest).join("").trimEnd()}…`
+  return characters.length <= maxLength ? line : `${characters.slice(0, maxLength).join("").trimEnd()}…`
 }
 
 const lastOf = (request: ChatRequest, role: Message["role"]): Message | undefined =>
@@ -48,61 +52,60 @@ const questionOf = (request: ChatRequest): string => {
   return message === undefined ? "" : plainText(message)
 }
 
-/** The results that the conversation ends with, by the name of the tool that gave them. */
-const resultsAtEnd = (request: ChatRequest): ReadonlyArray<{ readonly name: string; readonly result: string }> => {
-  const start = request.messages.findLastIndex((message) => message.role !== "tool") + 1
-  const calls = request.messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []))
-  return request.messages.slice(start).flatMap((message) => {
-    if (message.role !== "tool") return []
-    const name = calls.findLast((call) => call.id === message.tool_call_id)?.function.name ?? "the tool"
-    return [{ name, result: plainText(message) }]
-  })
+/** The first result that the conversation ends with, with the name of the tool that gave it, and how many there are. */
+const resultsAtEnd = ({ messages }: ChatRequest) => {
+  const start = messages.findLastIndex((message) => message.role !== "tool") + 1
+  const first = messages[start]
+  if (first?.role !== "tool") return undefined
+  const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []))
+  const name = calls.findLast((call) => call.id === first.tool_call_id)?.function.name ?? "the tool"
+  return { name, result: plainText(first), count: messages.length - start }
 }
 
 /**
  * The tools to call. `auto` calls those that the question names, or else the first one, until results have come
  * back; `required` and a named function are called every time.
  */
-const chosenTools = (request: ChatRequest): ReadonlyArray<Tool> => {
+const chooseTools = (request: ChatRequest, question: string): ReadonlyArray<Tool> => {
   const { toolChoice = "auto", tools } = request
-  if (toolChoice === "none") return []
+  if (toolChoice === "none" || tools.length === 0) return []
   if (typeof toolChoice === "object")
     return tools.filter(({ function: { name } }) => name === toolChoice.function.name).slice(0, 1)
   if (toolChoice === "auto" && request.messages.at(-1)?.role !== "user") return []
-  const { mention } = wordsOf(questionOf(request))
-  const named = tools.filter((tool) => mention(tool.function.name))
+  const { mention } = wordsOf(question)
+  const named = tools.slice(0, maxTools).filter((tool) => mention(tool.function.name))
   return (named.length === 0 ? tools : named).slice(
     0,
-    named.length === 0 || request.parallelToolCalls === false ? 1 : mostCalls
+    named.length === 0 || request.parallelToolCalls === false ? 1 : maxCalls
   )
 }
 
-const callsOf = (request: ChatRequest, seed: Buffer): ReadonlyArray<ToolCall> =>
-  chosenTools(request).map(({ function: { name, parameters = { type: "object" } } }, index) => ({
-    id: `call_${digest([seed.toString("hex"), String(index)])
+const callsOf = (request: ChatRequest, question: string, seed: Buffer): ReadonlyArray<ToolCall> =>
+  chooseTools(request, question).map(({ function: { name, parameters = { type: "object" } } }, index, chosen) => ({
+    id: `call_${digest([seed.toString("hex"), String(index), name])
       .toString("hex")
       .slice(0, 24)}`,
     type: "function",
-    function: { name, arguments: JSON.stringify(jsonFromSchema(parameters, questionOf(request))) }
+    function: { name, arguments: JSON.stringify(jsonFromSchema(parameters, question, chosen.length)) }
   }))
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-const reactionTo = (request: ChatRequest): string => {
-  const [result, ...others] = resultsAtEnd(request)
-  if (result !== undefined) {
-    const more = others.length === 0 ? "" : ` and ${plural(others.length, "further result")}`
-    return `I have what ${result.name} returned, "${shortened(result.result)}"${more}, and would go on from there.`
+const reactionTo = (request: ChatRequest, question: string): string => {
+  const results = resultsAtEnd(request)
+  if (results !== undefined) {
+    const { count, name, result } = results
+    const more = count === 1 ? "" : ` and ${plural(count - 1, "further result")}`
+    return `I have what ${name} returned, "${shorten(result)}"${more}, and would go on from there.`
   }
-  const question = questionOf(request)
-  return question === "" ? "You sent no text to react to." : `You wrote "${shortened(question)}".`
+  return question === "" ? "You sent no text to react to." : `You wrote "${shorten(question)}".`
 }
 
-const answerTo = (request: ChatRequest, seed: Buffer): string => {
+const answerTo = (request: ChatRequest, question: string, seed: Buffer): string => {
   const images = request.messages.reduce((sum, message) => sum + imagesIn(message), 0)
   return [
     `This is the sandbox answering in place of ${request.model}; no provider was called.`,
-    reactionTo(request),
+    reactionTo(request, question),
     ...(images === 0 ? [] : [`I see ${plural(images, "picture")} in the conversation.`]),
     ...(request.webSearch ? ["You allowed a web search, which the sandbox only pretends to make."] : []),
     closings[seed.readUInt32BE() % closings.length]
@@ -111,12 +114,12 @@ const answerTo = (request: ChatRequest, seed: Buffer): string => {
 
 const efforts: ReadonlyArray<ReasoningEffort> = ["low", "medium", "high", "xhigh"]
 
-const reasoningOn = (request: ChatRequest, calls: ReadonlyArray<ToolCall>): string | undefined => {
+const reasoningOn = (request: ChatRequest, question: string, calls: ReadonlyArray<ToolCall>): string | undefined => {
   if (request.reasoningEffort === undefined) return undefined
   const plan =
     calls.length === 0 ? "answer in plain words" : `call ${calls.map((call) => call.function.name).join(", ")}`
   const thoughts = [
-    `The conversation has ${plural(request.messages.length, "message")}, and the last question is "${shortened(questionOf(request), 40)}".`,
+    `The conversation has ${plural(request.messages.length, "message")}, and the last question is "${shorten(question, 40)}".`,
     `The best way to go on is to ${plan}.`,
     "Nothing in the request speaks against it, and the format asked for can be kept.",
     "Looking at it once more from the other side leads to the same result."
@@ -124,20 +127,21 @@ const reasoningOn = (request: ChatRequest, calls: ReadonlyArray<ToolCall>): stri
   return thoughts.slice(0, efforts.indexOf(request.reasoningEffort) + 1).join(" ")
 }
 
-const contentOf = (request: ChatRequest, seed: Buffer): string => {
+const contentOf = (request: ChatRequest, question: string, seed: Buffer): string => {
   const format = request.responseFormat
-  const answer = answerTo(request, seed)
+  const answer = answerTo(request, question, seed)
   if (format === undefined) return answer
   const schema = format.type === "json_schema" ? format.json_schema.schema : undefined
   if (schema === undefined) return JSON.stringify({ sandbox: true, model: request.model, answer })
-  return JSON.stringify(jsonFromSchema(schema, questionOf(request)))
+  return JSON.stringify(jsonFromSchema(schema, question))
 }
 
 /** The same request always gets the same script, whatever its sampling parameters. */
 export const scriptFor = (request: ChatRequest): Script => {
-  const seed = digest([request.model, ...promptTexts(request)])
-  const toolCalls = callsOf(request, seed)
-  const reasoning = reasoningOn(request, toolCalls)
+  const question = questionOf(request)
+  const seed = digest([request.model, ...request.messages.slice(-maxMessages).map(startOf)])
+  const toolCalls = callsOf(request, question, seed)
+  const reasoning = reasoningOn(request, question, toolCalls)
   if (toolCalls.length > 0) return { reasoning, content: undefined, toolCalls }
-  return { reasoning, content: contentOf(request, seed), toolCalls }
+  return { reasoning, content: contentOf(request, question, seed), toolCalls }
 }

@@ -7,7 +7,7 @@ import { paint, referenceBox } from "./clip/Painting.ts"
 import { mostRead } from "./drawing/Lettering.ts"
 import { fitted } from "./drawing/Scene.ts"
 import { drawn, type Studio } from "./drawing/Studio.ts"
-import { endure, failedRender, refused, weatherOn, withoutSwitches } from "./Weather.ts"
+import { failedRender, faultsFor, inject, refused, withoutSwitches } from "./Faults.ts"
 
 /** From the submit on, in ms: when a render starts, when one that fails does so, and when it is done. */
 const startsAfter = 1_000
@@ -59,9 +59,9 @@ const progressOf = ({ fate, submittedAt }: Handle): Effect.Effect<VideoProgress>
 /** Clips that show their prompt, their reference, and the seconds as they pass. The same render gives the same bytes. */
 export const make = ({ draw }: Studio): VideoAdapter => ({
   submit: Effect.fn("Sandbox.submit")(function* (route: VideoRoute, request: VideoRequest) {
-    const weather = weatherOn(route, [request.prompt])
-    const { moderation, ...rest } = weather
-    yield* endure(moderation === "render" ? rest : weather)
+    const faults = faultsFor(route, [request.prompt])
+    const { moderation, ...rest } = faults
+    yield* inject(moderation === "render" ? rest : faults)
     const { reference } = request
     const small =
       reference === undefined ? null : yield* draw((tools) => fitted(tools, reference.bytes, referenceBox, "jpeg"))
@@ -70,7 +70,7 @@ export const make = ({ draw }: Studio): VideoAdapter => ({
       prompt: kept(request.prompt),
       seconds: request.seconds,
       reference: small === null ? null : small.bytes,
-      fate: moderation === "render" ? "refused" : weather.fail === true ? "failed" : "done",
+      fate: moderation === "render" ? "refused" : faults.fail === true ? "failed" : "done",
       submittedAt: yield* Clock.currentTimeMillis
     }
     return yield* Effect.orDie(encode(handle))

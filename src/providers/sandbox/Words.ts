@@ -7,7 +7,8 @@ export interface Words {
   readonly mention: (text: string) => boolean
 }
 
-const read = 4_000
+const maxRead = 4_000
+const maxMention = 100
 
 const topicsIn = (text: string): ReadonlyArray<string> => {
   const quoted = [...text.matchAll(/["“«`]([^"“”«»`\n]{1,60})["”»`]/gu)].map(([, phrase = ""]) => phrase.trim())
@@ -23,14 +24,14 @@ const topicsIn = (text: string): ReadonlyArray<string> => {
 const wordCharacter = /[\p{L}\p{N}_]/u
 
 export const wordsOf = (prompt: string): Words => {
-  const text = prompt.slice(0, read)
+  const text = prompt.slice(0, maxRead)
   const lower = text.toLowerCase()
   return {
     topics: topicsIn(text),
     numbers: [...text.matchAll(/(?<![\p{L}\p{N}.,-])\d{1,9}(?![\p{L}\p{N}])/gu)].slice(0, 50).map(Number),
     mention: (wanted) => {
+      if (wanted === "" || wanted.length > maxMention) return false
       const needle = wanted.toLowerCase()
-      if (needle === "") return false
       for (let at = lower.indexOf(needle); at !== -1; at = lower.indexOf(needle, at + 1)) {
         const [before = " ", after = " "] = [lower[at - 1], lower[at + needle.length]]
         if (!wordCharacter.test(before) && !wordCharacter.test(after)) return true

@@ -5,7 +5,7 @@ import type { FailureClass } from "../../src/services/Provider.ts"
 import { blank, plain } from "../support/PictureSamples.ts"
 import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../support/SandboxMedia.ts"
 
-describe("bad weather", () => {
+describe("a fault", () => {
   const failing: ReadonlyArray<readonly [string, FailureClass, number]> = [
     ["[sandbox status=429]", "limit", 429],
     ["[sandbox status=401]", "account", 401],

@@ -4,7 +4,7 @@ import type { ChatEvent, Message } from "../../src/domain/Chat.ts"
 import type { FailureClass } from "../../src/services/Provider.ts"
 import { asks, chatOf, complete, hear, joined, outputs, request, route, spoken, test } from "../support/Sandbox.ts"
 
-describe("bad weather", () => {
+describe("a fault", () => {
   const meets = (text: string, provider?: string) => {
     const asked = { messages: asks(text) }
     return Effect.gen(function* () {

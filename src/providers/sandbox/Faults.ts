@@ -20,13 +20,13 @@ type Numeric = keyof typeof ranges
  * What a prompt asks of a route. Moderation refuses the request itself, or, in one bracket with `fail`, a render that
  * has been taken.
  */
-export type Weather = Partial<Record<Numeric, number>> & { moderation?: "request" | "render"; fail?: true }
+export type Faults = Partial<Record<Numeric, number>> & { moderation?: "request" | "render"; fail?: true }
 
 const isNumeric = (key: string): key is Numeric => Object.hasOwn(ranges, key)
 
 /** The switches of one bracket; what is unknown or malformed is left out. */
-const switchesIn = (inside: string): Weather => {
-  const switches: Weather = {}
+const switchesIn = (inside: string): Faults => {
+  const switches: Faults = {}
   for (const word of inside.toLowerCase().split(/\s+/)) {
     const [key = "", value = ""] = word.split("=", 2)
     if (word === "moderation") switches.moderation = "request"
@@ -49,16 +49,16 @@ const ordinal = (route: RouteBase): number => {
 /** A prompt as its writer meant it, without switches. */
 export const withoutSwitches = (text: string): string => text.replace(bracket, " ").trim()
 
-/** The weather on a route. Each bracket is bound by its own `routes`; where two disagree the later one holds. */
-export const weatherOn = (route: RouteBase, texts: ReadonlyArray<string>): Weather => {
-  let weather: Weather = {}
+/** The faults for a route. Each bracket is bound by its own `routes`; where two disagree the later one holds. */
+export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => {
+  let faults: Faults = {}
   for (const text of texts) {
     for (const [, inside = ""] of text.matchAll(bracket)) {
       const switches = switchesIn(inside)
-      if (switches.routes === undefined || ordinal(route) <= switches.routes) weather = { ...weather, ...switches }
+      if (switches.routes === undefined || ordinal(route) <= switches.routes) faults = { ...faults, ...switches }
     }
   }
-  return weather
+  return faults
 }
 
 const classOf = (status: number): FailureClass => {
@@ -68,19 +68,19 @@ const classOf = (status: number): FailureClass => {
   return "retry"
 }
 
-const failureIn = ({ moderation, status }: Weather): Effect.Effect<void, ProviderFailure> => {
+const failureIn = ({ moderation, status }: Faults): Effect.Effect<void, ProviderFailure> => {
   if (status !== undefined) return failure(classOf(status), status, `status ${status}`)
   return moderation === undefined ? Effect.void : refused
 }
 
-/** What an attempt goes through before it answers: the delay, then the failure that the weather holds for it, if any. */
-export const endure = (weather: Weather): Effect.Effect<void, ProviderFailure> =>
-  Effect.zipRight(weather.delay === undefined ? Effect.void : Effect.sleep(weather.delay), failureIn(weather))
+/** Waits for the delay, then fails with the failure that was asked for, if any. */
+export const inject = (faults: Faults): Effect.Effect<void, ProviderFailure> =>
+  Effect.zipRight(faults.delay === undefined ? Effect.void : Effect.sleep(faults.delay), failureIn(faults))
 
 const failure = (kind: FailureClass, status: number | undefined, detail: string): ProviderFailure =>
-  new ProviderFailure({ class: kind, status, detail: `sandbox weather: ${detail}` })
+  new ProviderFailure({ class: kind, status, detail: `sandbox fault: ${detail}` })
 
-export const brokenOff = (cut: number): ProviderFailure => failure("network", undefined, `cut after ${cut} deltas`)
+export const cutFailure = (cut: number): ProviderFailure => failure("network", undefined, `cut after ${cut} deltas`)
 export const cancelled = failure("network", undefined, "cancelled by the gateway")
 export const refused = failure("moderation", 400, "moderation")
 export const failedRender = failure("retry", 500, "fail")
