@@ -4,6 +4,8 @@ import type { NanoUsd } from "./Money.ts"
 export type Surface = "chat" | "image" | "video"
 /** What a request may ask of a model. `reasoning` stands for any `reasoning_effort`. */
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
+/** What a catalog may promise of a route, and an adapter has to be able to do for it. */
+export type Feature = Capability | "sampling" | "edit" | Resolution
 export type ReasoningEffort = "low" | "medium" | "high" | "xhigh"
 export type Resolution = "1K" | "2K" | "4K"
 
@@ -51,6 +53,9 @@ export interface ProviderAccount {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** What a catalog says to an adapter, passed through untouched. */
+export type RouteOptions = Readonly<Record<string, unknown>>
+
 /** What every way to serve a model has. */
 export interface RouteBase {
   /** `<model>@<provider>` plus `#2`, `#3` for further routes of the same pair; unique in a catalog. */
@@ -62,8 +67,8 @@ export interface RouteBase {
   readonly preference: number
   /** Share of the traffic within one preference. */
   readonly weight: number
-  /** Adapter options of this route over those of its provider, passed through untouched. */
-  readonly options: Readonly<Record<string, unknown>>
+  /** Adapter options of this route over those of its provider. */
+  readonly options: RouteOptions
 }
 
 /** One way to serve a chat model. */

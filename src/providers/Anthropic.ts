@@ -6,7 +6,7 @@ import { type Provider, ProviderFailure } from "../services/Provider.ts"
 import { asking } from "./Asking.ts"
 import { answerOf, type NewId, usageOf } from "./anthropic/Answer.ts"
 import { failureOf, refusesThinking } from "./anthropic/Failure.ts"
-import { type Options, optionsOf } from "./anthropic/Options.ts"
+import { features, type Options, optionsOf } from "./anthropic/Options.ts"
 import { ownStops, type WireRequest, wireRequest } from "./anthropic/Request.ts"
 import { decoder } from "./anthropic/Stream.ts"
 import { forcesTool, isOpen } from "./anthropic/Thinking.ts"
@@ -80,6 +80,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   return {
     adapter: "anthropic",
     chat: {
+      features,
       inlines: (route) => route.options.inline_images === true,
       // Left to the model, the answer would be another than the one asked for.
       declines: (route, request) =>

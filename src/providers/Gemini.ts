@@ -13,7 +13,7 @@ import { type Reading, wholeAnswer } from "./gemini/Answer.ts"
 import { isInline } from "./gemini/Contents.ts"
 import { refused } from "./gemini/Failure.ts"
 import { readPicture, wireImage, wirePrediction } from "./gemini/Image.ts"
-import { type Options, optionsOf } from "./gemini/Options.ts"
+import { chatFeatures, imageFeatures, type Options, optionsOf } from "./gemini/Options.ts"
 import { declinedBy, ownStops, type Saying, wireRequest } from "./gemini/Request.ts"
 import * as Sayings from "./gemini/Sayings.ts"
 import { decoder } from "./gemini/Stream.ts"
@@ -97,6 +97,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   return {
     adapter: "gemini",
     chat: {
+      features: chatFeatures,
       inlines: () => true,
       declines: (route, request) =>
         Either.match(optionsOf(route), { onLeft: () => undefined, onRight: (options) => declinedBy(options, request) }),
@@ -104,6 +105,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
       stream: (route, request) => Effect.flatMap(first(route, request), open)
     },
     image: {
+      features: imageFeatures,
       generate: Effect.fn("Gemini.generate")(function* (route, request) {
         const options = yield* usable(route)
         const answer = yield* draw(route, request, options)

@@ -9,7 +9,7 @@ import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
 import { answerOf, errorIn, type NewId, usageOf } from "./openai-chat/Answer.ts"
 import * as Dialects from "./openai-chat/Dialects.ts"
-import { cutsHere, type Dialect, requestText } from "./openai-chat/Request.ts"
+import { cutsHere, type Dialect, features, requestText } from "./openai-chat/Request.ts"
 import { decoder } from "./openai-chat/Stream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { Upstream, type UpstreamRequest } from "./Upstream.ts"
@@ -75,6 +75,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   return {
     adapter: "openai-chat",
     chat: {
+      features,
       inlines: (route) => route.options.inline_images === true,
       complete: (route, request) => Effect.flatMap(say(route, request), ask),
       stream: (route, request) => Effect.flatMap(say(route, request), open)

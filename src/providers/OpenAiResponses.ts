@@ -10,7 +10,7 @@ import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
 import { answerOf, errorIn, type NewId, usageOf } from "./openai-responses/Answer.ts"
 import * as Dialects from "./openai-responses/Dialects.ts"
-import { type Options, optionsOf } from "./openai-responses/Options.ts"
+import { features, type Options, optionsOf } from "./openai-responses/Options.ts"
 import { type Dialect, wireRequest } from "./openai-responses/Request.ts"
 import { decoder } from "./openai-responses/Stream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
@@ -101,6 +101,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
   return {
     adapter: "openai-responses",
     chat: {
+      features,
       inlines: (route) => route.options.inline_images === true,
       complete: (route, request) => Effect.flatMap(first(route, request, false), ask),
       stream: (route, request) => Effect.flatMap(first(route, request, true), open)

@@ -1,7 +1,7 @@
 import { Data, type Effect, type Option, type Scope, type Stream } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.ts"
 import type { ImageRequest } from "../domain/Image.ts"
-import type { ImageRoute, Route, VideoRoute } from "../domain/Model.ts"
+import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../domain/Model.ts"
 import type { VideoRequest } from "../domain/Video.ts"
 
 /**
@@ -35,6 +35,8 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
 export type ChatPull = Effect.Effect<ReadonlyArray<ChatEvent>, Option.Option<ProviderFailure>>
 
 export interface ChatAdapter {
+  /** What reaches the host of a route with these options; a catalog that promises more is refused. */
+  readonly features: (options: RouteOptions) => ReadonlySet<Feature>
   /** One JSON answer. Interrupting it cancels the upstream call. */
   readonly complete: (route: Route, request: ChatRequest) => Effect.Effect<ChatAnswer, ProviderFailure>
   /**
@@ -59,6 +61,8 @@ export interface ImageAnswer {
 }
 
 export interface ImageAdapter {
+  /** As for chats; everything where it is left out. A route of one resolution does not need to name it. */
+  readonly features?: ((options: RouteOptions) => ReadonlySet<Feature>) | undefined
   /** One picture; with references an edit. Interrupting it cancels the upstream call. */
   readonly generate: (route: ImageRoute, request: ImageRequest) => Effect.Effect<ImageAnswer, ProviderFailure>
 }

@@ -1,36 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Console, Effect, Layer, Predicate } from "effect"
+import { Console, Effect, Predicate } from "effect"
 import { run } from "../../src/cli.ts"
 import type { Model } from "../../src/domain/Model.ts"
-import * as Registry from "../../src/providers/Registry.ts"
-import { Upstream } from "../../src/providers/Upstream.ts"
 import { Catalog } from "../../src/services/Catalog.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
 import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
-import { adaptersOf, Providers } from "../../src/services/Providers.ts"
 import { variables } from "../../src/settings/Variables.ts"
-import * as TokensFake from "../fakes/TokensFake.ts"
 import { builtIn } from "../support/Catalogs.ts"
-import * as PlainFetcher from "../support/PlainFetcher.ts"
+import { registered } from "../support/Registered.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 
 const operating = page("docs/operating.md")
 const providers = page("docs/providers.md")
-
-const registered = Effect.map(Providers, adaptersOf).pipe(
-  Effect.provide(
-    Layer.provide(
-      Registry.layer,
-      Layer.mergeAll(
-        Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 }),
-        PlainFetcher.layer,
-        TokensFake.layer
-      )
-    )
-  )
-)
 
 describe("the docs", () => {
   const broken = (from: Page) =>

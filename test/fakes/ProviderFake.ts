@@ -2,6 +2,7 @@ import { Deferred, type Duration, Effect, Layer, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest } from "../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../src/domain/Model.ts"
 import { zero } from "../../src/domain/Money.ts"
+import { everything } from "../../src/services/catalog/Adapters.ts"
 import { type ChatAdapter, type ChatPull, type FailureClass, ProviderFailure } from "../../src/services/Provider.ts"
 import { Providers } from "../../src/services/Providers.ts"
 
@@ -99,6 +100,7 @@ export class ProviderFake {
   }
 
   readonly chat: ChatAdapter = {
+    features: everything,
     complete: (route) => Effect.scoped(Effect.flatMap(this.#call(route), ({ complete }) => complete)),
     stream: (route) =>
       Effect.flatMap(this.#call(route), ({ open, pulls }) =>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { chat, edited, keys, load, routeIds } from "../support/Catalogs.ts"
+import { chat, edited, keys, load, routeIds, serving } from "../support/Catalogs.ts"
 
 describe("Catalog", () => {
   it.effect("reads a chat model to the letter", () =>
@@ -137,7 +137,7 @@ describe("Catalog", () => {
 
   it.effect("keeps routes off whose adapter the gateway was built without", () =>
     Effect.gen(function* () {
-      const adapters = new Map([["openai-chat", new Set(["chat" as const])]])
+      const adapters = new Map([["openai-chat", serving("chat")]])
       const text = edited("adapter: fal-queue", "adapter: sandbox")
       const { models, off } = yield* load({ text, environment: keys, adapters })
       assert.deepStrictEqual(

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatModel, Model, Surface } from "../../src/domain/Model.ts"
 import { Catalog, type CatalogOptions } from "../../src/services/Catalog.ts"
-import { wires } from "../../src/services/catalog/Adapters.ts"
+import { everything, type Features, wires } from "../../src/services/catalog/Adapters.ts"
 
 export const builtIn = readFileSync(new URL("../../catalog.yaml", import.meta.url), "utf8")
 
@@ -55,6 +55,10 @@ models:
     routes: [{provider: clips, model: v/text, image_model: v/image, seconds_as: "8s"}]
 `
 
+/** An adapter that can do whatever a catalog promises on these surfaces. */
+export const serving = (...surfaces: ReadonlyArray<Surface>): ReadonlyMap<Surface, Features> =>
+  new Map(surfaces.map((surface) => [surface, everything]))
+
 export const options = (over: Partial<CatalogOptions> & { readonly text?: string } = {}): CatalogOptions => ({
   source: { file: "catalog.yaml", text: over.text ?? small },
   environment: {},
@@ -62,13 +66,13 @@ export const options = (over: Partial<CatalogOptions> & { readonly text?: string
   // As in a gateway that speaks every wire there will be.
   adapters: wires(
     new Map([
-      ["openai-chat", new Set<Surface>(["chat"])],
-      ["openai-images", new Set<Surface>(["image"])],
-      ["fal-queue", new Set<Surface>(["image", "video"])],
-      ["openai-responses", new Set<Surface>(["chat"])],
-      ["gemini", new Set<Surface>(["chat", "image"])],
-      ["anthropic", new Set<Surface>(["chat"])],
-      ["replicate", new Set<Surface>(["image", "video"])]
+      ["openai-chat", serving("chat")],
+      ["openai-images", serving("image")],
+      ["fal-queue", serving("image", "video")],
+      ["openai-responses", serving("chat")],
+      ["gemini", serving("chat", "image")],
+      ["anthropic", serving("chat")],
+      ["replicate", serving("image", "video")]
     ])
   ),
   ...over

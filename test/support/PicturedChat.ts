@@ -35,6 +35,7 @@ export const world = (provider = new ProviderFake(), fetcher = new FetcherFake()
     })
   const { complete, stream } = provider.chat
   const chat = {
+    ...provider.chat,
     inlines: ({ options }: Route) => options.inline === true,
     complete: (one: Route, asked: ChatRequest) => Effect.zipRight(noting(one, asked), complete(one, asked)),
     stream: (one: Route, asked: ChatRequest) => Effect.zipRight(noting(one, asked), stream(one, asked))

@@ -1,5 +1,5 @@
 import { Either, Schema } from "effect"
-import type { Route } from "../../domain/Model.ts"
+import type { Feature, Route } from "../../domain/Model.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
@@ -15,6 +15,9 @@ export const Options = Schema.Struct({
   inline_images: withDefault(Schema.Boolean, false)
 })
 export type Options = typeof Options.Type
+
+/** This wire has no sampling, no format of an answer and no search that the gateway asks for. */
+export const features = (): ReadonlySet<Feature> => new Set(["tools", "vision", "reasoning"])
 
 const decode = Schema.decodeUnknownEither(Options, { errors: "all", onExcessProperty: "error" })
 

@@ -1,5 +1,5 @@
 import { Either, ParseResult, Schema } from "effect"
-import type { RouteBase } from "../../domain/Model.ts"
+import type { Feature, RouteBase, RouteOptions } from "../../domain/Model.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -12,6 +12,16 @@ export const Options = Schema.Struct({
   aspect_ratio: optional(Schema.String.pipe(Schema.pattern(/^\d+:\d+$/, { message: () => "must be written as 16:9" })))
 })
 export type Options = typeof Options.Type
+
+const chat: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "web_search", "sampling"]
+
+export const chatFeatures = ({ thinking }: RouteOptions): ReadonlySet<Feature> =>
+  new Set(thinking === "none" ? chat : [...chat, "reasoning"])
+
+export const imageFeatures = ({ api, image_size }: RouteOptions): ReadonlySet<Feature> => {
+  const sizes: ReadonlyArray<Feature> = image_size === false ? [] : ["1K", "2K", "4K"]
+  return new Set(api === "predict" ? sizes : [...sizes, "edit"])
+}
 
 const decode = Schema.decodeUnknownEither(Options, { errors: "all", onExcessProperty: "error" })
 

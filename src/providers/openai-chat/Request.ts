@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, ToolChoice } from "../../domain/Chat.ts"
-import type { ReasoningEffort, Route } from "../../domain/Model.ts"
+import type { Feature, ReasoningEffort, Route, RouteOptions } from "../../domain/Model.ts"
 import { fitting } from "../CallIds.ts"
 import { defined } from "../Defined.ts"
 import { sentinel } from "../ThoughtSignatures.ts"
@@ -183,6 +183,12 @@ export const wireRequest = (route: Route, request: ChatRequest, stream: boolean,
     response_format: request.responseFormat === undefined ? undefined : wireFormat(request.responseFormat)
   })
 })
+
+const everywhere: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "sampling", "reasoning"]
+
+/** How a web search is asked for differs by host: without an option that says it there is none. */
+export const features = ({ web_search }: RouteOptions): ReadonlySet<Feature> =>
+  new Set(Predicate.isRecord(web_search) ? [...everywhere, "web_search"] : everywhere)
 
 /** The body's text; a web search is whatever the route's options say it is on this host, beside the client's tools. */
 export const requestText = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): string => {

@@ -1,5 +1,5 @@
 import { Either, Schema } from "effect"
-import type { RouteBase } from "../../domain/Model.ts"
+import type { Feature, RouteBase } from "../../domain/Model.ts"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -10,6 +10,10 @@ export const Options = Schema.Struct({
   inline_images: optional(Schema.Boolean)
 })
 export type Options = typeof Options.Type
+
+/** This wire has no sampling. */
+export const features = (): ReadonlySet<Feature> =>
+  new Set(["tools", "vision", "response_format", "web_search", "reasoning"])
 
 const decode = Schema.decodeUnknownEither(Options, { errors: "all", onExcessProperty: "error" })
 

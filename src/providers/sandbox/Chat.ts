@@ -1,6 +1,7 @@
 import { Deferred, Effect, Option } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
+import { everything } from "../../services/catalog/Adapters.ts"
 import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/Provider.ts"
 import { Tokens } from "../../services/Tokens.ts"
 import { deltasOf, endOf } from "./Deltas.ts"
@@ -48,6 +49,7 @@ export const make = (tokens: typeof Tokens.Service): ChatAdapter => {
   })
 
   return {
+    features: everything,
     complete: Effect.fn("Sandbox.complete")(function* (route: Route, request: ChatRequest) {
       const faults = faultsOf(route, request)
       yield* inject(faults)

@@ -1,19 +1,29 @@
-import type { Surface } from "../../domain/Model.ts"
+import type { Feature, RouteOptions, Surface } from "../../domain/Model.ts"
 
-/** Wire formats by name, each with the surfaces it serves. */
-export type Adapters = ReadonlyMap<string, ReadonlySet<Surface>>
+/** What an adapter can do for a route with these options. */
+export type Features = (options: RouteOptions) => ReadonlySet<Feature>
 
-const surfaces = (...of: ReadonlyArray<Surface>): ReadonlySet<Surface> => new Set(of)
+/** Wire formats by name, each with the surfaces it serves and what it can do there. */
+export type Adapters = ReadonlyMap<string, ReadonlyMap<Surface, Features>>
+
+export const everything: Features = () =>
+  new Set(["tools", "vision", "response_format", "web_search", "reasoning", "sampling", "edit", "1K", "2K", "4K"])
 
 /**
  * Wires that a catalog may name besides those the gateway was built with: routes that speak one of them stay off,
  * and the check says so. Any other name is a mistake in the catalog.
  */
-const foreseen: Adapters = new Map([["sandbox", surfaces("chat", "image", "video")]])
+const foreseen: Adapters = new Map([
+  [
+    "sandbox",
+    new Map([
+      ["chat", everything],
+      ["image", everything],
+      ["video", everything]
+    ])
+  ]
+])
 
 /** Every wire that a catalog may name, in a gateway with these adapters. */
-export const wires = (built: Adapters): Adapters => {
-  const all = new Map(built)
-  for (const [name, served] of foreseen) all.set(name, new Set([...(built.get(name) ?? []), ...served]))
-  return all
-}
+export const wires = (built: Adapters): Adapters =>
+  new Map([...built, ...[...foreseen].filter(([name]) => !built.has(name))])

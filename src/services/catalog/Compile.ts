@@ -10,6 +10,7 @@ import type {
   ProviderAccount,
   Resolution,
   RouteBase,
+  RouteOptions,
   SecondsAs,
   VideoModel,
   VideoPricing,
@@ -18,7 +19,7 @@ import type {
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { ChatModelEntry, ImageModelEntry, ModelEntry, ProviderEntry, VideoModelEntry } from "./Format.ts"
 import { chatRules, type Entries, sandboxAdapter } from "./Rules.ts"
-import { plain } from "./Source.ts"
+import { routeOptions } from "./Source.ts"
 
 /** Where credentials are read: the process's environment, or a part of it. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -30,7 +31,7 @@ export interface Upstream {
   readonly variable: string | undefined
   /** Whether its credential is present, or none is needed. */
   readonly ready: boolean
-  readonly options: Readonly<Record<string, unknown>>
+  readonly options: RouteOptions
 }
 
 export interface Compiled {
@@ -38,9 +39,6 @@ export interface Compiled {
   /** Every model with all its routes, whether they can be called or not. */
   readonly models: ReadonlyArray<Model>
 }
-
-const plainOptions = (options: Readonly<Record<string, unknown>> = {}): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(options).map(([key, value]) => [key, plain(value)]))
 
 const upstream = (name: string, entry: ProviderEntry, environment: Environment): Upstream => {
   const secret = entry.credential === undefined ? undefined : environment[entry.credential]?.trim()
@@ -55,7 +53,7 @@ const upstream = (name: string, entry: ProviderEntry, environment: Environment):
     },
     variable: entry.credential,
     ready: present || entry.credential === undefined || entry.adapter === sandboxAdapter,
-    options: plainOptions(entry.options)
+    options: routeOptions(entry.options)
   }
 }
 
@@ -78,7 +76,7 @@ const routeMaker = (model: string, upstreams: Compiled["upstreams"]) => {
       model: entry.model,
       preference: entry.preference ?? 1,
       weight: entry.weight ?? 1,
-      options: { ...provider.options, ...plainOptions(entry.options) }
+      options: routeOptions(provider.options, entry.options)
     }
   }
 }

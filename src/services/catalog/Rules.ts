@@ -1,4 +1,4 @@
-import type { Capability, ReasoningEffort, RouteBase } from "../../domain/Model.ts"
+import type { Capability, Feature, ReasoningEffort, Resolution, RouteBase } from "../../domain/Model.ts"
 import type { Adapters } from "./Adapters.ts"
 import type {
   ChatModelEntry,
@@ -8,7 +8,7 @@ import type {
   ProviderEntry,
   VideoModelEntry
 } from "./Format.ts"
-import type { Path } from "./Source.ts"
+import { type Path, routeOptions } from "./Source.ts"
 
 /** The well-formed entries of a catalog. `known` has every name, well-formed or not. */
 export interface Entries {
@@ -76,6 +76,28 @@ const checkRoutes = (say: Say, at: Path, { routes, surface }: ModelEntry, entrie
     }
   })
 
+/**
+ * Says which features the model promises of a route whose adapter cannot do them: a request for them would lose them on
+ * its way.
+ */
+const checkFeatures = (
+  say: Say,
+  at: Path,
+  { routes, surface }: ModelEntry,
+  entries: Entries,
+  promised: (index: number) => ReadonlyArray<Feature>
+) =>
+  routes.forEach(({ options, provider }, index) => {
+    const account = entries.providers.get(provider)
+    const features = account && entries.wires.get(account.adapter)?.get(surface)
+    if (features === undefined) return
+    const able = features(routeOptions(account?.options, options))
+    const lacking = promised(index).filter((feature) => !able.has(feature))
+    if (lacking.length === 0) return
+    const message = `${provider} speaks ${account?.adapter}, which cannot do ${list(lacking)} with these options`
+    say([...at, "routes", index], message)
+  })
+
 /** Says which words of the routes are not the model's, and which of the model's no route has. */
 const checkNarrowing = (say: Say, at: Path, key: string, own: Words, routes: ReadonlyArray<Words | undefined>) => {
   routes.forEach((words, index) => {
@@ -108,13 +130,18 @@ const checkChat = (say: Say, at: Path, entry: ChatModelEntry, entries: Entries) 
     reasons,
     entry.routes.map((route) => (route.reasoning ? [] : undefined))
   )
+  const sampling: ReadonlyArray<Feature> = rules.sampling ? ["sampling"] : []
+  checkFeatures(say, at, entry, entries, (index) => {
+    const route = entry.routes[index]
+    return [...(route?.capabilities ?? rules.capabilities), ...(route?.reasoning ? [] : reasons), ...sampling]
+  })
 }
 
-const checkImage = (say: Say, at: Path, entry: ImageModelEntry) => {
+const checkImage = (say: Say, at: Path, entry: ImageModelEntry, entries: Entries) => {
   const { edit = false, pricing, routes, variants } = entry
   if (pricing === undefined && variants === undefined) say(at, "the price is missing: give pricing or variants")
   if (pricing !== undefined && variants !== undefined) say([...at, "pricing"], "give pricing or variants, not both")
-  const resolutions = variants?.map(({ resolution }) => resolution) ?? ["1K"]
+  const resolutions: ReadonlyArray<Resolution> = variants?.map(({ resolution }) => resolution) ?? ["1K"]
   for (const twice of repeats(resolutions)) say([...at, "variants"], `resolution ${twice} stands twice`)
   checkNarrowing(
     say,
@@ -135,6 +162,11 @@ const checkImage = (say: Say, at: Path, entry: ImageModelEntry) => {
     for (const twice of repeats(costed)) say([...path, "cost", "variants"], `resolution ${twice} stands twice`)
     const foreign = costed.filter((resolution) => !resolutions.includes(resolution))
     if (foreign.length > 0) say([...path, "cost", "variants"], `the model itself does not have ${list(foreign)}`)
+  })
+  checkFeatures(say, at, entry, entries, (index) => {
+    const route = routes[index]
+    const sizes = route?.resolutions ?? resolutions
+    return [...(edit && route?.edit !== false ? ["edit" as const] : []), ...(sizes.length > 1 ? sizes : [])]
   })
   if (edit && routes.every((route) => route.edit === false)) say([...at, "routes"], "no route serves edit")
 }
@@ -189,7 +221,7 @@ export const mistakes = (entries: Entries): ReadonlyArray<Mistake> => {
     else say([...at, "id"], `${entry.id} is the id of models[${first}] too`)
     checkRoutes(say, at, entry, entries)
     if (entry.surface === "chat") checkChat(say, at, entry, entries)
-    else if (entry.surface === "image") checkImage(say, at, entry)
+    else if (entry.surface === "image") checkImage(say, at, entry, entries)
     else checkVideo(say, at, entry)
   }
   return found

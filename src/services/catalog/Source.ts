@@ -9,6 +9,7 @@ import {
   type ScalarTag,
   type Tags
 } from "yaml"
+import type { RouteOptions } from "../../domain/Model.ts"
 import type { Problem } from "./Problem.ts"
 
 /** A number as it stands in the file: prices are read from its text, never through floating point. */
@@ -109,6 +110,10 @@ export const plain = (value: unknown): unknown => {
   }
   return value
 }
+
+/** Adapter options of a route over those of its provider. */
+export const routeOptions = (...levels: ReadonlyArray<RouteOptions | undefined>): RouteOptions =>
+  Object.fromEntries(levels.flatMap((level) => Object.entries(level ?? {}).map(([key, value]) => [key, plain(value)])))
 
 /** `["models", 3, "pricing"]` as `models[3].pricing`. */
 export const keyOf = (path: Path): string =>
