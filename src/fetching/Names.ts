@@ -7,6 +7,14 @@ export type Names = (host: string) => Effect.Effect<ReadonlyArray<string>, Error
 const firstTryMillis = 1_000
 const tries = 2
 
+const special = /(^|\.)(localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa)$/
+
+/** Whether a name means something in somebody's own network alone: of one label, or under a suffix kept for those. */
+export const isPrivate = (host: string): boolean => {
+  const name = host.toLowerCase().replace(/\.$/, "")
+  return !name.includes(".") || special.test(name)
+}
+
 /**
  * Asks DNS itself. The system's own look-up runs on the few threads that the connections to providers share, where a
  * stranger's slow names would hold them up.

@@ -40,6 +40,8 @@ const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
   return Effect.succeed(url)
 }
 
+const literalOf = (url: URL): Address | undefined => parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
+
 const redirected = (from: URL, { headers, status }: Head) =>
   Effect.gen(function* () {
     const { location } = headers
@@ -63,11 +65,12 @@ const accept = (url: URL, { headers, status }: Head, limitBytes: number): Effect
 
 const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => {
   const names = options.names ?? Names.make()
-  const exempt = { customer: within(options.fetchAllow), provider: within(options.resultFetchAllow) }
+  const ranges = { customer: options.fetchAllow, provider: options.resultFetchAllow }
+  const exempt = { customer: within(ranges.customer), provider: within(ranges.provider) }
   const connectTimeout = Duration.seconds(connectTimeoutSeconds)
 
   const addressesOf = Effect.fnUntraced(function* (url: URL) {
-    const literal = parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
+    const literal = literalOf(url)
     if (literal !== undefined) return [literal]
     const answers = yield* Effect.mapError(names(url.hostname), (error) => broken(url, error))
     const addresses: Array<Address> = []
@@ -94,6 +97,18 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     // The URL's port is empty where it is the default of the scheme.
     if (url.port !== "" && !addresses.every(isExempt)) return yield* failed("refused", url, "not a default port")
     return addresses
+  })
+
+  const check = Effect.fn("Fetcher.check")(function* ({ from, url: text }: Pick<FetchRequest, "url" | "from">) {
+    const url = yield* read(text)
+    if (literalOf(url) === undefined) {
+      if (url.port === "" && !Names.isPrivate(url.hostname)) return
+      if (ranges[from].length === 0) return yield* failed("refused", url, "a private name, or not a default port")
+    }
+    yield* Effect.timeoutFail(admitted(url, from), {
+      duration: connectTimeout,
+      onTimeout: () => failed("timeout", url, "took too long to look up")
+    })
   })
 
   /** Sends the request over a connection of its own, which nothing else will ever use. */
@@ -185,7 +200,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
   const stream = (request: FetchRequest) =>
     Stream.unwrapScoped(Effect.map(open(request), ({ take }) => Stream.repeatEffectChunkOption(take)))
 
-  return Fetcher.of({ bytes, stream })
+  return Fetcher.of({ check, bytes, stream })
 }
 
 export const layer = (options: SafeFetcherOptions) => Layer.sync(Fetcher, () => make(options))

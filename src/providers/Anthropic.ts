@@ -12,6 +12,7 @@ import { decoder } from "./anthropic/Stream.ts"
 import { forcesTool, isOpen } from "./anthropic/Thinking.ts"
 import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
+import { inlinesImages } from "./InlineImages.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
@@ -81,7 +82,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     adapter: "anthropic",
     chat: {
       features,
-      inlines: (route) => route.options.inline_images === true,
+      inlines: inlinesImages,
       // Left to the model, the answer would be another than the one asked for.
       declines: (route, request) =>
         route.options.forced_tools === false && forcesTool(request) ? "tool_choice" : undefined,

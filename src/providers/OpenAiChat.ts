@@ -7,6 +7,7 @@ import { refused } from "./Answered.ts"
 import { asking } from "./Asking.ts"
 import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
+import { inlinesImages } from "./InlineImages.ts"
 import { answerOf, errorIn, type NewId, usageOf } from "./openai-chat/Answer.ts"
 import * as Dialects from "./openai-chat/Dialects.ts"
 import { cutsHere, type Dialect, features, requestText } from "./openai-chat/Request.ts"
@@ -76,7 +77,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     adapter: "openai-chat",
     chat: {
       features,
-      inlines: (route) => route.options.inline_images === true,
+      inlines: inlinesImages,
       complete: (route, request) => Effect.flatMap(say(route, request), ask),
       stream: (route, request) => Effect.flatMap(say(route, request), open)
     }

@@ -8,6 +8,7 @@ import { refused } from "./Answered.ts"
 import { asking } from "./Asking.ts"
 import { chatPull } from "./ChatStream.ts"
 import { malformed, parse, spending } from "./Classification.ts"
+import { inlinesImages } from "./InlineImages.ts"
 import { answerOf, errorIn, type NewId, usageOf } from "./openai-responses/Answer.ts"
 import * as Dialects from "./openai-responses/Dialects.ts"
 import { features, type Options, optionsOf } from "./openai-responses/Options.ts"
@@ -102,7 +103,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     adapter: "openai-responses",
     chat: {
       features,
-      inlines: (route) => route.options.inline_images === true,
+      inlines: inlinesImages,
       complete: (route, request) => Effect.flatMap(first(route, request, false), ask),
       stream: (route, request) => Effect.flatMap(first(route, request, true), open)
     }

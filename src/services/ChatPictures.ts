@@ -37,11 +37,11 @@ const replaced = (message: Message, inlined: ReadonlyMap<string, string>): Messa
 }
 
 /**
- * Looks at every picture that a request brings as a `data:` URL and, where a route wants it so, fetches those it names
- * by another, each once.
+ * Looks at every picture that a request brings as a `data:` URL, and checks every other URL. Where a route wants it so,
+ * fetches what they name, each once.
  */
 export const prepare = Effect.fnUntraced(function* (
-  { load }: Context.Tag.Service<References>,
+  { check, load }: Context.Tag.Service<References>,
   request: ChatRequest,
   inline: boolean
 ) {
@@ -55,6 +55,7 @@ export const prepare = Effect.fnUntraced(function* (
       fetched.push(url)
     }
   }
+  if (!inline) yield* check(fetched)
   if (!inline || fetched.length === 0) return { request, since }
   if (fetched.length > mostFetched) {
     const message = `At most ${mostFetched} different image URLs can be fetched for one request.`

@@ -35,6 +35,11 @@ export interface FetchRequest {
 export class Fetcher extends Context.Tag("gateway/Fetcher")<
   Fetcher,
   {
+    /**
+     * Whether a URL may be fetched, by what it says itself, for one that somebody else is to fetch. A name is looked up
+     * only where the exempt ranges could let it through.
+     */
+    readonly check: (request: Pick<FetchRequest, "url" | "from">) => Effect.Effect<void, FetchFailed>
     /** The whole body. */
     readonly bytes: (request: FetchRequest) => Effect.Effect<Uint8Array, FetchFailed>
     /** The body as it comes, for what is too large to be held. */

@@ -45,7 +45,7 @@ export interface ChatAdapter {
    * is cancelled when the scope closes, and a pull that waits just then fails.
    */
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
-  /** Whether a route wants every picture as a `data:` URL, since it fetches none itself. */
+  /** Whether a route gets every picture as a `data:` URL; left out, it does. Else its host fetches, from outside. */
   readonly inlines?: ((route: Route) => boolean) | undefined
   /**
    * The field of our API for which a route cannot take a request, although it can do each thing that is asked:

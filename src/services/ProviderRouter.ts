@@ -175,12 +175,12 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
     Effect.sync(() =>
-      Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) === true)
+      Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) !== false)
     )
 
   /** The request in the form that this route takes. */
   const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
-    request.inlined !== undefined && inlines?.(route) === true ? { ...request, messages: request.inlined } : request
+    request.inlined !== undefined && inlines?.(route) !== false ? { ...request, messages: request.inlined } : request
 
   const complete = Effect.fnUntraced(function* (
     model: ChatModel,

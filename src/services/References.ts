@@ -10,6 +10,14 @@ const atOnce = 4
 /** The most bytes that the pictures of one request may come to; a chat's go on in its body, as base64. */
 const largestTogether = { image: mostReferences * largestReference, messages: 64 * 1024 * 1024 }
 
+const refuse =
+  (param: "image" | "messages") =>
+  (detail: string): Effect.Effect<never, InvalidRequest> =>
+    Effect.zipRight(
+      Effect.logDebug("A reference image was refused", detail),
+      new InvalidRequest({ message: "Failed to process the reference image.", param })
+    )
+
 /** Turns what customers hand us into pictures. */
 export class References extends Context.Tag("gateway/References")<
   References,
@@ -22,6 +30,8 @@ export class References extends Context.Tag("gateway/References")<
       references: ReadonlyArray<Reference>,
       param: "image" | "messages"
     ) => Effect.Effect<ReadonlyArray<Picture>, InvalidRequest>
+    /** Checks a chat's URLs that its provider is to fetch, by the rules for those that are fetched here. */
+    readonly check: (urls: ReadonlyArray<string>) => Effect.Effect<unknown, InvalidRequest>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -58,16 +68,17 @@ export class References extends Context.Tag("gateway/References")<
           return yield* Effect.forEach(references, one, { concurrency: atOnce })
         },
         Effect.timeoutFail({ duration: within, onTimeout: () => "took too long" }),
-        (loading, _, param) =>
-          Effect.catchAll(loading, (detail) =>
-            Effect.zipRight(
-              Effect.logDebug("A reference image was refused", detail),
-              new InvalidRequest({ message: "Failed to process the reference image.", param })
-            )
-          )
+        (loading, _, param) => Effect.catchAll(loading, refuse(param))
       )
 
-      return References.of({ load })
+      const check = (urls: ReadonlyArray<string>) =>
+        Effect.forEach(urls, (url) => fetcher.check({ url, from: "customer" }), { concurrency: atOnce }).pipe(
+          Effect.mapError(({ detail, reason }) => `${reason}: ${detail}`),
+          Effect.timeoutFail({ duration: within, onTimeout: () => "took too long" }),
+          Effect.catchAll(refuse("messages"))
+        )
+
+      return References.of({ load, check })
     })
   )
 }

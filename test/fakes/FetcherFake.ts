@@ -30,7 +30,14 @@ export class FetcherFake {
       () => Effect.sync(() => this.busy.delete(request.url))
     )
 
+  /** Refuses what the script says is refused, and lets everything else pass. */
+  readonly #check = ({ url }: Pick<FetchRequest, "url">) => {
+    const body = this.#bodies.get(url)
+    return body === undefined ? Effect.void : Effect.asVoid(body)
+  }
+
   readonly layer = Layer.succeed(Fetcher, {
+    check: this.#check,
     bytes: this.#bytes,
     stream: (request) => Stream.fromEffect(this.#bytes(request))
   })

@@ -5,15 +5,17 @@ import * as Served from "../support/ServedGateway.ts"
 import { make } from "../support/Stranger.ts"
 import { dataUrl, gif, png } from "../support/TinyPictures.ts"
 import { json } from "../support/Upstream.ts"
-import { answers, gateway, hidden, onFirst, onSecond, streams, Upstreams } from "../support/Upstreams.ts"
+import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../support/Upstreams.ts"
 
 const capabilities = ["vision"]
-const inlining = { provider: "first", model: hidden.model, options: { inline_images: true } }
+const passing = { ...onSecond, options: { inline_images: false } }
 
 const served = gateway(
   {
-    seeing: { capabilities, routes: [onFirst] },
-    inlining: { capabilities, routes: [inlining, onSecond] }
+    inlining: { capabilities, routes: [onFirst] },
+    passing: { capabilities, routes: [passing] },
+    sandboxed: { capabilities, routes: [{ provider: "drawer", model: "sandboxed" }] },
+    both: { capabilities, routes: [onFirst, passing] }
   },
   { FETCH_ALLOW: "127.0.0.1", RESULT_FETCH_ALLOW: "127.0.0.2" }
 )
@@ -44,7 +46,7 @@ withLayer(served, { excludeTestServices: true })("a picture in a chat", (it) => 
       const host = yield* make((_, response) => response.end(png))
       yield* first.script(json(503, { error: { message: "busy" } }))
       yield* second.script(answers())
-      const asked = look("inlining", host.url, dataUrl(gif, "image/gif"))
+      const asked = look("both", host.url, dataUrl(gif, "image/gif"))
       const answer = yield* chat(customer, asked)
       assert.strictEqual(answer.status, 200)
       assert.deepStrictEqual(urlsIn(first.calls.at(-1)?.body), [dataUrl(png, "image/png"), dataUrl(gif, "image/gif")])
@@ -57,30 +59,54 @@ withLayer(served, { excludeTestServices: true })("a picture in a chat", (it) => 
     })
   )
 
+  it.scoped("is passed on untouched where the host fetches, and the sandbox gets its bytes", () =>
+    Effect.gen(function* () {
+      const { second } = yield* Upstreams
+      const customer = yield* Served.customer()
+      const url = "https://pictures.example/a.png?size=1"
+      yield* second.script(answers())
+      assert.strictEqual((yield* chat(customer, look("passing", url))).status, 200)
+      assert.deepStrictEqual(urlsIn(second.calls.at(-1)?.body), [url])
+      const host = yield* make((_, response) => response.end(png))
+      const answer = yield* chat(customer, look("sandboxed", host.url))
+      assert.include(answer.text, "I see 1 picture")
+      assert.strictEqual(host.connections(), 1)
+    })
+  )
+
   it.scoped("that is none is refused before any provider, and costs nothing", () =>
     Effect.gen(function* () {
-      const { first } = yield* Upstreams
+      const { first, second } = yield* Upstreams
       const customer = yield* Served.customer()
       const inner = yield* make((_, response) => response.end(png), { address: "127.0.0.2" })
       const host = yield* make((request, response) => {
         if (request.url === "/inner") response.writeHead(302, { location: inner.url }).end()
         else response.writeHead(200, { "content-type": "image/png" }).end("<html>")
       })
-      const calls = first.calls.length
+      const calls = first.calls.length + second.calls.length
       const bad: ReadonlyArray<readonly [string, string]> = [
-        ["seeing", dataUrl(Buffer.from("<html>"), "image/png")],
+        ["passing", dataUrl(Buffer.from("<html>"), "image/png")],
         ["inlining", dataUrl(png.subarray(1), "image/png")],
         ["inlining", `${host.url}/html`],
         ["inlining", `${host.url}/inner`],
         ["inlining", inner.url],
-        ["inlining", "http://169.254.169.254/latest/meta-data/"]
+        ["inlining", "http://169.254.169.254/latest/meta-data/"],
+        ["passing", "http://169.254.169.254/latest/meta-data/"],
+        ["both", "http://169.254.169.254/latest/meta-data/"],
+        ["passing", inner.url],
+        ["passing", "http://user:secret@pictures.example/a.png"],
+        ["passing", "https://pictures.example:8443/a.png"],
+        ["passing", "http://metadata.google.internal/"],
+        ["passing", "http://printer/a.png"],
+        ["sandboxed", host.url],
+        ["sandboxed", "http://169.254.169.254/latest/meta-data/"]
       ]
       for (const [model, url] of bad) {
         for (const stream of [false, true]) {
           assertRefused(yield* chat(customer, { ...look(model, dataUrl(gif, "image/gif"), url), stream }), noPicture)
         }
       }
-      assert.strictEqual(first.calls.length, calls)
+      assert.strictEqual(first.calls.length + second.calls.length, calls)
       assert.strictEqual(inner.connections(), 0)
       assert.strictEqual(yield* customer.spent, 0n)
     })

@@ -29,7 +29,12 @@ const catalog = (first: string, second: string) =>
   JSON.stringify({
     providers: {
       google: { adapter: "gemini", base_url: first, credential: "FIRST_KEY" },
-      plain: { adapter: "openai-chat", base_url: `${second}/v1`, credential: "SECOND_KEY" }
+      plain: {
+        adapter: "openai-chat",
+        base_url: `${second}/v1`,
+        credential: "SECOND_KEY",
+        options: { web_search: { plugins: [] } }
+      }
     },
     families: {
       A: { sampling: true, reasoning: ["low"], capabilities: ["tools", "vision", "response_format", "web_search"] }

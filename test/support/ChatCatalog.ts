@@ -14,14 +14,15 @@ export interface CatalogRoute {
 /** Nano-USD per token, as the catalog below prices every model. */
 export const price = { prompt: 1_500n, completion: 7_500n }
 
-/** A catalog of chat models that can do everything, priced alike. JSON is YAML. */
+/** A catalog of chat models that can do what all of its wires can, priced alike. JSON is YAML. */
 export const chatCatalog = (
   providers: Readonly<Record<string, CatalogProvider>>,
   models: Readonly<Record<string, ReadonlyArray<CatalogRoute>>>
-): string =>
-  JSON.stringify({
+): string => {
+  const sampling = Object.values(providers).every(({ adapter }) => adapter === "openai-chat")
+  return JSON.stringify({
     providers,
-    families: { A: { sampling: true, max_output_policy: "clamp" } },
+    families: { A: { sampling, max_output_policy: "clamp" } },
     models: Object.entries(models).map(([id, routes]) => ({
       id,
       surface: "chat",
@@ -30,9 +31,10 @@ export const chatCatalog = (
       max_output: 8_000,
       pricing: { prompt_per_1m_usd: 1.5, completion_per_1m_usd: 7.5 },
       reasoning: ["low", "medium", "high"],
-      capabilities: ["tools", "vision", "response_format"],
+      capabilities: ["tools", "vision", ...(sampling ? ["response_format"] : [])],
       image_tokens: 1_000,
       created: "2026-01-01",
       routes
     }))
   })
+}

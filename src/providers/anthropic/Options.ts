@@ -12,7 +12,7 @@ export const Options = Schema.Struct({
   thinking: withDefault(Schema.Literal("adaptive", "budget", "always"), "adaptive"),
   thinking_off: optional(Schema.Literal("disabled", "between_tools")),
   forced_tools: withDefault(Schema.Boolean, true),
-  inline_images: withDefault(Schema.Boolean, false)
+  inline_images: optional(Schema.Boolean)
 })
 export type Options = typeof Options.Type
 

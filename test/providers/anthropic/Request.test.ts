@@ -146,7 +146,10 @@ describe("pictures", () => {
 
   check("are fetched by the gateway where the route wants it", (adapter, _, route) =>
     Effect.sync(() => {
-      assert.isFalse(adapter.inlines?.(route))
+      assert.isFalse(adapter.inlines?.({ ...route, options: { inline_images: false } }))
+      const provider = { ...route.provider, baseUrl: "https://api.anthropic.com" }
+      assert.isFalse(adapter.inlines?.({ ...route, provider }))
+      assert.isTrue(adapter.inlines?.(route))
       assert.isTrue(adapter.inlines?.({ ...route, options: { inline_images: true } }))
     })
   )

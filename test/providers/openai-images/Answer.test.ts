@@ -9,6 +9,7 @@ import { routeTo } from "../OpenAiImagesHosts.ts"
 
 const upstream = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 })
 const nothingToFetch = Layer.succeed(Fetcher, {
+  check: () => Effect.dieMessage("nothing to check"),
   bytes: () => Effect.dieMessage("nothing to fetch"),
   stream: () => {
     throw new Error("nothing to stream")

@@ -208,10 +208,14 @@ describe("a request to an openai-responses host", () => {
     })
   )
 
-  check("wants pictures as bytes where the route says so", (adapter, _, route) =>
+  check("wants pictures as bytes unless its host fetches, or the route says otherwise", (adapter, _, route) =>
     Effect.sync(() => {
-      assert.isFalse(adapter.inlines?.(route))
-      assert.isTrue(adapter.inlines?.({ ...route, options: { inline_images: true } }))
+      const to = (baseUrl: string) => ({ ...route, provider: { ...route.provider, baseUrl } })
+      assert.isTrue(adapter.inlines?.(route))
+      assert.isFalse(adapter.inlines?.({ ...route, options: { inline_images: false } }))
+      assert.isFalse(adapter.inlines?.(to("https://api.openai.com/v1")))
+      assert.isTrue(adapter.inlines?.(to("https://api.openai.com.evil.example/v1")))
+      assert.isTrue(adapter.inlines?.({ ...to("https://api.openai.com/v1"), options: { inline_images: true } }))
     })
   )
 })
