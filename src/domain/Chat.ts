@@ -74,6 +74,8 @@ export interface ChatRequest {
   readonly maxTokens: number
   /** Whether `maxTokens` is the default because the client named no cap: a default is never refused. */
   readonly maxTokensOmitted?: boolean | undefined
+  /** The field that named the cap; `max_tokens` where it is left out. */
+  readonly maxTokensField?: "max_tokens" | "max_completion_tokens" | undefined
   readonly stop: ReadonlyArray<string>
   readonly tools: ReadonlyArray<Tool>
   readonly webSearch: boolean

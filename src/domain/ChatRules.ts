@@ -41,9 +41,12 @@ const effortRefusal = (model: ChatModel, { reasoningEffort }: ChatRequest): Refu
   return { param, message: `\`${param}\` must be one of ${model.reasoning.join(", ")} for \`${model.id}\`.` }
 }
 
-const capRefusal = (model: ChatModel, { maxTokens, maxTokensOmitted }: ChatRequest): Refusal | undefined =>
-  model.maxOutputPolicy === "reject" && maxTokensOmitted !== true && maxTokens > model.maxOutput
-    ? { param: "max_tokens", message: `\`max_tokens\` must be at most ${model.maxOutput} for \`${model.id}\`.` }
+const capRefusal = (
+  { id, maxOutput, maxOutputPolicy }: ChatModel,
+  { maxTokens, maxTokensField: param = "max_tokens", maxTokensOmitted }: ChatRequest
+): Refusal | undefined =>
+  maxOutputPolicy === "reject" && maxTokensOmitted !== true && maxTokens > maxOutput
+    ? { param, message: `\`${param}\` must be at most ${maxOutput} for \`${id}\`.` }
     : undefined
 
 const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined => {

@@ -6,7 +6,8 @@ export type Surface = "chat" | "image" | "video"
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
 /** What a catalog may promise of a route, and an adapter has to be able to do for it. */
 export type Feature = Capability | "sampling" | "edit" | Resolution
-export type ReasoningEffort = "low" | "medium" | "high" | "xhigh"
+export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
+export type ReasoningEffort = (typeof reasoningEfforts)[number]
 export type Resolution = "1K" | "2K" | "4K"
 
 /** Prices of one token tier, in nano-USD per million tokens. */

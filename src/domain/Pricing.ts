@@ -135,6 +135,12 @@ export const sanitizeUsage = (usage: Usage): Usage => {
   }
 }
 
+/** What a customer pays for of a usage: no more completion than the cap, whatever the provider's own least is. */
+export const capped = (usage: Usage, maxTokens: number): Usage => {
+  const completion = Math.min(usage.completion, maxTokens)
+  return { ...usage, completion, reasoning: Math.min(usage.reasoning, completion) }
+}
+
 /** What the usage costs at these prices, in nano-USD, rounded up once at the total. */
 export const chatCharge = (pricing: ChatPricing, usage: Usage): NanoUsd => {
   const { prompt, completion, cached, cacheWrite } = sanitizeUsage(usage)

@@ -1,6 +1,7 @@
 import { Either } from "effect"
 import type { ChatRequest } from "../domain/Chat.ts"
 import type { InvalidRequest } from "../domain/Failure.ts"
+import { type ReasoningEffort, reasoningEfforts } from "../domain/Model.ts"
 import { readMessages } from "./ChatMessages.ts"
 import { readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
 import {
@@ -24,9 +25,9 @@ import {
 const defaultMaxTokens = 4096
 const maxStops = 16
 
-const isTokenCap = isIntegerBetween(1, Number.MAX_SAFE_INTEGER)
+const isTokenCap = isIntegerBetween(1, Number.MAX_VALUE)
 const isPenalty = isBetween(-2, 2)
-const isEffort = isOneOf("low", "medium", "high", "xhigh")
+const isEffort = isOneOf("none", "minimal", ...reasoningEfforts)
 const stream = field("stream", isBoolean, "a boolean")
 const streamOptions = field("stream_options", isObject, "an object")
 const maxTokens = field("max_tokens", isTokenCap, "an integer of at least 1")
@@ -37,7 +38,7 @@ const seed = field("seed", isIntegerBetween(-(2 ** 63), 2 ** 63), "an integer")
 const frequencyPenalty = field("frequency_penalty", isPenalty, "a number from -2 to 2")
 const presencePenalty = field("presence_penalty", isPenalty, "a number from -2 to 2")
 const parallelToolCalls = field("parallel_tool_calls", isBoolean, "a boolean")
-const reasoningEffort = field("reasoning_effort", isEffort, "one of low, medium, high, xhigh")
+const reasoningEffort = field("reasoning_effort", isEffort, "one of none, minimal, low, medium, high, xhigh")
 const webSearch = field("web_search", isBoolean, "a boolean")
 const n = field("n", isOne, "1")
 
@@ -68,10 +69,24 @@ const checkPlainFields = (body: JsonObject): InvalidRequest | undefined => {
     : refuseAt("stream_options", "stream_options.include_usage", "must be a boolean")
 }
 
-/** The calls of before `tools`; dropping them would change what the answer means. */
+/** The fields of before `tools`, with those that replace them; dropping them would change what the answer means. */
+const replaced = { functions: "tools", function_call: "tool_choice" } as const
+
+const isEmpty = (value: unknown): boolean =>
+  isAbsent(value) || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
+
 const checkLegacy = (body: JsonObject): InvalidRequest | undefined => {
-  const legacy = ["functions", "function_call"].find((name) => !isAbsent(body[name]))
-  return legacy === undefined ? undefined : refuseAt(legacy, legacy, "is not supported: use `tools` and `tool_choice`")
+  for (const name of ["functions", "function_call"] as const) {
+    if (!isEmpty(body[name])) return refuseAt(name, name, `is not supported: use \`${replaced[name]}\``)
+  }
+  return undefined
+}
+
+/** `none` is what clients send that ask for no reasoning, and `minimal` the least that there is. */
+const readEffort = (body: JsonObject): ReasoningEffort | undefined => {
+  const effort = reasoningEffort.of(body)
+  if (effort === "none") return undefined
+  return effort === "minimal" ? "low" : effort
 }
 
 const readStop = (stop: unknown): Read<ReadonlyArray<string>> => {
@@ -104,20 +119,22 @@ const readBody = (body: unknown): Read<ChatRequest> => {
   if (refused(responseFormat)) return responseFormat
 
   const streamed = stream.of(body) ?? false
-  const asked = maxCompletionTokens.of(body) ?? maxTokens.of(body)
+  const completionCap = maxCompletionTokens.of(body)
+  const cap = completionCap ?? maxTokens.of(body)
   return {
     model,
     messages,
     stream: streamed,
     includeUsage: streamed && streamOptions.of(body)?.include_usage === true,
-    maxTokens: asked ?? defaultMaxTokens,
-    maxTokensOmitted: asked === undefined,
+    maxTokens: cap ?? defaultMaxTokens,
+    maxTokensOmitted: cap === undefined,
+    maxTokensField: completionCap === undefined ? undefined : "max_completion_tokens",
     stop,
     tools,
     webSearch: webSearch.of(body) ?? false,
     toolChoice,
     parallelToolCalls: tools.length === 0 ? undefined : parallelToolCalls.of(body),
-    reasoningEffort: reasoningEffort.of(body),
+    reasoningEffort: readEffort(body),
     responseFormat,
     temperature: temperature.of(body),
     topP: topP.of(body),

@@ -113,14 +113,10 @@ const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Rea
   if (refused(toolCalls)) return toolCalls
   const name = readOptionalText(message, "name", path)
   if (refused(name)) return name
-  const content = said ?? refusal ?? null
-  if (content === null && reasoning === undefined && toolCalls.length === 0) {
-    return wrongIn(path, "content", "is required in an assistant message without `tool_calls`")
-  }
   for (const call of toolCalls) calls.add(call.id)
   return {
     role: "assistant",
-    content,
+    content: said ?? refusal ?? null,
     name,
     reasoning_content: reasoning,
     tool_calls: toolCalls.length === 0 ? undefined : toolCalls

@@ -71,8 +71,12 @@ export const readTools = (tools: unknown): Read<ReadonlyArray<Tool>> => {
 
 const isWord = isOneOf("auto", "none", "required")
 
+/** Some clients send a word as the type of an object. */
+const wordIn = (choice: unknown): unknown => (isObject(choice) && isWord(choice.type) ? choice.type : choice)
+
 /** Without tools `auto` and `none` say nothing; anything else asks for a tool that is not there. */
-export const readToolChoice = (choice: unknown, tools: ReadonlyArray<Tool>): Read<ToolChoice | undefined> => {
+export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Read<ToolChoice | undefined> => {
+  const choice = wordIn(given)
   const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
   if (isAbsent(choice)) return undefined
   if (isWord(choice)) {
@@ -88,13 +92,20 @@ export const readToolChoice = (choice: unknown, tools: ReadonlyArray<Tool>): Rea
   return { type: "function", function: { name } }
 }
 
-const readJsonSchema = (definition: unknown): Read<ResponseFormat> => {
-  const path = "response_format.json_schema"
+const readJsonSchema = (definition: unknown, path: string): Read<ResponseFormat> => {
   if (!isObject(definition)) return refuseAt("response_format", path, "is required and must be an object")
   const read = readDefinition(definition, "response_format", path, "schema")
   if (refused(read)) return read
   const schema = read.schema === undefined ? undefined : { schema: read.schema }
   return { type: "json_schema", json_schema: { ...read.named, ...schema } }
+}
+
+/** Other hosts take the schema beside `json_object`, which means the same as a schema of any name. */
+const readJsonObject = ({ json_schema, schema }: JsonObject): Read<ResponseFormat> => {
+  if (!isAbsent(json_schema)) {
+    return refuseAt("response_format", "response_format.json_schema", "needs the type json_schema")
+  }
+  return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, "response_format")
 }
 
 /** `text` is what a model answers anyway, so it counts as absent. */
@@ -105,9 +116,9 @@ export const readResponseFormat = (format: unknown): Read<ResponseFormat | undef
     case "text":
       return undefined
     case "json_object":
-      return { type: "json_object" }
+      return readJsonObject(format)
     case "json_schema":
-      return readJsonSchema(format.json_schema)
+      return readJsonSchema(format.json_schema, "response_format.json_schema")
     default:
       return refuseAt("response_format", "response_format.type", "must be one of text, json_object, json_schema")
   }

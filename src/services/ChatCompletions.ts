@@ -13,7 +13,7 @@ import {
 import type { ChatModel, ChatPricing } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
 import { type Asked, prepare } from "./ChatPictures.ts"
-import { usageOf } from "./ChatUsage.ts"
+import { type Measured, usageOf } from "./ChatUsage.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { type Hold, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
@@ -89,25 +89,24 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const settle = Effect.fnUntraced(function* (
         { model, record }: ChatJob,
         held: Hold,
-        usage: Usage,
+        { billed, usage }: Measured,
         routeCost: ChatPricing | undefined
       ) {
-        record.usage = usage
+        record.usage = billed
         if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
         yield* failpoint.reach("before_settle")
-        record.settled(yield* ledger.settle(held, Pricing.chatCharge(model.pricing, usage)))
+        record.settled(yield* ledger.settle(held, Pricing.chatCharge(model.pricing, billed)))
         yield* failpoint.reach("after_settle")
-        yield* Metrics.add(Metrics.tokens, usage.prompt, { kind: "prompt" })
-        yield* Metrics.add(Metrics.tokens, usage.completion, { kind: "completion" })
+        yield* Metrics.add(Metrics.tokens, billed.prompt, { kind: "prompt" })
+        yield* Metrics.add(Metrics.tokens, billed.completion, { kind: "completion" })
       })
 
-      /** What the customer pays for. */
       const measure = Effect.fnUntraced(function* (job: ChatJob, reported: Usage | undefined, produced: string) {
-        const { estimated, usage } = yield* usageOf(tokens, job, { reported, produced })
-        if (!estimated) return usage
+        const measured = yield* usageOf(tokens, job, { reported, produced })
+        if (!measured.estimated) return measured
         job.record.notes.add("usage_estimated")
         yield* Metric.increment(Metrics.usageEstimated)
-        return usage
+        return measured
       })
 
       const complete = Effect.fnUntraced(function* (job: ChatJob) {
@@ -123,9 +122,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           answer.content ?? "",
           ...answer.toolCalls.map((call) => call.function.name + call.function.arguments)
         ]
-        const usage = yield* measure(job, answer.usage, produced.join(""))
-        yield* settle(job, held, usage, route.cost)
-        return { answer, usage }
+        const measured = yield* measure(job, answer.usage, produced.join(""))
+        yield* settle(job, held, measured, route.cost)
+        return { answer, usage: measured.billed }
       }, Effect.scoped)
 
       /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
@@ -208,9 +207,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             settle(job, held, yield* measure(job, undefined, output.text()), output.route?.cost)
           )
         }
-        const usage = yield* measure(job, output.usage, output.text())
-        const settled = yield* Effect.either(settle(job, held, usage, output.route?.cost))
-        yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(usage)
+        const measured = yield* measure(job, output.usage, output.text())
+        const settled = yield* Effect.either(settle(job, held, measured, output.route?.cost))
+        yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(measured.billed)
       })
 
       const stream = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink) {

@@ -4,7 +4,18 @@ import type { ChatModel } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
 import type { Tokens } from "./Tokens.ts"
 
-/** What the provider reported; where it reported nothing, or nothing beside text it sent, our own count. */
+export interface Measured {
+  /** What the provider charges for. */
+  readonly usage: Usage
+  /** What the customer pays for. */
+  readonly billed: Usage
+  /** Whether any of it is the gateway's own count. */
+  readonly estimated: boolean
+}
+
+/**
+ * What the provider reported; where it reported nothing, or nothing beside text it sent, our own count.
+ */
 export const usageOf = Effect.fnUntraced(function* (
   tokens: Context.Tag.Service<Tokens>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
@@ -13,8 +24,11 @@ export const usageOf = Effect.fnUntraced(function* (
   const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
   const countPrompt = usage.prompt === 0
   const countCompletion = usage.completion === 0 && produced !== ""
-  if (!countPrompt && !countCompletion) return { usage, estimated: false }
+  const whole = (counted: Usage, estimated: boolean): Measured => {
+    return { usage: counted, billed: Pricing.capped(counted, request.maxTokens), estimated }
+  }
+  if (!countPrompt && !countCompletion) return whole(usage, false)
   const prompt = countPrompt ? yield* tokens.prompt(request, model.imageTokens) : usage.prompt
   const completion = countCompletion ? yield* tokens.count(produced) : usage.completion
-  return { usage: { ...usage, prompt, completion }, estimated: true }
+  return whole({ ...usage, prompt, completion }, true)
 })

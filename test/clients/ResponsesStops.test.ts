@@ -24,7 +24,13 @@ const catalog = (url: string) =>
         pricing: { prompt_per_1m_usd: 1.5, completion_per_1m_usd: 7.5 },
         reasoning: ["low", "high"],
         capabilities: ["tools"],
-        routes: [{ provider: "thinker", model: "thinker-5" }]
+        routes: [
+          {
+            provider: "thinker",
+            model: "thinker-5",
+            cost: { prompt_per_1m_usd: 1.5, completion_per_1m_usd: 7.5 }
+          }
+        ]
       }
     ]
   })
@@ -38,8 +44,8 @@ const reported = NanoUsd(40n * price.prompt + 500n * price.completion)
 const answer = { content: "One. END Two.", finish: "stop", usage } as const
 const asked = { model: "think", messages: [{ role: "user" as const, content: "Count." }], stop: "END" }
 
-withLayer(gateway, { excludeTestServices: true })("a stop sequence over the Responses API", (it) => {
-  it.scoped("in one answer is billed by all that the host counted", () =>
+withLayer(gateway, { excludeTestServices: true })("an answer over the Responses API", (it) => {
+  it.scoped("with a stop sequence in one piece is billed by all that the host counted", () =>
     Effect.gen(function* () {
       yield* (yield* Host).script(inOnePiece(answer))
       const { openai, spent } = yield* Served.customer()
@@ -50,44 +56,78 @@ withLayer(gateway, { excludeTestServices: true })("a stop sequence over the Resp
     })
   )
 
-  it.scoped("in a stream with reasoning is billed by the usage at its end, which the client does not see", () =>
-    Effect.gen(function* () {
-      const { end, opening, output } = streamed(whole({ ...answer, reasoning: "Hm." }))
-      yield* (yield* Host).script(Fake.sse(...written([...opening, ...output, ...end])))
-      const { openai, spent } = yield* Served.customer()
-      const { data, response } = yield* calling(() =>
-        openai.chat.completions.create({ ...asked, stream: true }).withResponse()
-      )
-      const { error, items } = yield* drained(data)
-      assert.isUndefined(error)
-      assert.strictEqual(contentOf(items), "One. ")
-      assert.deepStrictEqual(
-        items.flatMap(({ choices }) => choices[0]?.finish_reason ?? []),
-        ["stop"]
-      )
-      assert.strictEqual(yield* spent, reported)
-      const row = yield* Served.logged(response.headers.get("x-request-id"))
-      assert.deepInclude(row, { status: 200, code: null, charge: reported, reasoningTokens: 450 })
-      assert.notProperty((yield* (yield* Host).received).body, "stop")
-    })
+  it.scoped(
+    "with a stop sequence in a stream with reasoning is billed by the usage at its end, which the client does not see",
+    () =>
+      Effect.gen(function* () {
+        const { end, opening, output } = streamed(whole({ ...answer, reasoning: "Hm." }))
+        yield* (yield* Host).script(Fake.sse(...written([...opening, ...output, ...end])))
+        const { openai, spent } = yield* Served.customer()
+        const { data, response } = yield* calling(() =>
+          openai.chat.completions.create({ ...asked, stream: true }).withResponse()
+        )
+        const { error, items } = yield* drained(data)
+        assert.isUndefined(error)
+        assert.strictEqual(contentOf(items), "One. ")
+        assert.deepStrictEqual(
+          items.flatMap(({ choices }) => choices[0]?.finish_reason ?? []),
+          ["stop"]
+        )
+        assert.strictEqual(yield* spent, reported)
+        const row = yield* Served.logged(response.headers.get("x-request-id"))
+        assert.deepInclude(row, { status: 200, code: null, charge: reported, reasoningTokens: 450 })
+        assert.notProperty((yield* (yield* Host).received).body, "stop")
+      })
   )
 
-  it.scoped("in a plain stream ends the host's work, and is billed by what the gateway counts", () =>
+  it.scoped(
+    "with a stop sequence in a plain stream ends the host's work, and is billed by what the gateway counts",
+    () =>
+      Effect.gen(function* () {
+        const host = yield* Host
+        const { opening, output } = streamed(whole(answer))
+        yield* host.script(Fake.sse(...written([...opening, ...output]), Effect.never))
+        const { openai, spent } = yield* Served.customer()
+        const { data, response } = yield* calling(() =>
+          openai.chat.completions.create({ ...asked, stream: true }).withResponse()
+        )
+        const { error, items } = yield* drained(data)
+        assert.deepStrictEqual([error, contentOf(items)], [undefined, "One. "])
+        const charged = yield* spent
+        assert.isTrue(charged > 0n && charged < 100n * price.completion, String(charged))
+        const row = yield* Served.logged(response.headers.get("x-request-id"))
+        assert.deepInclude(row, { status: 200, code: null, charge: NanoUsd(charged), notes: ["usage_estimated"] })
+        yield* (yield* host.received).closed
+      })
+  )
+
+  it.scoped("with a cap below the host's least is billed by that cap, and costs the operator what was used", () =>
     Effect.gen(function* () {
       const host = yield* Host
-      const { opening, output } = streamed(whole(answer))
-      yield* host.script(Fake.sse(...written([...opening, ...output]), Effect.never))
+      const floor = { prompt: 40, completion: 16, cached: 0, cacheWrite: 0, reasoning: 12 }
+      const short = { content: "One.", finish: "length", usage: floor } as const
+      const paid = NanoUsd(40n * price.prompt + 3n * price.completion)
+      const cost = NanoUsd(40n * price.prompt + 16n * price.completion)
+      const told = { prompt_tokens: 40, completion_tokens: 3, total_tokens: 43 }
       const { openai, spent } = yield* Served.customer()
-      const { data, response } = yield* calling(() =>
-        openai.chat.completions.create({ ...asked, stream: true }).withResponse()
-      )
-      const { error, items } = yield* drained(data)
-      assert.deepStrictEqual([error, contentOf(items)], [undefined, "One. "])
-      const charged = yield* spent
-      assert.isTrue(charged > 0n && charged < 100n * price.completion, String(charged))
+      const capped = { ...asked, max_tokens: 3 }
+
+      yield* host.script(inOnePiece(short))
+      const { data, response } = yield* calling(() => openai.chat.completions.create(capped).withResponse())
+      assert.deepInclude(data.usage, { ...told, completion_tokens_details: { reasoning_tokens: 3 } })
+      assert.strictEqual(yield* spent, paid)
       const row = yield* Served.logged(response.headers.get("x-request-id"))
-      assert.deepInclude(row, { status: 200, code: null, charge: NanoUsd(charged), notes: ["usage_estimated"] })
-      yield* (yield* host.received).closed
+      assert.deepInclude(row, { charge: paid, cost, completionTokens: 3, notes: [] })
+      assert.propertyVal((yield* host.received).body, "max_output_tokens", 16)
+
+      const { end, opening, output } = streamed(whole(short))
+      yield* host.script(Fake.sse(...written([...opening, ...output, ...end])))
+      const stream = yield* calling(() =>
+        openai.chat.completions.create({ ...capped, stream: true, stream_options: { include_usage: true } })
+      )
+      const { items } = yield* drained(stream)
+      assert.deepInclude(items.at(-1)?.usage, told)
+      assert.strictEqual(yield* spent, paid * 2n)
     })
   )
 })

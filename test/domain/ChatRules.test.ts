@@ -155,6 +155,7 @@ describe("applyRules", () => {
     ["clamp", 8192, { maxTokens: 8192 }, 8192],
     ["clamp", 8192, { maxTokens: 8193 }, 8192],
     ["clamp", 8192, { maxTokens: 1 }, 1],
+    ["clamp", 8192, { maxTokens: 1e308 }, 8192],
     ["clamp", 1000, { maxTokens: 4096, maxTokensOmitted: true }, 1000],
     ["reject", 8192, { maxTokens: 8192 }, 8192],
     ["reject", 8192, { maxTokens: 4096, maxTokensOmitted: true }, 4096],
@@ -169,5 +170,10 @@ describe("applyRules", () => {
     const verdict = ["max_tokens", "`max_tokens` must be at most 8192 for `m-1`."]
     assert.deepStrictEqual(refusal(reject, { maxTokens: 8193, maxTokensOmitted: false }), verdict)
     assert.deepStrictEqual(refusal(reject, { maxTokens: 8193, maxTokensOmitted: undefined }), verdict)
+    const other = { maxTokens: 1e308, maxTokensOmitted: false, maxTokensField: "max_completion_tokens" } as const
+    assert.deepStrictEqual(refusal(reject, other), [
+      "max_completion_tokens",
+      "`max_completion_tokens` must be at most 8192 for `m-1`."
+    ])
   })
 })

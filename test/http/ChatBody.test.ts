@@ -63,7 +63,9 @@ describe("the optional fields", () => {
     [{ max_tokens: 1 }, { maxTokens: 1, maxTokensOmitted: false }],
     [{ max_tokens: 4096 }, { maxTokens: 4096, maxTokensOmitted: false }],
     [{ max_tokens: 1_000_000 }, { maxTokens: 1_000_000 }],
-    [{ max_completion_tokens: 7 }, { maxTokens: 7, maxTokensOmitted: false }],
+    [{ max_tokens: 1e308 }, { maxTokens: 1e308 }],
+    [{ max_tokens: 8 }, { maxTokensField: undefined }],
+    [{ max_completion_tokens: 7 }, { maxTokens: 7, maxTokensOmitted: false, maxTokensField: "max_completion_tokens" }],
     [{ max_tokens: 9, max_completion_tokens: 7 }, { maxTokens: 7 }],
     [{ max_tokens: 7, max_completion_tokens: null }, { maxTokens: 7 }],
     [{ temperature: 0 }, { temperature: 0 }],
@@ -82,10 +84,20 @@ describe("the optional fields", () => {
     [{ reasoning_effort: "medium" }, { reasoningEffort: "medium" }],
     [{ reasoning_effort: "high" }, { reasoningEffort: "high" }],
     [{ reasoning_effort: "xhigh" }, { reasoningEffort: "xhigh" }],
+    [{ reasoning_effort: "none" }, { reasoningEffort: undefined }],
+    [{ reasoning_effort: "minimal" }, { reasoningEffort: "low" }],
     [{ web_search: true }, { webSearch: true }],
     [{ web_search: false }, { webSearch: false }],
     [{ response_format: { type: "text" } }, { responseFormat: undefined }],
     [{ response_format: { type: "json_object" } }, { responseFormat: { type: "json_object" } }],
+    [
+      { response_format: { type: "json_object", schema: null, json_schema: null } },
+      { responseFormat: { type: "json_object" } }
+    ],
+    [
+      { response_format: { type: "json_object", schema: { type: "object" } } },
+      { responseFormat: { type: "json_schema", json_schema: { name: "response", schema: { type: "object" } } } }
+    ],
     [
       {
         response_format: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" }, strict: true } }
@@ -118,6 +130,18 @@ describe("the optional fields", () => {
     [
       { tools: [tool("f")], tool_choice: tool("f", { more: 1 }) },
       { toolChoice: { type: "function", function: { name: "f" } } }
+    ],
+    [{ tools: [tool("f")], tool_choice: { type: "auto" } }, { toolChoice: "auto" }],
+    [{ tools: [tool("f")], tool_choice: { type: "none" } }, { toolChoice: "none" }],
+    [{ tools: [tool("f")], tool_choice: { type: "required" } }, { toolChoice: "required" }],
+    [{ tool_choice: { type: "auto" } }, { toolChoice: undefined }],
+    [
+      { functions: [], function_call: "" },
+      { tools: [], toolChoice: undefined }
+    ],
+    [
+      { functions: {}, function_call: {} },
+      { tools: [], toolChoice: undefined }
     ],
     [{ tool_choice: "auto" }, { toolChoice: undefined }],
     [{ tool_choice: "none" }, { toolChoice: undefined }],
@@ -157,7 +181,7 @@ describe("the optional fields", () => {
       [{ include_usage: "yes" }, { include_usage: 1 }],
       "`stream_options.include_usage` must be a boolean."
     ],
-    ["max_tokens", [0, -1, 1.5, "10", true, 1e300, {}], "`max_tokens` must be an integer of at least 1."],
+    ["max_tokens", [0, -1, 1.5, "10", true, Infinity, {}], "`max_tokens` must be an integer of at least 1."],
     ["max_completion_tokens", [0, 0.1, "10"], "`max_completion_tokens` must be an integer of at least 1."],
     ["temperature", [-0.01, 2.01, "1", Infinity, [1]], "`temperature` must be a number from 0 to 2."],
     ["top_p", [-0.01, 1.01, "1"], "`top_p` must be a number from 0 to 1."],
@@ -172,8 +196,8 @@ describe("the optional fields", () => {
     ["stop", [Array.from({ length: 17 }, String)], "`stop` must hold at most 16 strings."],
     [
       "reasoning_effort",
-      ["none", "minimal", "max", "", "LOW", 1, {}],
-      "`reasoning_effort` must be one of low, medium, high, xhigh."
+      ["max", "", "LOW", 1, {}],
+      "`reasoning_effort` must be one of none, minimal, low, medium, high, xhigh."
     ],
     ["web_search", ["true", 1, {}], "`web_search` must be a boolean."],
     ["parallel_tool_calls", ["true", 0], "`parallel_tool_calls` must be a boolean."],
@@ -212,6 +236,19 @@ describe("the optional fields", () => {
       [{ type: "json_schema", json_schema: { name: "n", description: 1 } }],
       "`response_format.json_schema.description` must be a string."
     ],
+    [
+      "response_format",
+      [
+        { type: "json_object", schema: "x" },
+        { type: "json_object", schema: [] }
+      ],
+      "`response_format.schema` must be an object."
+    ],
+    [
+      "response_format",
+      [{ type: "json_object", json_schema: { name: "n", schema: {} } }],
+      "`response_format.json_schema` needs the type json_schema."
+    ],
     ["tools", [{}, "f", 1], "`tools` must be an array."],
     ["tools", [["f"], [null]], "`tools[0]` must be an object."],
     ["tools", [[{}], [{ type: "web_search" }], [{ function: { name: "f" } }]], "`tools[0].type` must be function."],
@@ -236,7 +273,7 @@ describe("the optional fields", () => {
     ],
     ["tools", [[tool("f", { description: {} })]], "`tools[0].function.description` must be a string."],
     ["tools", [[tool("f", { strict: 1 })]], "`tools[0].function.strict` must be a boolean."],
-    ["tool_choice", ["required"], "`tool_choice` needs `tools`."],
+    ["tool_choice", ["required", { type: "required" }], "`tool_choice` needs `tools`."],
     [
       "tool_choice",
       ["any", 1, [], {}, { type: "function" }, { type: "tool", name: "f" }],
@@ -251,8 +288,8 @@ describe("the optional fields", () => {
       "`tool_choice` must name a function."
     ],
     ["tool_choice", [tool("f")], "`tool_choice` must name one of `tools`."],
-    ["functions", [[], [{ name: "f" }]], "`functions` is not supported: use `tools` and `tool_choice`."],
-    ["function_call", ["auto", { name: "f" }], "`function_call` is not supported: use `tools` and `tool_choice`."]
+    ["functions", [[{ name: "f" }], "f", 1], "`functions` is not supported: use `tools`."],
+    ["function_call", ["auto", { name: "f" }, 1], "`function_call` is not supported: use `tool_choice`."]
   ]
 
   it.each(wrong)("%s: %j is refused: %s", (field, values, message) => {

@@ -49,6 +49,11 @@ describe("messages", () => {
         }
       ]
     ],
+    [
+      "an assistant's message of nothing",
+      said(hi, { role: "assistant" }, { role: "assistant", content: null, tool_calls: [] }, hi),
+      [hi, { role: "assistant", content: null }, { role: "assistant", content: null }, hi]
+    ],
     ["an empty text", said({ role: "user", content: "" }), [{ role: "user", content: "" }]],
     [
       "tool calls without content",
@@ -199,11 +204,6 @@ describe("messages", () => {
       "data:;base64,AAAA",
       ` ${png}`
     ].map((url) => [said({ role: "user", content: [imageUrl(url)] }), badImage] as const),
-    [said({ role: "assistant" }), "`messages[0].content` is required in an assistant message without `tool_calls`."],
-    [
-      said({ role: "assistant", content: null, tool_calls: [] }),
-      "`messages[0].content` is required in an assistant message without `tool_calls`."
-    ],
     [said({ role: "assistant", content: 1 }), "`messages[0].content` must be a string or an array of content parts."],
     [said({ role: "assistant", content: "x", refusal: 1 }), "`messages[0].refusal` must be a string."],
     [said({ role: "assistant", content: [{ type: "refusal" }] }), "`messages[0].content[0].refusal` must be a string."],

@@ -80,7 +80,7 @@ describe("listing", () => {
       const [talk, , film] = listing((yield* load({ environment: keys, text })).models).data
       assert.deepStrictEqual(talk?.params, [
         { key: "max_tokens", type: "number", default: 1000, min: 1, max: 1000, step: 1 },
-        { key: "reasoning_effort", type: "select", options: ["low", "medium", "high"] },
+        { key: "reasoning_effort", type: "select", options: ["low", "medium", "high", "xhigh"] },
         { key: "web_search", type: "boolean", default: false },
         { key: "stop", type: "text" }
       ])

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { reasoningEfforts } from "../../domain/Model.ts"
 import { Authenticated } from "./Authenticated.ts"
 import { ChatCompletion, ToolCall } from "./ChatCompletion.ts"
 import { described } from "./Described.ts"
@@ -52,7 +53,7 @@ const UserMessage = Schema.Struct({
 const AssistantMessage = Schema.Struct({
   role: Schema.Literal("assistant"),
   content: Schema.optional(Schema.NullOr(textOr(Schema.Union(TextPart, RefusalPart)))).annotations({
-    description: "May be left out beside `tool_calls`, `refusal` or `reasoning_content`."
+    description: "May be left out, also without `tool_calls`."
   }),
   name: Schema.optional(Schema.String),
   refusal: Schema.optional(Schema.NullOr(Schema.String)),
@@ -79,11 +80,16 @@ const Tool = Schema.Struct({
 
 const ToolChoice = Schema.Union(
   Schema.Literal("auto", "none", "required"),
+  Schema.Struct({ type: Schema.Literal("auto", "none", "required") }),
   Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Name }) })
 )
 
 const ResponseFormat = Schema.Union(
-  Schema.Struct({ type: Schema.Literal("text", "json_object") }),
+  Schema.Struct({ type: Schema.Literal("text") }),
+  Schema.Struct({
+    type: Schema.Literal("json_object"),
+    schema: Schema.optional(JsonSchema).annotations({ description: "As a `json_schema` of any name." })
+  }),
   Schema.Struct({
     type: Schema.Literal("json_schema"),
     json_schema: Schema.Struct({
@@ -120,8 +126,8 @@ export const ChatCompletionRequest = Schema.Struct({
   tool_choice: described(ToolChoice, "A function, where named, is one of `tools`."),
   parallel_tool_calls: described(Schema.Boolean, "Whether one answer may hold several tool calls."),
   reasoning_effort: described(
-    Schema.Literal("low", "medium", "high", "xhigh"),
-    "Reasoning models only; which values a model takes is in its `params`."
+    Schema.Literal("none", "minimal", ...reasoningEfforts),
+    "Reasoning models only; which values a model takes is in its `params`. `none` is left out, `minimal` is `low`."
   ),
   response_format: described(ResponseFormat, "Not every model takes one."),
   web_search: described(Schema.Boolean, "Default false; server-side web search, where the model has it."),

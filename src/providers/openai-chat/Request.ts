@@ -111,7 +111,8 @@ const wireAssistant = (
   })
   return {
     role: "assistant",
-    content: message.content === null ? null : wireTexts(message.content),
+    // Hosts take null beside calls only.
+    content: message.content === null && calls.length > 0 ? null : wireTexts(message.content ?? ""),
     ...defined({
       name: message.name,
       reasoning_content: reasoning ? message.reasoning_content : undefined,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
-import type { ReasoningEffort } from "../../domain/Model.ts"
+import { reasoningEfforts } from "../../domain/Model.ts"
 import { imagesIn } from "../../domain/Pricing.ts"
 import { jsonFromSchema } from "./JsonFromSchema.ts"
 import { plainText, startOf } from "./Texts.ts"
@@ -112,8 +112,6 @@ const answerTo = (request: ChatRequest, question: string, seed: Buffer): string 
   ].join(" ")
 }
 
-const efforts: ReadonlyArray<ReasoningEffort> = ["low", "medium", "high", "xhigh"]
-
 const reasoningOn = (request: ChatRequest, question: string, calls: ReadonlyArray<ToolCall>): string | undefined => {
   if (request.reasoningEffort === undefined) return undefined
   const plan =
@@ -124,7 +122,7 @@ const reasoningOn = (request: ChatRequest, question: string, calls: ReadonlyArra
     "Nothing in the request speaks against it, and the format asked for can be kept.",
     "Looking at it once more from the other side leads to the same result."
   ]
-  return thoughts.slice(0, efforts.indexOf(request.reasoningEffort) + 1).join(" ")
+  return thoughts.slice(0, reasoningEfforts.indexOf(request.reasoningEffort) + 1).join(" ")
 }
 
 const contentOf = (request: ChatRequest, question: string, seed: Buffer): string => {

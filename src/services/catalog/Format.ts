@@ -1,4 +1,5 @@
 import { JSONSchema, ParseResult, Schema } from "effect"
+import { reasoningEfforts } from "../../domain/Model.ts"
 import { fromUsd, NanoUsd } from "../../domain/Money.ts"
 import { Numeral } from "./Source.ts"
 
@@ -88,7 +89,7 @@ const Resolution = oneOf("1K", "2K", "4K")
 const ReferenceImage = oneOf("none", "optional", "required")
 const Reasoning = Schema.Union(
   Schema.Literal("binary", "none"),
-  Schema.NonEmptyArray(Schema.Literal("low", "medium", "high", "xhigh"))
+  Schema.NonEmptyArray(Schema.Literal(...reasoningEfforts))
 ).annotations({
   message: () => ({ message: "must be none, binary, or a list of low, medium, high, xhigh", override: true })
 })

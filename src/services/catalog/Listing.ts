@@ -1,4 +1,4 @@
-import type { ChatModel, ImageModel, Model, VideoModel } from "../../domain/Model.ts"
+import { type ChatModel, type ImageModel, type Model, reasoningEfforts, type VideoModel } from "../../domain/Model.ts"
 import { toUsd } from "../../domain/Money.ts"
 
 export interface ParamField {
@@ -110,7 +110,7 @@ const chatParams = ({ capabilities, maxOutput, reasoning, sampling }: ChatModel)
   const tokens = Math.min(defaultMaxTokens, maxOutput)
   fields.push({ key: "max_tokens", type: "number", default: tokens, min: 1, max: maxOutput, step: 1 })
   if (reasoning !== "none") {
-    const options = reasoning === "binary" ? ["low", "medium", "high"] : reasoning
+    const options = reasoning === "binary" ? reasoningEfforts : reasoning
     fields.push({ key: "reasoning_effort", type: "select", options })
   }
   if (capabilities.has("web_search")) fields.push({ key: "web_search", type: "boolean", default: false })

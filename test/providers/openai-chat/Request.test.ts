@@ -52,7 +52,8 @@ describe("a request to an openai-chat host", () => {
         ],
         tool_call_id: "c"
       },
-      { role: "assistant", content: "ok", tool_calls: [] }
+      { role: "assistant", content: "ok", tool_calls: [] },
+      { role: "assistant", content: null }
     ],
     maxTokens: 9,
     stop: ["a", "b"],
@@ -88,7 +89,8 @@ describe("a request to an openai-chat host", () => {
           ],
           tool_call_id: "c"
         },
-        { role: "assistant", content: "ok" }
+        { role: "assistant", content: "ok" },
+        { role: "assistant", content: "" }
       ],
       stream: true,
       stream_options: { include_usage: true },
