@@ -13,7 +13,7 @@ import {
 import type { ChatModel, ChatPricing } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
 import { type Asked, prepare } from "./ChatPictures.ts"
-import { type Measured, usageOf } from "./ChatUsage.ts"
+import { fitToCap, type Measured, usageOf } from "./ChatUsage.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { type Hold, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
@@ -124,7 +124,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         ]
         const measured = yield* measure(job, answer.usage, produced.join(""))
         yield* settle(job, held, measured, route.cost)
-        return { answer, usage: measured.billed }
+        return { answer: yield* fitToCap(tokens, job, answer, measured), usage: measured.billed }
       }, Effect.scoped)
 
       /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */

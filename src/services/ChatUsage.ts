@@ -1,7 +1,8 @@
 import { type Context, Effect } from "effect"
-import type { ChatRequest, Usage } from "../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, Usage } from "../domain/Chat.ts"
 import type { ChatModel } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
+import { cutTo } from "./TokenCut.ts"
 import type { Tokens } from "./Tokens.ts"
 
 export interface Measured {
@@ -32,3 +33,16 @@ export const usageOf = Effect.fnUntraced(function* (
   const completion = countCompletion ? yield* tokens.count(produced) : usage.completion
   return whole({ ...usage, prompt, completion }, true)
 })
+
+/** An answer in one piece, cut to its cap: some providers have a least cap above the one asked for. */
+export const fitToCap = (
+  tokens: Context.Tag.Service<Tokens>,
+  { request }: { readonly request: ChatRequest },
+  answer: ChatAnswer,
+  { billed, usage }: Measured
+): Effect.Effect<ChatAnswer> => {
+  if (usage.completion <= billed.completion || answer.content === null) return Effect.succeed(answer)
+  return Effect.map(cutTo(tokens.count, answer.content, request.maxTokens), ({ text, whole }) =>
+    whole ? answer : { ...answer, content: text, finish: "length" }
+  )
+}

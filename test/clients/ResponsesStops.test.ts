@@ -105,7 +105,7 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
     Effect.gen(function* () {
       const host = yield* Host
       const floor = { prompt: 40, completion: 16, cached: 0, cacheWrite: 0, reasoning: 12 }
-      const short = { content: "One.", finish: "length", usage: floor } as const
+      const short = { content: "One two three four five.", finish: "stop", usage: floor } as const
       const paid = NanoUsd(40n * price.prompt + 3n * price.completion)
       const cost = NanoUsd(40n * price.prompt + 16n * price.completion)
       const told = { prompt_tokens: 40, completion_tokens: 3, total_tokens: 43 }
@@ -115,6 +115,10 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
       yield* host.script(inOnePiece(short))
       const { data, response } = yield* calling(() => openai.chat.completions.create(capped).withResponse())
       assert.deepInclude(data.usage, { ...told, completion_tokens_details: { reasoning_tokens: 3 } })
+      assert.deepStrictEqual(
+        data.choices.map(({ finish_reason, message }) => [message.content, finish_reason]),
+        [["One two three", "length"]]
+      )
       assert.strictEqual(yield* spent, paid)
       const row = yield* Served.logged(response.headers.get("x-request-id"))
       assert.deepInclude(row, { charge: paid, cost, completionTokens: 3, notes: [] })

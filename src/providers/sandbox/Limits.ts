@@ -1,35 +1,7 @@
 import { Effect } from "effect"
 import type { ChatAnswer, ChatRequest, FinishReason, ToolCall } from "../../domain/Chat.ts"
-import type { Tokens } from "../../services/Tokens.ts"
+import { type Count, cutTo } from "../../services/TokenCut.ts"
 import type { Script } from "./Script.ts"
-
-type Count = typeof Tokens.Service.count
-
-interface Piece {
-  readonly text: string
-  readonly tokens: number
-  readonly whole: boolean
-}
-
-/** The most of `text` that is at most `limit` tokens. */
-const cutTo = Effect.fnUntraced(function* (count: Count, text: string, limit: number) {
-  const all = yield* count(text)
-  if (all <= limit) return { text, tokens: all, whole: true }
-  let best: Piece = { text: "", tokens: 0, whole: false }
-  let [low, high] = [0, text.length - 1]
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2)
-    const splitsPair = (text.charCodeAt(middle - 1) & 0xfc00) === 0xd800
-    const start = text.slice(0, splitsPair ? middle - 1 : middle)
-    const tokens = yield* count(start)
-    if (tokens > limit) high = middle - 1
-    else {
-      low = middle
-      best = { text: start, tokens, whole: false }
-    }
-  }
-  return best
-})
 
 const untilStop = (text: string, stop: ReadonlyArray<string>): string => {
   const found = stop.flatMap((sequence) => (sequence !== "" && text.includes(sequence) ? [text.indexOf(sequence)] : []))
