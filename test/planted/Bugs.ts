@@ -149,9 +149,16 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "an answer is given before its charge is certain",
     file: "src/services/ChatCompletions.ts",
-    find: "        yield* settle(job, held, usage, route.cost)\n        return { answer, usage }",
-    replace: "        yield* Effect.forkDaemon(settle(job, held, usage, route.cost))\n        return { answer, usage }",
+    find: "        yield* settle(job, held, measured, route.cost)\n",
+    replace: "        yield* Effect.forkDaemon(settle(job, held, measured, route.cost))\n",
     caughtBy: ["test/http/Charges.test.ts", "test/services/ChatCompletions.test.ts"]
+  },
+  {
+    name: "a provider's least output is billed above the cap",
+    file: "src/domain/Pricing.ts",
+    find: "const completion = Math.min(usage.completion, maxTokens)",
+    replace: "const { completion } = usage",
+    caughtBy: ["test/http/Holds.test.ts", "test/clients/ResponsesStops.test.ts"]
   },
   {
     name: "a charge is rounded down",
