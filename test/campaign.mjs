@@ -1,0 +1,23 @@
+import { spawnSync } from "node:child_process"
+import { parseArgs } from "node:util"
+
+/** Each campaign's measure and how long it is without one. */
+const measures = { chaos: ["minutes", "10"], fuzz: ["count", "20000"] }
+const files = { chaos: "test/chaos/Chaos.test.ts", fuzz: "test/fuzz/Fuzz.test.ts" }
+
+const [name, ...args] = process.argv.slice(2)
+const [measure, usual] = measures[name]
+const { values } = parseArgs({ args, options: { [measure]: { type: "string" }, seed: { type: "string" } } })
+const amount = values[measure] ?? usual
+if (!(Number(amount) > 0)) throw new Error(`--${measure} takes a number above 0`)
+
+const prefix = name.toUpperCase()
+const { status } = spawnSync("npx", ["vitest", "run", "--retry=0", files[name]], {
+  stdio: "inherit",
+  env: {
+    ...process.env,
+    [`${prefix}_${measure.toUpperCase()}`]: amount,
+    [`${prefix}_SEED`]: values.seed ?? String(Date.now())
+  }
+})
+process.exitCode = status ?? 1

@@ -1,0 +1,105 @@
+import { Effect, Schema } from "effect"
+import * as Pg from "pg"
+
+const Nano = Schema.BigInt
+
+const Hold = Schema.Struct({
+  id: Schema.String,
+  orgId: Schema.String,
+  keyId: Schema.String,
+  amount: Nano,
+  state: Schema.Literal("open", "settled", "released"),
+  ofJob: Schema.Boolean,
+  /** The charges entered for it. */
+  charges: Schema.Array(Nano),
+  /** What was given back, and is not part of the charges. */
+  refunded: Nano
+})
+
+const Entry = Schema.Struct({ orgId: Schema.String, kind: Schema.String, amount: Nano })
+
+const Organization = Schema.Struct({ id: Schema.String, balance: Nano, held: Nano })
+
+const Logged = Schema.Struct({
+  requestId: Schema.String,
+  orgId: Schema.String,
+  status: Schema.Number,
+  code: Schema.NullOr(Schema.String),
+  holdId: Schema.NullOr(Schema.String),
+  charge: Nano
+})
+
+const Video = Schema.Struct({
+  id: Schema.String,
+  orgId: Schema.String,
+  requestId: Schema.String,
+  prompt: Schema.String,
+  status: Schema.String,
+  step: Schema.String,
+  holdId: Schema.String,
+  accepted: Schema.Boolean
+})
+
+const Kept = Schema.Struct({
+  orgId: Schema.String,
+  key: Schema.NullOr(Schema.String),
+  state: Schema.String,
+  holdId: Schema.NullOr(Schema.String)
+})
+
+const Snapshot = Schema.Struct({
+  holds: Schema.Array(Hold),
+  entries: Schema.Array(Entry),
+  organizations: Schema.Array(Organization),
+  log: Schema.Array(Logged),
+  videos: Schema.Array(Video),
+  keys: Schema.Array(Kept)
+})
+
+/** What the database says at one moment, every row of it. Amounts are nano-USD. */
+export type Rows = typeof Snapshot.Type
+export type HoldRow = typeof Hold.Type
+export type LogRow = typeof Logged.Type
+
+const queries: Readonly<Record<keyof Rows, string>> = {
+  holds: `SELECT h.id, h.org_id AS "orgId", h.key_id AS "keyId", h.amount::text, h.state, h.instance_id IS NULL AS "ofJob",
+      coalesce(array_agg((-e.amount)::text) FILTER (WHERE e.id IS NOT NULL), '{}') AS charges,
+      coalesce((SELECT sum(amount) FROM ledger_entries WHERE ref = 'refund:' || h.id), 0)::text AS refunded
+    FROM holds h LEFT JOIN ledger_entries e ON e.hold_id = h.id GROUP BY h.id`,
+  entries: `SELECT org_id AS "orgId", kind, amount::text FROM ledger_entries`,
+  organizations: `SELECT id, balance::text, held::text FROM organizations`,
+  log: `SELECT request_id AS "requestId", org_id AS "orgId", status, code, hold_id AS "holdId", charge::text FROM request_log`,
+  videos: `SELECT id, org_id AS "orgId", request_id AS "requestId", prompt, status, step, hold_id AS "holdId",
+      accepted_at IS NOT NULL AS accepted FROM videos`,
+  keys: `SELECT org_id AS "orgId", key, state, hold_id AS "holdId" FROM idempotency_keys`
+}
+
+const names = ["holds", "entries", "organizations", "log", "videos", "keys"] as const
+
+const withClient = <A>(url: string, use: (client: Pg.Client) => Promise<A>) =>
+  Effect.promise(async () => {
+    const client = new Pg.Client(url)
+    client.on("error", () => {})
+    await client.connect()
+    try {
+      return await use(client)
+    } finally {
+      await client.end()
+    }
+  })
+
+/** Reads everything in one transaction. */
+export const read = (url: string): Effect.Effect<Rows> =>
+  withClient(url, async (client) => {
+    await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    const rows: Record<string, unknown> = {}
+    for (const name of names) rows[name] = (await client.query(queries[name])).rows
+    return rows
+  }).pipe(Effect.flatMap((rows) => Effect.orDie(Schema.decodeUnknown(Snapshot)(rows))))
+
+/** Lets the time pass for dead gateways after which the living release their holds; these renew every 5 s. */
+export const ageDeadInstances = (url: string) =>
+  withClient(url, (client) =>
+    client.query(`UPDATE instances SET beat_at = beat_at - interval '1 minute'
+      WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at < now() - interval '8 seconds'`)
+  )
