@@ -22,6 +22,7 @@ export interface Options {
 export interface Report {
   readonly findings: ReadonlyArray<Finding>
   readonly history: History
+  readonly rows: Rows.Rows
   readonly schedule: ReadonlyArray<Schedule.Episode>
 }
 
@@ -76,11 +77,13 @@ export const run = Effect.fnUntraced(function* ({ hurry, millis, pace, seed }: O
   const history: History = { calls: load.calls, services: world.providers.services, windows }
 
   const healedAt = now()
-  let found = Checker.ofRows(history, yield* Rows.read(world.database.url))
+  let rows = yield* Rows.read(world.database.url)
+  let found = Checker.ofRows(history, rows)
   while (found.length > 0 && now() - healedAt < mending) {
     yield* Effect.sleep("1 second")
     if (hurry) yield* Rows.ageDeadInstances(world.database.url)
-    found = Checker.ofRows(history, yield* Rows.read(world.database.url))
+    rows = yield* Rows.read(world.database.url)
+    found = Checker.ofRows(history, rows)
   }
   const findings = [
     ...found,
@@ -89,7 +92,7 @@ export const run = Effect.fnUntraced(function* ({ hurry, millis, pace, seed }: O
     ...(yield* verify(world.database.url)),
     ...ended(world)
   ]
-  return { findings, history, schedule } satisfies Report
+  return { findings, history, rows, schedule } satisfies Report
 })
 
 const count = <A>(values: ReadonlyArray<A>, name: (value: A) => string) =>
@@ -106,7 +109,7 @@ const kindOf = ({ outcome }: Call) =>
       : outcome.kind
 
 /** What a campaign did, and every finding with its history. */
-export const show = ({ findings, history, schedule }: Report, again: string): string =>
+export const show = ({ findings, history, rows, schedule }: Report, again: string): string =>
   [
     `${history.calls.length} requests: ${count(history.calls, kindOf)}`,
     `${history.windows.length} faults: ${count(history.windows, ({ kind }) => kind)}`,
@@ -117,6 +120,7 @@ export const show = ({ findings, history, schedule }: Report, again: string): st
       "",
       `FOUND: ${rule}: ${detail}`,
       ...linesOf(history, new Set(about)).slice(0, 40),
+      ...Checker.linesOf(rows, new Set(about)).slice(0, 20),
       `  again: ${again}`
     ]),
     `${findings.length} findings${findings.length === 0 ? "" : `: ${count(findings, ({ rule }) => rule)}`}`

@@ -30,7 +30,7 @@ const chats = function* ({ calls, services }: History, { holds }: Rows): Generat
     holds.filter(({ ofJob, amount }) => !ofJob && amount !== prices.image),
     orderOf
   )
-  const served = new Set(services.flatMap(({ fault, n }) => (fault === undefined ? [n] : [])))
+  const served = new Set(services.flatMap(({ fault, n }) => (fault === undefined || fault === "slow" ? [n] : [])))
   for (const { n, operation, outcome } of calls.filter(isChat)) {
     const mine = byOrder.get(n) ?? []
     const charged = sum(mine.map(paid))
@@ -177,3 +177,19 @@ export const ofRows = (history: History, rows: Rows): ReadonlyArray<Finding> => 
   ...videos(history, rows),
   ...logs(history, rows)
 ]
+
+/** What the database says of requests, a line each. */
+export const linesOf = ({ holds, log, videos }: Rows, about: ReadonlySet<number>): ReadonlyArray<string> => {
+  const logged = log.filter(({ requestId }) => about.has(orderIn(requestId)))
+  const jobs = videos.filter(({ requestId }) => about.has(orderIn(requestId)))
+  const named = new Set([...logged, ...jobs].map(({ holdId }) => holdId))
+  return [
+    ...holds
+      .filter((hold) => named.has(hold.id) || (!hold.ofJob && about.has(orderOf(hold))))
+      .map(
+        ({ charges, id, refunded, state }) => `hold ${id} ${state}, charges [${charges}], refunded ${refunded} nano-USD`
+      ),
+    ...logged.map(({ code, holdId, requestId, status }) => `log ${requestId}: ${status} ${code}, hold ${holdId}`),
+    ...jobs.map(({ holdId, id, status, step }) => `video ${id}: ${status}, ${step}, hold ${holdId}`)
+  ].map((line) => `  ${line}`)
+}

@@ -42,7 +42,7 @@ export interface Service {
   readonly account: Account
   readonly kind: "chat" | "image" | "video"
   readonly at: number
-  /** Undefined where it was served well. */
+  /** Undefined where it was served well; one that was `slow` was served, too. */
   readonly fault: string | undefined
 }
 

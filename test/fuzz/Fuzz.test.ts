@@ -1,0 +1,34 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { inDeployment } from "../support/Deployment.ts"
+import * as Fuzz from "./Fuzz.ts"
+
+const { FUZZ_CASE, FUZZ_COUNT = "1200", FUZZ_SEED = "short" } = process.env
+const count = Number(FUZZ_COUNT)
+const again = (index: number | undefined) =>
+  `FUZZ_SEED=${FUZZ_SEED} FUZZ_COUNT=${FUZZ_COUNT}${index === undefined ? "" : ` FUZZ_CASE=${index}`} npx vitest run test/fuzz/Fuzz.test.ts`
+
+describe("fuzz", () => {
+  it("the same seed and number make the same request", () => {
+    const some = (seed: string) => [1, 2, 3, 4, 5].map((index) => Fuzz.caseOf(seed, index))
+    assert.deepStrictEqual(some("a"), some("a"))
+    assert.notDeepEqual(some("a"), some("b"))
+  })
+
+  it.live(
+    "a gateway answers everything in its envelope, and its other customers as before",
+    () =>
+      Effect.gen(function* () {
+        const only = FUZZ_CASE === undefined ? undefined : Number(FUZZ_CASE)
+        const report = yield* Fuzz.run({ seed: FUZZ_SEED, count, only })
+        process.stdout.write(`fuzz, seed ${FUZZ_SEED}: ${Fuzz.describe(report, again)}\n`)
+        assert.deepStrictEqual(
+          report.findings.map(({ fault, index }) => `case ${index}: ${fault}`),
+          []
+        )
+        assert.isBelow(report.worst, 5_000, "the neighbour's worst answer in milliseconds")
+        assert.isBelow(report.memoryAfter - report.memoryBefore, 300, "memory that stays taken, in MiB")
+      }).pipe(inDeployment),
+    120_000 + count * 100
+  )
+})
