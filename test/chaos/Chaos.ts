@@ -29,6 +29,24 @@ export interface Report {
 /** How long the gateways may take to mend everything once no fault is left, in milliseconds. */
 const mending = 60_000
 
+/** A machine that gives us no processor for so long, in milliseconds, gives the gateways none either. */
+const stall = 750
+
+/** Notes when the machine was too busy to run anything of ours. */
+const watchMachine = (now: () => number, windows: Array<Window>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      let last = now()
+      return setInterval(() => {
+        const [from, to] = [last, now()]
+        last = to
+        if (to - from > stall)
+          windows.push({ kind: Conduct.starved, scope: "machine", sides: Schedule.sides, from, to })
+      }, 50)
+    }),
+    (timer) => Effect.sync(() => clearInterval(timer))
+  )
+
 const verify = (databaseUrl: string) =>
   Effect.async<ReadonlyArray<Finding>>((resume) => {
     const env = { PATH: process.env["PATH"] ?? "", DATABASE_URL: databaseUrl }
@@ -55,7 +73,11 @@ const probe = (world: World.World, load: Load.Load) =>
 const ended = ({ gateways }: World.World) =>
   Schedule.sides.flatMap((side) =>
     gateways[side].unexpected.map(
-      (detail): Finding => ({ rule: "no gateway ends by itself", detail: `${side}: ${detail}`, about: [] })
+      (detail): Finding => ({
+        rule: "a gateway starts, and does not end by itself",
+        detail: `${side}: ${detail}`,
+        about: []
+      })
     )
   )
 
@@ -69,8 +91,11 @@ export const run = Effect.fnUntraced(function* ({ hurry, millis, pace, seed }: O
 
   const load = Load.make(world, { seed, now })
   const windows: Array<Window> = []
+  yield* watchMachine(now, windows)
   const clients = yield* Effect.fork(Effect.promise(load.run))
-  yield* Effect.all([Faults.play(world, schedule, { now, windows }), Effect.sleep(millis)], { concurrency: 2 })
+  yield* Effect.all([Faults.play(world, schedule, { now, until: millis, windows }), Effect.sleep(millis)], {
+    concurrency: 2
+  })
   load.stop()
   yield* Fiber.join(clients)
   const probed = yield* probe(world, load)

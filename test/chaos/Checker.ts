@@ -190,6 +190,9 @@ export const linesOf = ({ holds, log, videos }: Rows, about: ReadonlySet<number>
         ({ charges, id, refunded, state }) => `hold ${id} ${state}, charges [${charges}], refunded ${refunded} nano-USD`
       ),
     ...logged.map(({ code, holdId, requestId, status }) => `log ${requestId}: ${status} ${code}, hold ${holdId}`),
-    ...jobs.map(({ holdId, id, status, step }) => `video ${id}: ${status}, ${step}, hold ${holdId}`)
+    ...jobs.map(
+      ({ accepted, holdId, id, status, step }) =>
+        `video ${id}: ${status}, ${step}, ${accepted ? "accepted" : "not accepted"}, hold ${holdId}`
+    )
   ].map((line) => `  ${line}`)
 }

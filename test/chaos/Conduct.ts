@@ -3,8 +3,11 @@ import { priceOf } from "./Checker.ts"
 import { type Call, type Finding, group, type History, isGood, type Window } from "./History.ts"
 import { type Customer, credits, prices } from "./World.ts"
 
+/** A window in which this process itself got no processor. */
+export const starved = "starved machine"
+
 /** Milliseconds after a fault's end within which it still explains what happens. */
-const grace = { database: 6_000, process: 2_000, organization: 3_000, provider: 6_000 }
+const grace = { database: 6_000, process: 2_000, organization: 3_000, provider: 6_000, machine: 3_000 }
 
 /** The longest that an answer may take, in milliseconds, beyond what its own gateway stood still. */
 const longest = { reading: 8_000, generating: 30_000 }
@@ -19,14 +22,16 @@ const touches = ({ endedAt, organization, sentAt, side }: Call, window: Window) 
   (window.organization === undefined || window.organization === organization)
 
 const overlap = ({ endedAt, sentAt, side }: Call, { from, kind, sides, to }: Window) =>
-  kind === "freeze" && sides.includes(side) ? Math.max(0, Math.min(endedAt, to) - Math.max(sentAt, from)) : 0
+  (kind === "freeze" || kind === starved) && sides.includes(side)
+    ? Math.max(0, Math.min(endedAt, to) - Math.max(sentAt, from))
+    : 0
 
 /** The scopes of faults that may be behind a server's error. */
 const causes: Readonly<Record<number, ReadonlyArray<Window["scope"]>>> = {
-  500: ["database", "organization", "process"],
+  500: ["database", "organization", "process", "machine"],
   502: ["provider"],
-  503: ["provider", "process", "database"],
-  504: ["provider", "process"]
+  503: ["provider", "process", "database", "machine"],
+  504: ["provider", "process", "machine"]
 }
 
 const errorOf = (body: unknown) =>
@@ -41,7 +46,7 @@ const explanation = (call: Call, history: History, customers: ReadonlyArray<Cust
   if (outcome.kind === "hang") return undefined
   if (outcome.kind === "reset") return within(["process"])
   const stormy = history.services.find((service) => service.n === (repeats ?? n) && service.fault !== undefined)?.fault
-  if (outcome.kind === "stream") return stormy ?? within(["provider", "process", "database", "organization"])
+  if (outcome.kind === "stream") return stormy ?? within(["provider", "process", "database", "organization", "machine"])
   const { status } = outcome
   if (status >= 500) return (status === 500 ? undefined : stormy) ?? within(causes[status] ?? [])
   const customer = customers.find(({ keyId }) => keyId === call.keyId)

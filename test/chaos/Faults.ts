@@ -139,30 +139,36 @@ const reachOf = (fault: Fault): Pick<Window, "scope" | "sides" | "organization">
   }
 }
 
-/** Plays the episodes at their times; the windows say when each really was in force. */
+const isWeather = ({ fault }: Episode) => reachOf(fault).scope === "provider"
+
+/**
+ * Plays the episodes at their times, until the end; the windows say when each really was in force. On a slow machine
+ * one waits for the one before it: no fault of the system begins while another lasts.
+ */
 export const play = (
   world: World,
   schedule: ReadonlyArray<Episode>,
-  options: { readonly now: () => number; readonly windows: Array<Window> }
+  options: { readonly now: () => number; readonly until: number; readonly windows: Array<Window> }
 ) => {
-  const { now, windows } = options
-  return Effect.forEach(
-    schedule,
-    ({ at, fault, lasting }) =>
-      Effect.gen(function* () {
-        yield* Effect.sleep(Math.max(0, at - now()))
-        const from = now()
-        // A window is open until it is closed: what happens within it must find it.
-        const index = windows.push({ kind: fault.kind, ...reachOf(fault), from, to: Number.POSITIVE_INFINITY }) - 1
-        const end = yield* begin(world, fault)
-        yield* Effect.zipRight(Effect.sleep(lasting), end).pipe(Effect.uninterruptible)
-        const window = windows[index]
-        if (window === undefined) return
-        windows[index] = { ...window, to: now() }
-        if (fault.kind === "lose-answer-and-cut" && fault.thenKill) {
-          windows.push({ kind: "kill", scope: "process", sides: window.sides, from: from + lasting, to: now() })
-        }
-      }),
-    { concurrency: "unbounded", discard: true }
-  )
+  const { now, until, windows } = options
+  const one = Effect.fnUntraced(function* ({ at, fault, lasting }: Episode) {
+    yield* Effect.sleep(Math.max(0, at - now()))
+    if (now() > until) return
+    const from = now()
+    // A window is open until it is closed: what happens within it must find it.
+    const index = windows.push({ kind: fault.kind, ...reachOf(fault), from, to: Number.POSITIVE_INFINITY }) - 1
+    const end = yield* begin(world, fault)
+    yield* Effect.zipRight(Effect.sleep(lasting), end).pipe(Effect.uninterruptible)
+    const window = windows[index]
+    if (window === undefined) return
+    windows[index] = { ...window, to: now() }
+    if (fault.kind === "lose-answer-and-cut" && fault.thenKill) {
+      windows.push({ kind: "kill", scope: "process", sides: window.sides, from: from + lasting, to: now() })
+    }
+  })
+  const tracks = [schedule.filter(isWeather), schedule.filter((episode) => !isWeather(episode))]
+  return Effect.forEach(tracks, (track) => Effect.forEach(track, one, { discard: true }), {
+    concurrency: "unbounded",
+    discard: true
+  })
 }

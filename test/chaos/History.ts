@@ -49,7 +49,7 @@ export interface Service {
 /** When a fault was in force, and on what. */
 export interface Window {
   readonly kind: string
-  readonly scope: "database" | "process" | "organization" | "provider"
+  readonly scope: "database" | "process" | "organization" | "provider" | "machine"
   readonly sides: ReadonlyArray<Side>
   readonly organization?: number
   readonly from: number

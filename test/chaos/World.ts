@@ -107,22 +107,25 @@ export const makeSlot = Effect.fnUntraced(function* (port: number, env: Readonly
   const expected = new Set<GatewayProcess.GatewayProcess>()
   const unexpected: Array<string> = []
 
-  const start = Effect.gen(function* () {
+  const once = Effect.gen(function* () {
     const scope = yield* Scope.make()
     const process = yield* GatewayProcess.start({ env: { ...env, PORT: String(port) } }).pipe(
       Scope.extend(scope),
+      Effect.timeoutFail({ duration: "60 seconds", onTimeout: () => new Error("it has not answered for 60 s") }),
       // The database may be away just now.
-      Effect.tapError(() => Scope.close(scope, Exit.void)),
-      Effect.retry(Schedule.spaced("500 millis").pipe(Schedule.upTo("60 seconds"))),
-      Effect.orDie
+      Effect.tapError(() => Scope.close(scope, Exit.void))
     )
     life = { scope, process }
     logs.push(process.stderr)
     yield* process.ended.pipe(
-      Effect.tap((end) => Effect.sync(() => expected.has(process) || unexpected.push(JSON.stringify(end)))),
+      Effect.tap((end) => Effect.sync(() => expected.has(process) || unexpected.push(`ended ${JSON.stringify(end)}`))),
       Effect.forkDaemon
     )
   })
+  const start = once.pipe(
+    Effect.retry(Schedule.spaced("500 millis").pipe(Schedule.upTo("60 seconds"))),
+    Effect.catchAll(({ message }) => Effect.sync(() => unexpected.push(`did not start: ${message.slice(0, 1_000)}`)))
+  )
   const signal = (name: NodeJS.Signals) => life?.process.signal(name) ?? Effect.void
   /** Ends the process by a signal and waits for its end. */
   const end = (name: "SIGKILL" | "SIGTERM") =>
