@@ -26,8 +26,6 @@ describe("fuzz", () => {
           report.findings.map(({ fault, index }) => `case ${index}: ${fault}`),
           []
         )
-        assert.isBelow(report.worst, 5_000, "the neighbour's worst answer in milliseconds")
-        assert.isBelow(report.memoryAfter - report.memoryBefore, 300, "memory that stays taken, in MiB")
       }).pipe(inDeployment),
     120_000 + count * 100
   )

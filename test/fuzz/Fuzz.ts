@@ -11,6 +11,7 @@ import * as Random from "../support/Random.ts"
 import { png } from "../support/TinyPictures.ts"
 import * as Upstream from "../support/Upstream.ts"
 import { answers, streams } from "../support/Upstreams.ts"
+import { heavy } from "./Heavy.ts"
 import * as Neighbour from "./Neighbour.ts"
 import { type Hostile, hostile } from "./Requests.ts"
 import * as Rules from "./Rules.ts"
@@ -89,17 +90,23 @@ const provider = Upstream.serving((response, received) => {
   return reply(response, received)
 })
 
+/** One request in so many is a heavy one. */
+const heavyEvery = 300
+
 /** The case of this number; the seed and the number decide all of it. */
 export const caseOf = (seed: string, index: number): Hostile => {
-  const [made] = fc.sample(hostile, { seed: Random.hash(`${seed}:${index}`) | 0, numRuns: 1 })
+  const [made] = fc.sample(index % heavyEvery === heavyEvery - 1 ? heavy : hostile, {
+    seed: Random.hash(`${seed}:${index}`) | 0,
+    numRuns: 1
+  })
   if (made === undefined) throw new Error("nothing was generated")
   return made
 }
 
 const show = ({ body, headers, method, target, what }: Hostile) => {
-  const text = Buffer.from(body).toString("utf8")
+  const text = Buffer.from(body.subarray(0, 1_000)).toString("utf8")
   const fields = headers.map(([name, value]) => `${name}: ${value.slice(0, 100)}`).join("; ")
-  return `${what}: ${method} ${target.slice(0, 200)} {${fields}} ${text.length} characters: ${JSON.stringify(text.slice(0, 300))}`
+  return `${what}: ${method} ${target.slice(0, 200)} {${fields}} ${body.length} bytes: ${JSON.stringify(text.slice(0, 300))}`
 }
 
 /** Resident memory, in MiB. */
@@ -112,6 +119,12 @@ const settled = Effect.gen(function* () {
   const [{ open }] = yield* Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ open: Schema.Number })))(rows)
   return open
 })
+
+/** The longest that the neighbour may wait, in milliseconds; generous, for machines that do much else. */
+const longestWait = 5_000
+
+/** The memory that a gateway may keep after everything, in MiB. */
+const mostKept = 300
 
 /** How many requests are under way at a time. */
 const concurrency = 6
@@ -129,11 +142,14 @@ export const run = Effect.fnUntraced(function* ({ count, only, seed }: Options) 
   const neighbour = yield* openAccount({})
   const findings: Array<Finding> = []
   const statuses = new Map<string, number>()
+  const underWay = new Set<number>()
 
   const attack = (index: number) =>
     Effect.promise(async () => {
       const request = caseOf(seed, index)
+      underWay.add(index)
       const result = await Sender.send(served.url, fuzzer.secret, request)
+      underWay.delete(index)
       const kind = result.kind === "answer" ? String(result.answer.status) : result.kind
       statuses.set(kind, (statuses.get(kind) ?? 0) + 1)
       for (const fault of Rules.faultsOf(request, result)) findings.push({ index, fault, request: show(request) })
@@ -142,12 +158,16 @@ export const run = Effect.fnUntraced(function* ({ count, only, seed }: Options) 
   // What is bought by the first requests is not what later ones lose.
   for (let index = 0; index < 100; index++) yield* attack(-1 - index)
   const memoryBefore = memoryOf(served.process.pid)
-  const health = Neighbour.start(served.url, neighbour.secret)
+  const health = Neighbour.start(served.url, neighbour.secret, () => underWay)
   const indices = only === undefined ? Array.from({ length: count }, (_, index) => index) : [only]
   yield* Effect.forEach(indices, attack, { concurrency, discard: true })
   const { failures, worst, answers: neighbourAnswers } = yield* Effect.promise(health.stop)
 
-  const own = (fault: string) => findings.push({ index: undefined, fault, request: "" })
+  const own = (fault: string, request = "") => findings.push({ index: undefined, fault, request })
+  if (worst.millis > longestWait) {
+    const beside = worst.beside.map((index) => `case ${index} (${caseOf(seed, index).what})`).join(", ")
+    own(`the neighbour waited ${Math.round(worst.millis)} ms`, `beside ${beside}`)
+  }
   for (const failure of new Set(failures)) own(`the neighbour got ${failure}`)
   const open = yield* Effect.either(eventually(settled, (holds) => holds === 0, "60 seconds"))
   if (open._tag === "Left") own(`holds stay open: ${open.left.message}`)
@@ -161,6 +181,7 @@ export const run = Effect.fnUntraced(function* ({ count, only, seed }: Options) 
     .filter((line) => /"logLevel":"ERROR"|"level":"ERROR"/.test(line))
   for (const line of new Set(defects.map((each) => each.slice(0, 400)))) own(`the gateway logged ${line}`)
   const memoryAfter = memoryOf(served.process.pid)
+  if (memoryAfter - memoryBefore > mostKept) own(`${memoryAfter - memoryBefore} MiB of memory stay taken`)
   return { findings, statuses, worst, neighbourAnswers, memoryBefore, memoryAfter }
 })
 
@@ -172,7 +193,7 @@ export const describe = (report: Report, again: (index: number | undefined) => s
   const counts = [...statuses].toSorted(([, a], [, b]) => b - a).map(([kind, times]) => `${times} ${kind}`)
   return [
     `answers: ${counts.join(", ")}`,
-    `the neighbour's worst of ${neighbourAnswers} answers took ${Math.round(worst)} ms`,
+    `the neighbour's worst of ${neighbourAnswers} answers took ${Math.round(worst.millis)} ms`,
     `memory before ${memoryBefore} MiB, after ${memoryAfter} MiB`,
     ...findings.flatMap(({ fault, index, request }) => [`FOUND: ${fault}`, `  ${request}`, `  again: ${again(index)}`]),
     `${findings.length} findings`

@@ -33,6 +33,8 @@ const strings = [
   '"data:image/png;base64,AAAA"',
   '"data:,"',
   '"file:///etc/passwd"',
+  '"(a+)+$"',
+  '"^(?:a{1,40}){1,40}b$"',
   "'single'",
   '"\u0001"'
 ]
@@ -45,6 +47,10 @@ const structures = [
   '{"constructor":{"prototype":{}}}',
   '{"toString":1,"valueOf":2}',
   '{"then":1}',
+  '{"$ref":"#"}',
+  '{"type":"array","minItems":5000,"items":{"$ref":"#"}}',
+  '{"type":"string","minLength":5000000,"pattern":"^(a|aa)+$"}',
+  '{"type":"object","patternProperties":{"^(a+)+$":{}},"minProperties":500}',
   '{"a":1,"a":2}',
   '{"":""}',
   "[1,]",
@@ -133,6 +139,10 @@ const change: fc.Arbitrary<Change> = fc.oneof(
       json: odd,
       name: fc.constantFrom(
         "extra",
+        "pattern",
+        "$ref",
+        "allOf",
+        "minItems",
         "__proto__",
         "n",
         "user",
