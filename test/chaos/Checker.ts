@@ -187,7 +187,8 @@ export const linesOf = ({ holds, log, videos }: Rows, about: ReadonlySet<number>
     ...holds
       .filter((hold) => named.has(hold.id) || (!hold.ofJob && about.has(orderOf(hold))))
       .map(
-        ({ charges, id, refunded, state }) => `hold ${id} ${state}, charges [${charges}], refunded ${refunded} nano-USD`
+        ({ charges, id, refunded, state }) =>
+          `hold ${id} ${state}, charges [${charges.join(" ")}], refunded ${refunded} nano-USD`
       ),
     ...logged.map(({ code, holdId, requestId, status }) => `log ${requestId}: ${status} ${code}, hold ${holdId}`),
     ...jobs.map(
