@@ -3,7 +3,7 @@ import { Effect, Logger, LogLevel } from "effect"
 import * as Chaos from "./Chaos.ts"
 import * as Schedule from "./Schedule.ts"
 
-const { CHAOS_MINUTES = "", CHAOS_SEED = "short" } = process.env
+const { CHAOS_MINUTES = "", CHAOS_SEED = "s30" } = process.env
 const seed = CHAOS_SEED
 const isLong = CHAOS_MINUTES !== ""
 const options: Chaos.Options = isLong
