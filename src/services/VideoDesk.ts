@@ -110,7 +110,7 @@ export class VideoDesk extends Context.Tag("gateway/VideoDesk")<
         cancel: Effect.fn("VideoDesk.cancel")(function* (id: string) {
           yield* find(id)
           // Whoever else ended it meanwhile was first.
-          return yield* (yield* Effect.orDie(abandon(sql, id, cancelled, "anybody"))) ? find(id) : unlessOver(id)
+          return yield* (yield* Effect.orDie(abandon(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
         }, Effect.uninterruptible)
       })
     })

@@ -53,10 +53,9 @@ export class Voids extends Context.Tag("gateway/Voids")<
 
       const carryOut = Effect.fnUntraced(function* ({ entry, isCharged }: Pending) {
         yield* Statements.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
-        if (entry.video !== undefined) return yield* abandon(sql, entry.video, internalError, "untold")
-        yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
+        if (entry.video === undefined) yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
+        else yield* abandon(sql, entry.video, internalError, true)
         if (isCharged) yield* Statements.refund(sql, entry.hold)
-        return undefined
       })
 
       /** A void that stays in the journal is carried out again, which changes nothing. */

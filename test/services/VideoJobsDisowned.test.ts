@@ -66,6 +66,23 @@ describe.concurrent("a video whose request was told that it failed", () => {
     )
   )
 
+  it.live("and was accepted by a statement whose answer was lost is ended all the same, and its key is free", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { charged, job, row } = bench
+        const door = yield* doorTo(bench.url)
+        const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour" })
+        yield* door.cutAt("SET accepted_at = coalesce", "after")
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
+        assert.isTrue((yield* row).accepted)
+        yield* door.mend
+        yield* eventually(row, ({ status }) => status === "failed")
+        yield* charged()
+        assert.isFalse((yield* videos.create(job({ key }))).replayed)
+      })
+    )
+  )
+
   it.live("leaves no reference behind where it was not even written", () =>
     withBench((bench) =>
       Effect.gen(function* () {
