@@ -35,8 +35,6 @@ export interface Admitted {
 export interface Endpoint {
   readonly surface: Surface
   readonly scope: KeyScope
-  /** Whether a request takes one unit of the key's window, or only shows what is left. */
-  readonly rate: "take" | "peek"
 }
 
 interface Answered {
@@ -76,12 +74,11 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
           if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
           const draining = yield* inFlight.draining
-          const rate = draining ? "peek" : endpoint.rate
-          const allowance = yield* limiter[rate](caller.key, caller.rpm ?? options.defaultRpm)
+          const allowance = yield* limiter[draining ? "peek" : "take"](caller.key, caller.rpm ?? options.defaultRpm)
           headers["x-ratelimit-limit"] = String(allowance.limit)
           headers["x-ratelimit-remaining"] = String(allowance.remaining)
           if (draining) return yield* new Aborted()
-          if (endpoint.rate === "take" && !allowance.admitted) return yield* new RateLimited()
+          if (!allowance.admitted) return yield* new RateLimited()
           if (caller.scopes !== undefined && !caller.scopes.includes(endpoint.scope)) {
             return yield* new InsufficientScope({ scope: endpoint.scope })
           }

@@ -63,14 +63,20 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     })
   )
 
-  it.effect("takes nothing from the rate, and shows it", () =>
+  it.effect("takes a unit of the rate each time it is asked for, and none over it", () =>
     Effect.gen(function* () {
-      const account = yield* openAccount({ rpm: 1 })
-      for (const body of [asked, asked, "{", { ...asked, model: "nobody" }]) {
+      const { videos } = yield* VideoServer
+      const before = videos.jobs.length
+      const account = yield* openAccount({ rpm: 3 })
+      for (const [index, body] of [asked, "{", { ...asked, model: "nobody" }].entries()) {
         const answer = yield* post(account, body)
         assert.isBelow(answer.status, 405)
-        assert.deepStrictEqual(rateOf(answer), { limit: 1, remaining: 1 })
+        assert.deepStrictEqual(rateOf(answer), { limit: 3, remaining: 2 - index })
       }
+      const over = yield* post(account, asked)
+      assertRefused(over, refusals.limited)
+      assert.deepStrictEqual(rateOf(over), { limit: 3, remaining: 0 })
+      assert.lengthOf(videos.jobs, before + 1)
     })
   )
 
@@ -189,7 +195,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
       const answer = yield* post(account, asked)
       assertRefused(answer, refusal)
       assert.strictEqual(answer.headers.get("x-should-retry"), answer.status === 409 ? "false" : null)
-      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 5 })
+      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
     })
   )
 

@@ -5,7 +5,7 @@ import { assertRefused, badRequest, callAt, type Refusal, rateOf, refusals, type
 import { filePart, formOf, formType, textPart } from "../support/Forms.ts"
 import { gif, gifBytes } from "../support/ImageBodies.ts"
 import { mediaBodyBytes } from "../support/MockedServer.ts"
-import { layer, path, post, VideoServer } from "../support/VideoServer.ts"
+import { get, layer, path, post, VideoServer } from "../support/VideoServer.ts"
 
 const asked = { model: "film", prompt: "a cat runs" }
 const image = "https://a.test/a.png"
@@ -70,7 +70,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for a vi
       const account = yield* openAccount({ nanoUsd: 0n, rpm: 9, cap: { amount: 0n, period: "day" } })
       const answer = yield* post(account, body, { ...sent, headers: { "idempotency-key": "", ...sent?.headers } })
       assertRefused(answer, refusal)
-      assert.deepStrictEqual(rateOf(answer), { limit: 9, remaining: 9 })
+      assert.deepStrictEqual(rateOf(answer), { limit: 9, remaining: 8 })
       assert.lengthOf(videos.jobs, before)
     })
   )
@@ -98,9 +98,9 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for a vi
     })
   )
 
-  it.effect("the key comes before the scope, and shows no rate", () =>
+  it.effect("the key comes before its rate, the rate before the scope", () =>
     Effect.gen(function* () {
-      const { url } = yield* VideoServer
+      const { url, videos } = yield* VideoServer
       for (const [headers, refusal] of [
         [{}, refusals.missingKey],
         [{ authorization: "Bearer ggw_nobody" }, refusals.invalidKey]
@@ -109,20 +109,35 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for a vi
         assertRefused(answer, refusal)
         assert.isUndefined(rateOf(answer))
       }
+      const before = videos.jobs.length
+      const account = yield* openAccount({ rpm: 1, scopes: ["chat", "images"] })
+      const first = yield* post(account, asked)
+      assertRefused(first, scope)
+      assert.deepStrictEqual(rateOf(first), { limit: 1, remaining: 0 })
+      const second = yield* post(account, asked)
+      assertRefused(second, refusals.limited)
+      assert.deepStrictEqual(rateOf(second), { limit: 1, remaining: 0 })
+      assert.lengthOf(videos.jobs, before)
     })
   )
 
-  it.effect("a key whose rate is spent may still ask for videos", () =>
+  it.effect("a creation takes a unit of the rate, and reading videos neither takes nor shows one", () =>
     Effect.gen(function* () {
       const { url } = yield* VideoServer
-      const { secret } = yield* openAccount({ rpm: 1 })
-      const headers = { authorization: `Bearer ${secret}` }
-      const chat = () => callAt(`${url}/v1/chat/completions`, { headers, body: "{" })
-      assert.deepStrictEqual(rateOf(yield* chat()), { limit: 1, remaining: 0 })
-      assertRefused(yield* chat(), refusals.limited)
-      const answer = yield* post({ secret }, asked)
-      assert.strictEqual(answer.status, 202)
-      assert.deepStrictEqual(rateOf(answer), { limit: 1, remaining: 0 })
+      const account = yield* openAccount({ rpm: 2 })
+      const created = yield* post(account, asked)
+      assert.strictEqual(created.status, 202, created.text)
+      assert.deepStrictEqual(rateOf(created), { limit: 2, remaining: 1 })
+      const { id } = JSON.parse(created.text)
+      const reads = Effect.forEach(["", `/${id}`, "/vid_none", `/${id}/content`], (below) =>
+        Effect.map(get(account, below), (answer) => assert.isUndefined(rateOf(answer), below))
+      )
+      yield* reads
+      const headers = { authorization: `Bearer ${account.secret}` }
+      const chat = yield* callAt(`${url}/v1/chat/completions`, { headers, body: "{" })
+      assert.deepStrictEqual(rateOf(chat), { limit: 2, remaining: 0 })
+      assertRefused(yield* post(account, asked), refusals.limited)
+      yield* reads
     })
   )
 
@@ -135,7 +150,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for a vi
       const answer = yield* post(account, large)
       assertRefused(answer, refusals.tooLarge(mediaBodyBytes))
       for (const { headers } of [unscoped, answer])
-        assert.deepStrictEqual(rateOf({ headers }), { limit: 9, remaining: 9 })
+        assert.deepStrictEqual(rateOf({ headers }), { limit: 9, remaining: 8 })
     })
   )
 

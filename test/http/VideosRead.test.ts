@@ -207,7 +207,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
       }
       const last = yield* post(account, {})
       assertRefused(last, { ...refusals.scope, message: "API key lacks scope: videos" })
-      assert.deepStrictEqual(rateOf(last), { limit: 1, remaining: 1 })
+      assert.deepStrictEqual(rateOf(last), { limit: 1, remaining: 0 })
       const rows = sql`SELECT status FROM request_log WHERE key_id = ${account.key}`
       yield* Effect.repeat(rows, { until: (all) => all.length > 0 })
       assert.deepStrictEqual(yield* rows, [{ status: 403 }])

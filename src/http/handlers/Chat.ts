@@ -17,7 +17,7 @@ import { Limits } from "../Limits.ts"
 import { json } from "../Respond.ts"
 import { makeSink } from "../Sse.ts"
 
-const endpoint = { surface: "chat", scope: "chat", rate: "take" } as const
+const endpoint = { surface: "chat", scope: "chat" } as const
 
 export const ChatHandlers = HttpApiBuilder.group(
   Api,

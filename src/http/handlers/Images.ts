@@ -16,7 +16,7 @@ import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
 import { json, jsonInPieces } from "../Respond.ts"
 
-const endpoint = { surface: "image", scope: "images", rate: "take" } as const
+const endpoint = { surface: "image", scope: "images" } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body.parts) : body.value)
 

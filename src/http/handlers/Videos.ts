@@ -17,7 +17,7 @@ import { json } from "../Respond.ts"
 import { contentOf, videoJson } from "../VideoAnswer.ts"
 import { decodeVideoBody, videoForm } from "../VideoBody.ts"
 
-const endpoint = { surface: "video", scope: "videos", rate: "peek" } as const
+const endpoint = { surface: "video", scope: "videos" } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
 
