@@ -26,13 +26,13 @@ const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
   network: "network"
 }
 
-/** What a result that could not be fetched means for the route. */
+/** What a result that could not be fetched means for the route, which had answered well: 200 stands for that answer. */
 export const unfetched =
   (account: ProviderAccount) =>
   ({ detail, reason, status }: FetchFailed): ProviderFailure =>
     new ProviderFailure({
       class: classOf[reason],
-      status,
+      status: status ?? 200,
       spent: "whole",
       detail: loggable(account, `the result could not be fetched: ${reason} ${detail}`)
     })

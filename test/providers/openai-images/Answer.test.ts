@@ -141,7 +141,7 @@ describe("the answer of an openai-images host", () => {
         })
         const reply = Fake.json(200, { data: [{ url: "https://cdn.test/a.png" }] })
         const failure = yield* Effect.flip(meeting(reply, failing))
-        assert.deepStrictEqual([failure.class, failure.status], [expected, status])
+        assert.deepStrictEqual([failure.class, failure.status], [expected, status ?? 200])
         assert.include(failure.detail, "why, and [credential]")
       })
     )
