@@ -1,6 +1,7 @@
 import { Either } from "effect"
 import { InvalidRequest } from "./Failure.ts"
 import { nearestSeconds, type VideoModel, type VideoPricing } from "./Model.ts"
+import { quoteModel } from "./ModelName.ts"
 import { NanoUsd } from "./Money.ts"
 import type { VideoAsk } from "./Video.ts"
 
@@ -10,14 +11,14 @@ export const secondsFor = (model: VideoModel, ask: VideoAsk): Either.Either<numb
   if (model.referenceImage === "required" && !referred) {
     return Either.left(
       new InvalidRequest({
-        message: `Text-to-video is not available for \`${model.id}\` - a reference image is required.`,
+        message: `Text-to-video is not available for ${quoteModel(model.id)} - a reference image is required.`,
         param: null
       })
     )
   }
   if (model.referenceImage === "none" && referred) {
     return Either.left(
-      new InvalidRequest({ message: `Image-to-video is not available for \`${model.id}\`.`, param: "image" })
+      new InvalidRequest({ message: `Image-to-video is not available for ${quoteModel(model.id)}.`, param: "image" })
     )
   }
   const { allowed, default: usual } = model.seconds

@@ -4,6 +4,7 @@ import type { ImageAsk } from "../domain/Image.ts"
 import {
   field,
   isAbsent,
+  isArray,
   isFilled,
   isObject,
   isOne,
@@ -23,31 +24,32 @@ const longestEcho = 32
 
 const isFalse = (value: unknown): value is false => value === false
 
+const isEmpty = (value: unknown) => isArray(value) && value.length === 0
+
 const n = field("n", isOne, "1")
-const quality = field("quality", isString, "a string")
 const responseFormat = field("response_format", isOneOf("url", "b64_json"), "url or b64_json")
 const stream = field("stream", isFalse, "false: images are not streamed")
 
-const plainFields = [n, quality, responseFormat, stream]
+const plainFields = [n, responseFormat, stream]
 
-/** What other services take; dropping it would change what is drawn. */
-const foreign = [
-  ["mask", "is not supported: describe the edit in `prompt`"],
-  ["images", "is not supported: use `image`"]
-] as const
+/** Fields of other services that would change what is drawn. */
+const checkForeign = ({ images, mask }: JsonObject): InvalidRequest | undefined => {
+  if (!isAbsent(mask)) return refuseAt("mask", "mask", "is not supported: describe the edit in `prompt`")
+  return isAbsent(images) || isEmpty(images) ? undefined : refuseAt("images", "images", "is not supported: use `image`")
+}
 
 const checkFields = (body: JsonObject): InvalidRequest | undefined => {
   for (const plain of plainFields) {
     const problem = plain.check(body)
     if (problem !== undefined) return problem
   }
-  const [name, why] = foreign.find(([other]) => !isAbsent(body[other])) ?? []
-  return name === undefined ? undefined : refuseAt(name, name, why)
+  return undefined
 }
 
-const readResolution = (body: JsonObject): Read<string | undefined> => {
-  const asked = body.resolution
-  if (isAbsent(asked)) return quality.of(body)?.toLowerCase() === "hd" ? "4K" : undefined
+const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
+
+const readResolution = ({ quality, resolution: asked }: JsonObject): Read<string | undefined> => {
+  if (isAbsent(asked)) return isHd(quality) ? "4K" : undefined
   if (!isFilled(asked)) return refuseAt("resolution", "resolution", "must be one of 1K, 2K, 4K")
   return asked.slice(0, longestEcho).toUpperCase()
 }
@@ -58,6 +60,8 @@ const readBody = (body: unknown, needsReference: boolean): Read<ImageAsk> => {
   if (refused(model)) return model
   const prompt = readText(body, "prompt")
   if (refused(prompt)) return prompt
+  const other = checkForeign(body)
+  if (other !== undefined) return other
   const references = readReferences("image", body.image)
   if (refused(references)) return references
   if (needsReference && references.length === 0) return refuseAt("image", "image", "is required")

@@ -2,6 +2,7 @@ import { Match } from "effect"
 import { rateWindowSeconds } from "../domain/ApiKey.ts"
 import type { Failure } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
+import { quoteModel } from "../domain/ModelName.ts"
 import type { Envelope, ErrorType } from "./contract/Envelope.ts"
 
 /** An error as a client sees it. */
@@ -60,7 +61,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
       404,
       "not_found_error",
       "model_not_found",
-      `The model \`${model}\` does not exist or is not ${kindOf[surface]} model.`,
+      `The model ${quoteModel(model)} does not exist or is not ${kindOf[surface]} model.`,
       "model"
     ),
   VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),

@@ -82,14 +82,14 @@ describe("the optional fields", () => {
     [{ quality: "hd" }, { resolution: "4K" }],
     [{ quality: "HD", resolution: null }, { resolution: "4K" }],
     [{ quality: "hd", resolution: "1k" }, { resolution: "1K" }],
-    ...["standard", "low", "medium", "high", "auto", ""].map((quality): [Fields, Partial<ImageAsk>] => [
-      { quality },
-      { resolution: undefined }
-    ]),
+    ...["standard", "low", "medium", "high", "auto", "", "4K", 4, true, ["hd"], { hd: true }].map(
+      (quality): [Fields, Partial<ImageAsk>] => [{ quality }, { resolution: undefined }]
+    ),
     [{ response_format: "url" }, { responseFormat: "url" }],
     [{ response_format: "b64_json" }, { responseFormat: "b64_json" }],
     [{ n: 1 }, {}],
-    [{ stream: false }, {}]
+    [{ stream: false }, {}],
+    [{ images: [] }, {}]
   ])("%j is taken", (fields, expected) => {
     assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
   })
@@ -131,16 +131,25 @@ describe("the optional fields", () => {
     ["image", [`https://a.test/${"a".repeat(8192)}`], unusable],
     ["image", [Buffer.alloc(largestReference + 1).toString("base64")], unusable],
     ["resolution", [4, true, "", [], ["1K"], {}], "`resolution` must be one of 1K, 2K, 4K."],
-    ["quality", [4, true, [], {}], "`quality` must be a string."],
     ["response_format", ["", "URL", "b64", "png", 1, [], {}], "`response_format` must be url or b64_json."],
     ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."],
     ["stream", [true, "true", 1], "`stream` must be false: images are not streamed."],
     ["mask", [gif, {}, ""], "`mask` is not supported: describe the edit in `prompt`."],
-    ["images", [[gif], []], "`images` is not supported: use `image`."]
+    ["images", [[gif], [{ image_url: gif }], gif, {}], "`images` is not supported: use `image`."]
   ])("%s: %j is refused: %s", (field, values, message) => {
     for (const value of values) {
       assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", field, message])
     }
+  })
+
+  it("name the field to use before they miss it", () => {
+    const images = [{ image_url: gif }]
+    assert.deepStrictEqual(editRefusal({ ...base, images }), [
+      "InvalidRequest",
+      "images",
+      "`images` is not supported: use `image`."
+    ])
+    assert.strictEqual(editRefusal({ ...base, image: gif, images: [] }), "accepted")
   })
 
   it("may hold a reference of just 20 MiB, in base64 with and without padding", () => {
