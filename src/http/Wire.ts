@@ -3,7 +3,7 @@ import { rateWindowSeconds } from "../domain/ApiKey.ts"
 import type { Failure } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
 import { quoteModel } from "../domain/ModelName.ts"
-import type { Envelope, ErrorType } from "./contract/Envelope.ts"
+import type { Envelope, ErrorCode, ErrorType } from "./contract/Envelope.ts"
 
 /** An error as a client sees it. */
 export interface WireError {
@@ -16,7 +16,7 @@ export interface WireError {
 const answer = (
   status: number,
   type: ErrorType,
-  code: string | null,
+  code: ErrorCode | null,
   message: string,
   param: string | null = null
 ): WireError => ({ status, body: { error: { message, type, param, code } } })

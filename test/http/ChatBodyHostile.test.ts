@@ -2,7 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Either, FastCheck } from "effect"
 import { decodeChatBody } from "../../src/http/ChatBody.ts"
 import { ChatCompletionRequest } from "../../src/http/contract/Chat.ts"
-import { base, call, hi, imageUrl, png, refusal, said, taken, tool } from "../support/ChatBodies.ts"
+import { base, call, hi, imageUrl, png, said, tool, unchecked } from "../support/ChatBodies.ts"
+
+const { refusal, taken } = unchecked
 
 const nest = (levels: number): unknown => JSON.parse(`${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`)
 

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Ajv2020 } from "ajv/dist/2020.js"
 import type { ChatAnswer } from "../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../src/domain/Failure.ts"
 import { completionJson, SseEncoder } from "../../src/http/ChatAnswer.ts"
 import { openApiDocument } from "../../src/http/OpenApi.ts"
 import { brokenStream } from "../../src/http/Wire.ts"
+import { published } from "../support/Published.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },
@@ -13,15 +13,8 @@ const models = [
   { id: "v-1", surface: "video" }
 ] as const
 
-const document = openApiDocument(models, "https://api.test/v1")
+const { accepts, document } = published(models)
 const text = JSON.stringify(document)
-
-/** Judges a value by one schema of the document, as a reader of it would. */
-const accepts = (name: string, value: unknown): boolean => {
-  const ajv = new Ajv2020({ strict: false })
-  ajv.addSchema({ $id: "document", ...JSON.parse(text) })
-  return ajv.validate({ $ref: `document#/components/schemas/${name}` }, value)
-}
 
 const chat = { model: "c-1", messages: [{ role: "user", content: "hi" }] }
 const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
@@ -59,9 +52,8 @@ describe("the OpenAPI document", () => {
       for (const operation of Object.values(item)) {
         for (const [status, response] of Object.entries(operation.responses)) {
           if (Number(status) < 400) continue
-          assert.deepStrictEqual(response.content, {
-            "application/json": { schema: { $ref: "#/components/schemas/Error" } }
-          })
+          const { schema } = response.content?.["application/json"] ?? {}
+          assert.deepStrictEqual(Reflect.get(Object(schema), "allOf")[0], { $ref: "#/components/schemas/Error" })
         }
       }
     }

@@ -1,10 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Ajv2020 } from "ajv/dist/2020.js"
 import { Arbitrary, Either, FastCheck } from "effect"
 import { ImageEditRequest, ImageGenerationRequest } from "../../src/http/contract/Images.ts"
 import { decodeImageBody } from "../../src/http/ImageBody.ts"
-import { openApiDocument } from "../../src/http/OpenApi.ts"
 import { gif } from "../support/ImageBodies.ts"
+import { published, schemasOf } from "../support/Published.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },
@@ -12,14 +11,7 @@ const models = [
   { id: "i-2", surface: "image" }
 ] as const
 
-const document = openApiDocument(models, "https://api.test/v1")
-
-/** Judges a value by one schema of the document, as a reader of it would. */
-const accepts = (name: string, value: unknown): boolean => {
-  const ajv = new Ajv2020({ strict: false, formats: { binary: true } })
-  ajv.addSchema({ $id: "document", ...JSON.parse(JSON.stringify(document)) })
-  return ajv.validate({ $ref: `document#/components/schemas/${name}` }, value)
-}
+const { accepts, document } = published(models)
 
 const asked = { model: "i-1", prompt: "a cat" }
 const edited = { ...asked, image: gif }
@@ -27,9 +19,9 @@ const operations = ["/images/generations", "/images/edits"].map((path) => ({ pat
 
 describe("images in the OpenAPI document", () => {
   it("are asked for in JSON, edits in a form too", () => {
-    const reference = (name: string) => ({ schema: { $ref: `#/components/schemas/${name}` } })
+    const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
     assert.deepStrictEqual(
-      operations.map(({ post }) => post?.requestBody?.content),
+      operations.map(({ post }) => schemasOf(post?.requestBody?.content)),
       [
         { "application/json": reference("ImageGenerationRequest") },
         {
@@ -65,7 +57,9 @@ describe("images in the OpenAPI document", () => {
       { image: Array.from({ length: 9 }, () => gif) },
       { resolution: 4 },
       { response_format: "png" },
-      { quality: 5 }
+      { stream: true },
+      { mask: gif },
+      { images: [gif] }
     ]) {
       const body = { ...edited, ...wrong }
       assert.isFalse(accepts("ImageGenerationRequest", body), JSON.stringify(wrong))

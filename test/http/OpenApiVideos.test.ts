@@ -1,12 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Ajv2020 } from "ajv/dist/2020.js"
 import { Arbitrary, Either, FastCheck } from "effect"
 import { VideoCreateRequest } from "../../src/http/contract/Videos.ts"
-import { openApiDocument } from "../../src/http/OpenApi.ts"
 import { videoJson } from "../../src/http/VideoAnswer.ts"
 import { decodeVideoBody } from "../../src/http/VideoBody.ts"
 import type { Video } from "../../src/services/VideoJobs.ts"
 import { gif } from "../support/ImageBodies.ts"
+import { published, schemasOf } from "../support/Published.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },
@@ -14,14 +13,7 @@ const models = [
   { id: "v-2", surface: "video" }
 ] as const
 
-const document = openApiDocument(models, "https://api.test/v1")
-
-/** Judges a value by one schema of the document, as a reader of it would. */
-const accepts = (name: string, value: unknown): boolean => {
-  const ajv = new Ajv2020({ strict: false, formats: { binary: true } })
-  ajv.addSchema({ $id: "document", ...JSON.parse(JSON.stringify(document)) })
-  return ajv.validate({ $ref: `document#/components/schemas/${name}` }, value)
-}
+const { accepts, document } = published(models)
 
 const asked = { model: "v-1", prompt: "a cat runs" }
 const create = document.paths["/videos"]?.post
@@ -39,8 +31,9 @@ const video: Video = {
 
 describe("videos in the OpenAPI document", () => {
   it("are asked for in JSON or in a form", () => {
-    const reference = (name: string) => ({ schema: { $ref: `#/components/schemas/${name}` } })
-    assert.deepStrictEqual<unknown>(create?.requestBody?.content, {
+    const reference = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+    const content = schemasOf(create?.requestBody?.content)
+    assert.deepStrictEqual<unknown>(content, {
       "application/json": reference("VideoCreateRequest"),
       "multipart/form-data": reference("VideoCreateForm")
     })

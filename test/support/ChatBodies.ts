@@ -1,6 +1,7 @@
 import { Either } from "effect"
 import type { ChatRequest } from "../../src/domain/Chat.ts"
 import { decodeChatBody } from "../../src/http/ChatBody.ts"
+import { assertAgreement } from "./Published.ts"
 
 export const hi = { role: "user", content: "hi" }
 export const base = { model: "m", messages: [hi] }
@@ -10,12 +11,21 @@ export const call = (id: string) => ({ id, type: "function", function: { name: "
 export const tool = (name: string, over: object = {}) => ({ type: "function", function: { name, ...over } })
 export const said = (...messages: ReadonlyArray<unknown>) => ({ model: "m", messages })
 
-/** What a body that must be accepted is read as. */
-export const taken = (body: unknown): ChatRequest =>
-  Either.getOrThrowWith(decodeChatBody(body), ({ message }) => new Error(message))
+/** What a body that must be accepted is read as, and tag, param and message of the refusal of one. */
+const judging = (decode: typeof decodeChatBody) => ({
+  taken: (body: unknown): ChatRequest => Either.getOrThrowWith(decode(body), ({ message }) => new Error(message)),
+  refusal: (body: unknown) => {
+    const result = decode(body)
+    return Either.isLeft(result) ? [result.left._tag, result.left.param, result.left.message] : "accepted"
+  }
+})
 
-/** Tag, param and message of the refusal of a body. */
-export const refusal = (body: unknown) => {
-  const result = decodeChatBody(body)
-  return Either.isLeft(result) ? [result.left._tag, result.left.param, result.left.message] : "accepted"
-}
+/** For bodies too large or too deep for a JSON Schema's validator. */
+export const unchecked = judging(decodeChatBody)
+
+/** Proves of each body that the published schema says the same of it as the decoder. */
+export const { refusal, taken } = judging((body) => {
+  const decoded = decodeChatBody(body)
+  assertAgreement({ json: "ChatCompletionRequest" }, body, Either.isLeft(decoded) ? decoded.left.message : undefined)
+  return decoded
+})

@@ -2,8 +2,9 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { Authenticated } from "./Authenticated.ts"
-import { ChatCompletion, ToolCall } from "./ChatCompletion.ts"
-import { described } from "./Described.ts"
+import { ChatCompletion } from "./ChatCompletion.ts"
+import { atMost, between, Filled, Integer, matching } from "./Constraints.ts"
+import { described, optional } from "./Described.ts"
 import {
   BadGateway,
   BadRequest,
@@ -16,9 +17,8 @@ import {
   TooManyRequests,
   Unavailable
 } from "./Errors.ts"
-import { Integer } from "./Integer.ts"
 
-const Name = Schema.String.pipe(Schema.pattern(/^[a-zA-Z0-9_-]{1,64}$/))
+const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
 const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
   jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
 })
@@ -30,11 +30,11 @@ const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Sc
 const ImagePart = Schema.Struct({
   type: Schema.Literal("image_url"),
   image_url: Schema.Struct({
-    url: Schema.String.annotations({
+    url: Filled.annotations({
       description: "An http(s) URL, or `data:image/…;base64,…`; PNG, JPEG, WebP or GIF.",
       arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["http", "https"] })
     }),
-    detail: Schema.optional(Schema.Literal("auto", "low", "high"))
+    detail: optional(Schema.Literal("auto", "low", "high"))
   })
 }).annotations({ identifier: "ImagePart" })
 
@@ -43,38 +43,49 @@ const textOr = <A, I>(part: Schema.Schema<A, I>) => Schema.Union(Schema.String, 
 const SystemMessage = Schema.Struct({
   role: Schema.Literal("system", "developer"),
   content: textOr(TextPart),
-  name: Schema.optional(Schema.String)
-})
+  name: optional(Schema.String)
+}).annotations({ identifier: "SystemMessage" })
 const UserMessage = Schema.Struct({
   role: Schema.Literal("user"),
   content: textOr(Schema.Union(TextPart, ImagePart)),
-  name: Schema.optional(Schema.String)
-})
+  name: optional(Schema.String)
+}).annotations({ identifier: "UserMessage" })
+
+/** A tool call of an earlier answer, whose `type` clients may leave out. */
+const EarlierToolCall = Schema.Struct({
+  id: Filled,
+  type: optional(Schema.Literal("function")),
+  function: Schema.Struct({
+    name: Filled,
+    arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+  })
+}).annotations({ identifier: "EarlierToolCall" })
+
 const AssistantMessage = Schema.Struct({
   role: Schema.Literal("assistant"),
-  content: Schema.optional(Schema.NullOr(textOr(Schema.Union(TextPart, RefusalPart)))).annotations({
-    description: "May be left out, also without `tool_calls`."
-  }),
-  name: Schema.optional(Schema.String),
-  refusal: Schema.optional(Schema.NullOr(Schema.String)),
-  reasoning_content: Schema.optional(Schema.NullOr(Schema.String)),
-  tool_calls: Schema.optional(Schema.Array(ToolCall))
-})
+  content: optional(
+    Schema.Union(Schema.String, Schema.Array(Schema.Union(TextPart, RefusalPart))),
+    "May be left out, also without `tool_calls`."
+  ),
+  name: optional(Schema.String),
+  refusal: optional(Schema.String),
+  reasoning_content: optional(Schema.String),
+  tool_calls: optional(Schema.Array(EarlierToolCall)),
+  function_call: described(Schema.Null, "Not supported: send `tool_calls`.")
+}).annotations({ identifier: "AssistantMessage" })
 const ToolMessage = Schema.Struct({
   role: Schema.Literal("tool"),
   content: textOr(TextPart),
-  tool_call_id: Schema.String.pipe(Schema.minLength(1)).annotations({
-    description: "A tool call of an earlier assistant message."
-  })
-})
+  tool_call_id: Filled.annotations({ description: "A tool call of an earlier assistant message." })
+}).annotations({ identifier: "ToolMessage" })
 
 const Tool = Schema.Struct({
   type: Schema.Literal("function"),
   function: Schema.Struct({
     name: Name,
-    description: Schema.optional(Schema.String),
-    parameters: Schema.optional(JsonSchema),
-    strict: Schema.optional(Schema.NullOr(Schema.Boolean))
+    description: optional(Schema.String),
+    parameters: optional(JsonSchema),
+    strict: optional(Schema.Boolean)
   })
 }).annotations({ identifier: "Tool" })
 
@@ -94,47 +105,49 @@ const ResponseFormat = Schema.Union(
     type: Schema.Literal("json_schema"),
     json_schema: Schema.Struct({
       name: Name,
-      description: Schema.optional(Schema.String),
-      schema: Schema.optional(JsonSchema),
-      strict: Schema.optional(Schema.NullOr(Schema.Boolean))
+      description: optional(Schema.String),
+      schema: optional(JsonSchema),
+      strict: optional(Schema.Boolean)
     })
   })
 )
 
-const TokenCap = Integer.pipe(Schema.positive())
-const Stop = Schema.String.pipe(Schema.minLength(1))
-const Penalty = Schema.Number.pipe(Schema.between(-2, 2))
+const TokenCap = Integer.pipe(between(1, Number.MAX_SAFE_INTEGER))
+const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({ arbitrary: () => (fc) => fc.integer() })
+const Penalty = Schema.Number.pipe(between(-2, 2))
 
 /** What a chat request may hold. Fields that are not listed are accepted and ignored; null means left out. */
 export const ChatCompletionRequest = Schema.Struct({
-  model: Schema.String.pipe(Schema.minLength(1)).annotations({ description: "The catalog id of a chat model." }),
+  model: Filled.annotations({ description: "The catalog id of a chat model." }),
   messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)),
-  stream: described(Schema.Boolean, "Default false; true answers with server-sent events."),
-  stream_options: described(
-    Schema.Struct({ include_usage: Schema.optional(Schema.Boolean) }),
+  stream: optional(Schema.Boolean, "Default false; true answers with server-sent events."),
+  stream_options: optional(
+    Schema.Struct({ include_usage: optional(Schema.Boolean) }),
     "`include_usage` adds a last chunk with the usage."
   ),
-  max_tokens: described(
+  max_tokens: optional(
     TokenCap,
     "Default 4096. Above the model's own cap it is lowered to that cap; some models refuse it instead."
   ),
-  max_completion_tokens: described(TokenCap, "Alias of `max_tokens`; wins when both are given."),
-  temperature: described(Schema.Number.pipe(Schema.between(0, 2)), "Dropped for models that take no sampling."),
-  top_p: described(Schema.Number.pipe(Schema.between(0, 1)), "Dropped for models that take no sampling."),
-  stop: described(Schema.Union(Stop, Schema.Array(Stop).pipe(Schema.maxItems(16))), "Generation stops at these."),
-  tools: described(Schema.Array(Tool), "Functions that the model may call; models with the tools capability."),
-  tool_choice: described(ToolChoice, "A function, where named, is one of `tools`."),
-  parallel_tool_calls: described(Schema.Boolean, "Whether one answer may hold several tool calls."),
-  reasoning_effort: described(
+  max_completion_tokens: optional(TokenCap, "Alias of `max_tokens`; wins when both are given."),
+  temperature: optional(Schema.Number.pipe(between(0, 2)), "Dropped for models that take no sampling."),
+  top_p: optional(Schema.Number.pipe(between(0, 1)), "Dropped for models that take no sampling."),
+  stop: optional(Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(16))), "Generation stops at these."),
+  tools: optional(Schema.Array(Tool), "Functions that the model may call; models with the tools capability."),
+  tool_choice: optional(ToolChoice, "A function, where named, is one of `tools`."),
+  parallel_tool_calls: optional(Schema.Boolean, "Whether one answer may hold several tool calls."),
+  reasoning_effort: optional(
     Schema.Literal("none", "minimal", ...reasoningEfforts),
     "Reasoning models only; which values a model takes is in its `params`. `none` is left out, `minimal` is `low`."
   ),
-  response_format: described(ResponseFormat, "Not every model takes one."),
-  web_search: described(Schema.Boolean, "Default false; server-side web search, where the model has it."),
-  seed: described(Integer, "Dropped for models that take no sampling."),
-  frequency_penalty: described(Penalty, "Dropped for models that take no sampling."),
-  presence_penalty: described(Penalty, "Dropped for models that take no sampling."),
-  n: described(Schema.Literal(1), "Only 1.")
+  response_format: optional(ResponseFormat, "Not every model takes one."),
+  web_search: optional(Schema.Boolean, "Default false; server-side web search, where the model has it."),
+  seed: optional(Seed, "Dropped for models that take no sampling."),
+  frequency_penalty: optional(Penalty, "Dropped for models that take no sampling."),
+  presence_penalty: optional(Penalty, "Dropped for models that take no sampling."),
+  n: optional(Schema.Literal(1), "Only 1."),
+  functions: described(Schema.Null, "Not supported: use `tools`."),
+  function_call: described(Schema.Null, "Not supported: use `tool_choice`.")
 }).annotations({ identifier: "ChatCompletionRequest" })
 
 const complete = HttpApiEndpoint.post("complete", "/chat/completions")

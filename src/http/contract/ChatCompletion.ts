@@ -1,17 +1,17 @@
 import { Schema } from "effect"
+import { atLeast, Filled, Integer } from "./Constraints.ts"
 import { Envelope } from "./Envelope.ts"
-import { Integer } from "./Integer.ts"
 
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
 
-const Tokens = Integer.pipe(Schema.nonNegative())
+const Tokens = Integer.pipe(atLeast(0))
 const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
 
 export const ToolCall = Schema.Struct({
-  id: Schema.String.pipe(Schema.minLength(1)),
+  id: Filled,
   type: Schema.Literal("function"),
   function: Schema.Struct({
-    name: Schema.String.pipe(Schema.minLength(1)),
+    name: Filled,
     arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
   })
 }).annotations({ identifier: "ToolCall" })

@@ -1,5 +1,7 @@
 import type { OpenApi } from "@effect/platform"
 import { Record } from "effect"
+import type { Surface } from "../../domain/Model.ts"
+import { errorContent } from "./ErrorResponses.ts"
 import { idempotencyKey } from "./IdempotencyKey.ts"
 
 const textHeader = (description: string) => ({ description, schema: { type: "string" } })
@@ -19,22 +21,23 @@ const headersOf: Readonly<Record<string, object>> = {
   "429": { "retry-after": countHeader("Seconds to wait.") }
 }
 
-const errorSchema = { $ref: "#/components/schemas/Error" }
+const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
 
-const descriptionOf = (schema: object): string | undefined =>
-  "description" in schema && typeof schema.description === "string" ? schema.description : undefined
+/** The platform adds its own decode error to every endpoint; ours name their failures. */
+const isOurs = (
+  schema: object
+): schema is { readonly failures: ReadonlyArray<unknown>; readonly description: string } => "failures" in schema
 
-/** The platform adds its own decode error to every endpoint; the schemas of ours have a description. */
-const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, headers: object) => {
+const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, headers: object, tag: string) => {
   const schema = response.content?.["application/json"]?.schema
   if (schema === undefined) return undefined
   const members: ReadonlyArray<object> = "anyOf" in schema ? schema.anyOf : [schema]
-  const description = members.map(descriptionOf).find((text) => text !== undefined)
-  if (description === undefined) return undefined
+  const ours = members.find(isOurs)
+  if (ours === undefined) return undefined
   return {
-    description,
+    description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": { schema: errorSchema } }
+    content: { "application/json": errorContent(ours.failures, surfaces[tag] ?? "chat") }
   }
 }
 
@@ -49,7 +52,7 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
     const described =
       Number(status) < 400
         ? { ...response, headers: { ...headers, ...made, ...headersOf[status] } }
-        : describeError(status, response, headers)
+        : describeError(status, response, headers, operation.tags[0] ?? "")
     if (described !== undefined) responses[status] = described
   }
   return { ...operation, responses, security: [{ bearer: [] }, { apiKey: [] }] }
@@ -58,6 +61,15 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
 const securitySchemes = {
   bearer: { type: "http", scheme: "bearer", description: "`Authorization: Bearer <API_KEY>`" },
   apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
+}
+
+const filled = { minLength: 1, minItems: 1 }
+
+/** What the schemas of single fields cannot say. */
+const constraints: Readonly<Record<string, object>> = {
+  ImageEditForm: {
+    anyOf: ["image", "image[]"].map((name) => ({ required: [name], properties: { [name]: filled } }))
+  }
 }
 
 const platformSchemas = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
@@ -69,7 +81,10 @@ export const describe = (spec: Pick<OpenApi.OpenAPISpec, "paths" | "components">
     Record.map<string, OpenApi.OpenAPISpecOperation, object>({ ...item }, describeOperation)
   ]),
   components: {
-    schemas: Record.filter(spec.components.schemas, (_, name) => !platformSchemas.has(name)),
+    schemas: Record.map(
+      Record.filter(spec.components.schemas, (_, name) => !platformSchemas.has(name)),
+      (schema, name) => ({ ...schema, ...constraints[name] })
+    ),
     securitySchemes
   },
   security: [{ bearer: [] }, { apiKey: [] }]

@@ -13,13 +13,31 @@ export const ErrorType = Schema.Literal(
 )
 export type ErrorType = typeof ErrorType.Type
 
+export const ErrorCode = Schema.Literal(
+  "invalid_api_key",
+  "insufficient_quota",
+  "spend_limit_exceeded",
+  "insufficient_scope",
+  "access_denied",
+  "model_not_found",
+  "unknown_endpoint",
+  "idempotency_conflict",
+  "request_too_large",
+  "rate_limit_exceeded",
+  "internal_error",
+  "upstream_error",
+  "no_provider_available",
+  "timeout"
+)
+export type ErrorCode = typeof ErrorCode.Type
+
 /** The body of every error, and of the chunk that ends a broken stream. */
 export const Envelope = Schema.Struct({
   error: Schema.Struct({
     message: Schema.String.annotations({ description: "For people." }),
     type: ErrorType,
     param: Schema.NullOr(Schema.String).annotations({ description: "The request field at fault, where there is one." }),
-    code: Schema.NullOr(Schema.String).annotations({ description: "For machines; more precise than the status." })
+    code: Schema.NullOr(ErrorCode).annotations({ description: "For machines; more precise than the status." })
   })
 }).annotations({ identifier: "Error", description: "Every error of the API." })
 export type Envelope = typeof Envelope.Type

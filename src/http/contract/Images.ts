@@ -2,7 +2,8 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "./Authenticated.ts"
-import { described } from "./Described.ts"
+import { Anything, atMost, Filled, Integer } from "./Constraints.ts"
+import { described, optional } from "./Described.ts"
 import {
   BadGateway,
   BadRequest,
@@ -17,52 +18,62 @@ import {
   Unavailable
 } from "./Errors.ts"
 import { IdempotencyKey } from "./IdempotencyKey.ts"
-import { Integer } from "./Integer.ts"
-import { File, Filled, References } from "./Reference.ts"
+import { Files, Reference, References } from "./Reference.ts"
 
 const model = Filled.annotations({ description: "The catalog id of an image model." })
 const prompt = Filled.annotations({ description: "What the image shows, or what is to change." })
 
-const optional = {
-  resolution: described(
-    Schema.Literal("1K", "2K", "4K"),
-    "Decides the price; which ones a model has is in its `params`. Case does not matter."
-  ),
-  quality: described(Schema.String, "`hd` is the resolution 4K where none is given; others have no effect."),
-  response_format: described(
-    Schema.Literal("url", "b64_json"),
-    "Default `url`: the image is stored and the link is permanent."
-  )
+const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
+const formats = ["url", "b64_json"] as const
+
+const texts = {
+  resolution: "Decides the price; which ones a model has is in its `params`.",
+  quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
+  responseFormat: "Default `url`: the image is stored and the link is permanent.",
+  stream: "Only false: images are not streamed.",
+  mask: "Not supported: describe the edit in `prompt`.",
+  images: "Not supported: use `image`.",
+  n: "Only 1."
 }
-const n = Schema.Literal(1)
 
 /** What a request for an image may hold. Fields that are not listed are accepted and ignored; null means left out. */
 export const ImageGenerationRequest = Schema.Struct({
   model,
   prompt,
-  image: described(References, "Reference images; with any of them the request is an edit."),
-  ...optional,
-  n: described(n, "Only 1.")
+  image: optional(References, "Reference images; with any of them the request is an edit."),
+  resolution: optional(Schema.Literal(...resolutions), texts.resolution),
+  quality: described(Anything, texts.quality),
+  response_format: optional(Schema.Literal(...formats), texts.responseFormat),
+  n: optional(Schema.Literal(1), texts.n),
+  stream: optional(Schema.Literal(false), texts.stream),
+  mask: described(Schema.Null, texts.mask),
+  images: optional(Schema.Tuple(), texts.images)
 }).annotations({ identifier: "ImageGenerationRequest" })
 
 export const ImageEditRequest = Schema.Struct({
   ...ImageGenerationRequest.fields,
-  image: References.annotations({ description: "The images to edit." })
+  image: Schema.Union(Reference, Schema.NonEmptyArray(Reference).pipe(atMost(mostReferences))).annotations({
+    description: "The images to edit."
+  })
 }).annotations({ identifier: "ImageEditRequest" })
 
-/** The same as a form. */
+/** The same as a form, where an empty text means left out. */
 const ImageEditForm = Schema.Struct({
   model,
   prompt,
-  image: Schema.Union(File, Schema.Array(File).pipe(Schema.maxItems(mostReferences))).annotations({
-    description: "The images to edit, as files named `image` or `image[]`."
-  }),
-  ...optional,
-  n: described(Schema.Literal("1"), "Only 1.")
+  image: described(Files, "The images to edit, as files, URLs or base64; named `image` or `image[]`."),
+  "image[]": described(Files, "Another name of `image`."),
+  resolution: described(Schema.Literal(...resolutions, ""), texts.resolution),
+  quality: described(Anything, texts.quality),
+  response_format: described(Schema.Literal(...formats, ""), texts.responseFormat),
+  n: described(Schema.Literal("1", ""), texts.n),
+  stream: described(Schema.Literal("false", ""), texts.stream),
+  mask: described(Schema.Literal(""), texts.mask),
+  images: described(Schema.Literal(""), texts.images)
 })
 
 export const ImageResponse = Schema.Struct({
-  created: Integer,
+  created: Integer.annotations({ description: "Unix seconds." }),
   data: Schema.Array(
     Schema.Struct({
       url: described(Schema.String, "A permanent link; with the response format `url`."),

@@ -1,11 +1,11 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authenticated } from "./Authenticated.ts"
+import { atLeast, between, Integer } from "./Constraints.ts"
 import { Blocked, Internal } from "./Errors.ts"
-import { Integer } from "./Integer.ts"
 
-const Usd = Schema.Number.pipe(Schema.nonNegative())
-const Discount = Schema.optional(Integer.pipe(Schema.between(1, 100))).annotations({
+const Usd = Schema.Number.pipe(atLeast(0))
+const Discount = Schema.optional(Integer.pipe(between(1, 100))).annotations({
   description: "Saving against the official list price, in percent; present when cheaper."
 })
 const Approximate = Schema.Boolean.annotations({ description: "Billing uses what was actually used." })

@@ -13,5 +13,5 @@ export const onWire = <Classes extends ReadonlyArray<FailureClass>>(status: numb
     strict: true,
     decode: (wire, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, wire, "failures are only encoded")),
     encode: (_, __, ___, instance) => ParseResult.succeed(toWire(instance).body)
-  }).annotations(HttpApiSchema.annotations({ status }))
+  }).annotations({ ...HttpApiSchema.annotations({ status }), jsonSchema: { failures } })
 }

@@ -1,7 +1,9 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "./Authenticated.ts"
-import { described } from "./Described.ts"
+import { atMost, Filled, Integer, matching } from "./Constraints.ts"
+import { described, optional } from "./Described.ts"
 import {
   BadGateway,
   BadRequest,
@@ -19,42 +21,57 @@ import {
   Unavailable
 } from "./Errors.ts"
 import { IdempotencyKey } from "./IdempotencyKey.ts"
-import { Integer } from "./Integer.ts"
-import { File, Filled, Reference, References } from "./Reference.ts"
+import { Files, Reference, References } from "./Reference.ts"
 
 const model = Filled.annotations({ description: "The catalog id of a video model." })
 const prompt = Filled.annotations({ description: "The scene." })
-const WrittenInteger = Schema.String.pipe(Schema.pattern(/^-?\d+$/))
-const frame = "The reference frame; of several the first is used. Some models require one, some take none."
+const WrittenInteger = matching(/^-?\d+$/)
+const Length = Schema.Union(Integer, WrittenInteger)
+const FormLength = matching(/^(?:-?\d+)?$/)
 
-const InputReference = Schema.Union(Reference, Schema.Struct({ image_url: Filled })).annotations({
-  description: "Alias of `image` for one frame; `image` wins when both are given."
-})
-const alias = "Alias of `seconds`, which wins when both are given."
-const length =
-  "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`."
+const Frame = Schema.Union(
+  Reference,
+  Schema.Struct({
+    image_url: Reference,
+    file_id: described(Schema.Null, "Not supported: send the image itself, or its URL as `image_url`.")
+  })
+)
+
+const texts = {
+  seconds:
+    "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
+  duration: "Alias of `seconds`, which wins when both are given.",
+  image: "The reference frame; of several the first is used. Some models require one, some take none.",
+  inputReference: "Alias of `image`, which wins when both are given.",
+  n: "Only 1."
+}
 
 /** What a request for a video may hold. Fields that are not listed are accepted and ignored; null means left out. */
 export const VideoCreateRequest = Schema.Struct({
   model,
   prompt,
-  seconds: described(Schema.Union(Integer, WrittenInteger), length),
-  duration: described(Schema.Union(Integer, WrittenInteger), alias),
-  image: described(References, frame),
-  input_reference: Schema.optional(InputReference),
-  n: described(Schema.Literal(1), "Only 1.")
+  seconds: optional(Length, texts.seconds),
+  duration: optional(Length, texts.duration),
+  image: optional(References, texts.image),
+  input_reference: optional(
+    Schema.Union(Frame, Schema.Array(Frame).pipe(atMost(mostReferences))),
+    texts.inputReference
+  ),
+  n: optional(Schema.Literal(1), texts.n)
 }).annotations({ identifier: "VideoCreateRequest" })
 
-/** The same as a form; `image[]` is another name of `image`. */
+/** The same as a form, where an empty text means left out. */
 const VideoCreateForm = Schema.Struct({
   model,
   prompt,
-  seconds: described(WrittenInteger, length),
-  duration: described(WrittenInteger, alias),
-  image: described(Schema.Union(File, Schema.Array(File)), frame),
-  input_reference: described(File, "Alias of `image` for one frame; `image` wins when both are given."),
-  "input_reference[image_url]": described(Reference, "The same for a frame that is no file."),
-  n: described(Schema.Literal("1"), "Only 1.")
+  seconds: described(FormLength, texts.seconds),
+  duration: described(FormLength, texts.duration),
+  image: described(Files, texts.image),
+  "image[]": described(Files, "Another name of `image`."),
+  input_reference: described(Files, texts.inputReference),
+  "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
+  "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
+  n: described(Schema.Literal("1", ""), texts.n)
 })
 
 export const Video = Schema.Struct({
@@ -101,7 +118,7 @@ const create = HttpApiEndpoint.post("create", "/videos")
       HttpApiSchema.Multipart(VideoCreateForm).annotations({ identifier: "VideoCreateForm" })
     )
   )
-  .addSuccess(Video, { status: 202 })
+  .addSuccess(Video.annotations({ ...HttpApiSchema.annotations({ status: 202 }), identifier: "Video" }))
   .addError(BadRequest)
   .addError(PaymentRequired)
   .addError(Forbidden)

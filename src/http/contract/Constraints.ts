@@ -1,0 +1,31 @@
+import { Schema } from "effect"
+
+// The platform's own constraints put generated titles and descriptions into the document.
+
+export const Integer = Schema.Number.pipe(
+  Schema.filter((value) => Number.isInteger(value), { jsonSchema: { type: "integer" } })
+)
+
+export const Filled = Schema.String.pipe(Schema.filter((text) => text !== "", { jsonSchema: { minLength: 1 } }))
+
+export const matching = (pattern: RegExp) =>
+  Schema.String.pipe(Schema.filter((text) => pattern.test(text), { jsonSchema: { pattern: pattern.source } }))
+
+/** Any JSON at all. */
+export const Anything = Schema.declare((_: unknown): _ is unknown => true, {
+  jsonSchema: { type: ["array", "boolean", "null", "number", "object", "string"] },
+  arbitrary: () => (fc) => fc.jsonValue()
+})
+
+/** A number within its bounds, both included. */
+export const between = (minimum: number, maximum: number) => (schema: Schema.Schema<number>) =>
+  schema.pipe(Schema.filter((value) => value >= minimum && value <= maximum, { jsonSchema: { minimum, maximum } }))
+
+export const atLeast = (minimum: number) => (schema: Schema.Schema<number>) =>
+  schema.pipe(Schema.filter((value) => value >= minimum, { jsonSchema: { minimum } }))
+
+/** A list of at most so many items. */
+export const atMost =
+  (maxItems: number) =>
+  <A extends ReadonlyArray<unknown>, I>(schema: Schema.Schema<A, I>) =>
+    schema.pipe(Schema.filter((items) => items.length <= maxItems, { jsonSchema: { maxItems } }))

@@ -1,0 +1,123 @@
+/** Examples of one operation. */
+export interface Examples {
+  /** By content type, then by name. */
+  readonly request?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly answer: unknown
+}
+
+const picture = "https://example.com/cat.png"
+const created = 1_795_247_029
+
+/** Examples by operation id, with a model that the operation takes. */
+export const examplesOf = (model: string): Readonly<Record<string, Examples>> => {
+  const video = { id: "vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a", object: "video", model, created_at: created, seconds: 8 }
+  const ask = (content: unknown) => ({ model, messages: [{ role: "user", content }] })
+  const usage = {
+    prompt_tokens: 9,
+    completion_tokens: 3,
+    total_tokens: 12,
+    prompt_tokens_details: { cached_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: 0 }
+  }
+  return {
+    createChatCompletion: {
+      request: {
+        "application/json": {
+          text: ask("Say hello in one sentence."),
+          stream: { ...ask("Say hello."), stream: true, stream_options: { include_usage: true } },
+          picture: ask([
+            { type: "text", text: "What is in this picture?" },
+            { type: "image_url", image_url: { url: picture } }
+          ]),
+          tools: {
+            ...ask("Weather in Oslo?"),
+            tools: [
+              {
+                type: "function",
+                function: {
+                  name: "get_weather",
+                  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+                }
+              }
+            ]
+          }
+        }
+      },
+      answer: {
+        id: "chatcmpl-c3828b03a9664179aaf5c5abecc6c987",
+        object: "chat.completion",
+        created,
+        model,
+        choices: [
+          {
+            index: 0,
+            message: { role: "assistant", content: "Hello there!", refusal: null },
+            logprobs: null,
+            finish_reason: "stop"
+          }
+        ],
+        usage
+      }
+    },
+    createImage: {
+      request: {
+        "application/json": {
+          generation: { model, prompt: "A lighthouse in fog" },
+          edit: { model, prompt: "Put a hat on the cat", image: picture, response_format: "b64_json" }
+        }
+      },
+      answer: { created, data: [{ url: "https://media.example/Zr0v.png" }] }
+    },
+    createImageEdit: {
+      request: {
+        "application/json": { edit: { model, prompt: "Put a hat on the cat", image: [picture] } },
+        "multipart/form-data": { edit: { model, prompt: "Put a hat on the cat", image: picture } }
+      },
+      answer: { created, data: [{ url: "https://media.example/Zr0v.png" }] }
+    },
+    createVideo: {
+      request: {
+        "application/json": {
+          text: { model, prompt: "A lighthouse in fog, waves below", seconds: 8 },
+          frame: { model, prompt: "The cat jumps", image: picture }
+        },
+        "multipart/form-data": {
+          frame: { model, prompt: "The cat jumps", seconds: "8", "input_reference[image_url]": picture }
+        }
+      },
+      answer: { ...video, status: "queued" }
+    },
+    getVideo: {
+      answer: {
+        ...video,
+        status: "completed",
+        completed_at: created + 84,
+        url: "https://media.example/q3Fh.mp4",
+        data: [{ url: "https://media.example/q3Fh.mp4" }]
+      }
+    },
+    listVideos: {
+      answer: { object: "list", data: [{ ...video, status: "in_progress" }] }
+    },
+    listModels: {
+      answer: {
+        object: "list",
+        data: [
+          {
+            id: model,
+            object: "model",
+            created,
+            owned_by: "generation-gateway",
+            surface: "chat",
+            context_length: 400_000,
+            pricing: { prompt_per_1m_usd: 1.75, completion_per_1m_usd: 14, approximate: true },
+            params: [{ key: "max_tokens", type: "number", default: 4096, min: 1, max: 128_000, step: 1 }]
+          }
+        ]
+      }
+    },
+    getCredits: {
+      answer: { object: "credits", available_usd: 99.9984875, balance_usd: 99.9991525, held_usd: 0.000665 }
+    }
+  }
+}
