@@ -12,7 +12,7 @@ export const matching = (pattern: RegExp) =>
   Schema.String.pipe(Schema.filter((text) => pattern.test(text), { jsonSchema: { pattern: pattern.source } }))
 
 /** Any JSON at all. */
-export const Anything = Schema.declare((_: unknown): _ is unknown => true, {
+export const Anything = Schema.declare((value: unknown): value is unknown => value !== undefined, {
   jsonSchema: { type: ["array", "boolean", "null", "number", "object", "string"] },
   arbitrary: () => (fc) => fc.jsonValue()
 })
