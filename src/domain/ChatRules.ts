@@ -2,6 +2,7 @@ import { Either } from "effect"
 import type { ChatRequest } from "./Chat.ts"
 import { InvalidRequest } from "./Failure.ts"
 import type { Capability, ChatModel } from "./Model.ts"
+import { quoteModel } from "./ModelName.ts"
 
 /** Whether any part of a request is a picture. */
 export const hasImage = ({ messages }: ChatRequest): boolean =>
@@ -24,21 +25,22 @@ export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
 type Refusal = { readonly param: string; readonly message: string }
 
 const refusals: Record<Exclude<Capability, "reasoning">, (model: string) => Refusal> = {
-  tools: (model) => ({ param: "tools", message: `\`tools\` is not available for \`${model}\`.` }),
-  vision: (model) => ({ param: "messages", message: `Image input is not available for \`${model}\`.` }),
+  tools: (model) => ({ param: "tools", message: `\`tools\` is not available for ${quoteModel(model)}.` }),
+  vision: (model) => ({ param: "messages", message: `Image input is not available for ${quoteModel(model)}.` }),
   response_format: (model) => ({
     param: "response_format",
-    message: `\`response_format\` is not available for \`${model}\`.`
+    message: `\`response_format\` is not available for ${quoteModel(model)}.`
   }),
-  web_search: (model) => ({ param: "web_search", message: `\`web_search\` is not available for \`${model}\`.` })
+  web_search: (model) => ({ param: "web_search", message: `\`web_search\` is not available for ${quoteModel(model)}.` })
 }
 
 const effortRefusal = (model: ChatModel, { reasoningEffort }: ChatRequest): Refusal | undefined => {
   const param = "reasoning_effort"
   if (reasoningEffort === undefined || model.reasoning === "binary") return undefined
-  if (model.reasoning === "none") return { param, message: `\`${param}\` is not available for \`${model.id}\`.` }
+  if (model.reasoning === "none")
+    return { param, message: `\`${param}\` is not available for ${quoteModel(model.id)}.` }
   if (model.reasoning.includes(reasoningEffort)) return undefined
-  return { param, message: `\`${param}\` must be one of ${model.reasoning.join(", ")} for \`${model.id}\`.` }
+  return { param, message: `\`${param}\` must be one of ${model.reasoning.join(", ")} for ${quoteModel(model.id)}.` }
 }
 
 const capRefusal = (
@@ -46,7 +48,7 @@ const capRefusal = (
   { maxTokens, maxTokensField: param = "max_tokens", maxTokensOmitted }: ChatRequest
 ): Refusal | undefined =>
   maxOutputPolicy === "reject" && maxTokensOmitted !== true && maxTokens > maxOutput
-    ? { param, message: `\`${param}\` must be at most ${maxOutput} for \`${id}\`.` }
+    ? { param, message: `\`${param}\` must be at most ${maxOutput} for ${quoteModel(id)}.` }
     : undefined
 
 const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined => {
@@ -80,4 +82,7 @@ export const applyRules = (model: ChatModel, request: ChatRequest): Either.Eithe
 
 /** The refusal of what a model can do piece by piece, but no route of it all at once; `param` is one field too many. */
 export const tooMuchAtOnce = ({ id }: ChatModel, param: string | null): InvalidRequest =>
-  new InvalidRequest({ message: `No provider of \`${id}\` can do all that the request asks for at once.`, param })
+  new InvalidRequest({
+    message: `No provider of ${quoteModel(id)} can do all that the request asks for at once.`,
+    param
+  })

@@ -119,6 +119,8 @@ const imageComplaints = [
   imageComplaint(drawn({ response_format: "png" })),
   imageComplaint(drawn({ n: 2 })),
   imageComplaint(drawn({ mask: "https://example.com/a.png" })),
+  imageComplaint(drawn({ images: ["https://example.com/a.png"] })),
+  imageComplaint(drawn({ stream: true })),
   formComplaint()
 ]
 
