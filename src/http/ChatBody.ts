@@ -10,6 +10,7 @@ import {
   isArray,
   isBetween,
   isBoolean,
+  isEmpty,
   isFilled,
   isIntegerBetween,
   isObject,
@@ -71,9 +72,6 @@ const checkPlainFields = (body: JsonObject): InvalidRequest | undefined => {
 
 /** The fields of before `tools`, with those that replace them; dropping them would change what the answer means. */
 const replaced = { functions: "tools", function_call: "tool_choice" } as const
-
-const isEmpty = (value: unknown): boolean =>
-  isAbsent(value) || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
 
 const checkLegacy = (body: JsonObject): InvalidRequest | undefined => {
   for (const name of ["functions", "function_call"] as const) {

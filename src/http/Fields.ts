@@ -29,6 +29,10 @@ export const isOne = (value: unknown): value is 1 => value === 1
 /** Clients send null for a field they leave out. */
 export const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
 
+/** Nothing, or a text, a list or an object without content. */
+export const isEmpty = (value: unknown): boolean =>
+  isAbsent(value) || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
+
 export const isBetween =
   (least: number, most: number) =>
   (value: unknown): value is number =>

@@ -4,7 +4,7 @@ import type { ImageAsk } from "../domain/Image.ts"
 import {
   field,
   isAbsent,
-  isArray,
+  isEmpty,
   isFilled,
   isObject,
   isOne,
@@ -24,8 +24,6 @@ const longestEcho = 32
 
 const isFalse = (value: unknown): value is false => value === false
 
-const isEmpty = (value: unknown) => isArray(value) && value.length === 0
-
 const n = field("n", isOne, "1")
 const responseFormat = field("response_format", isOneOf("url", "b64_json"), "url or b64_json")
 const stream = field("stream", isFalse, "false: images are not streamed")
@@ -35,7 +33,7 @@ const plainFields = [n, responseFormat, stream]
 /** Fields of other services that would change what is drawn. */
 const checkForeign = ({ images, mask }: JsonObject): InvalidRequest | undefined => {
   if (!isAbsent(mask)) return refuseAt("mask", "mask", "is not supported: describe the edit in `prompt`")
-  return isAbsent(images) || isEmpty(images) ? undefined : refuseAt("images", "images", "is not supported: use `image`")
+  return isEmpty(images) ? undefined : refuseAt("images", "images", "is not supported: use `image`")
 }
 
 const checkFields = (body: JsonObject): InvalidRequest | undefined => {

@@ -89,7 +89,8 @@ describe("the optional fields", () => {
     [{ response_format: "b64_json" }, { responseFormat: "b64_json" }],
     [{ n: 1 }, {}],
     [{ stream: false }, {}],
-    [{ images: [] }, {}]
+    [{ images: [] }, {}],
+    [{ images: "" }, {}]
   ])("%j is taken", (fields, expected) => {
     assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
   })
@@ -135,7 +136,7 @@ describe("the optional fields", () => {
     ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."],
     ["stream", [true, "true", 1], "`stream` must be false: images are not streamed."],
     ["mask", [gif, {}, ""], "`mask` is not supported: describe the edit in `prompt`."],
-    ["images", [[gif], [{ image_url: gif }], gif, {}], "`images` is not supported: use `image`."]
+    ["images", [[gif], [{ image_url: gif }], gif, { 0: gif }], "`images` is not supported: use `image`."]
   ])("%s: %j is refused: %s", (field, values, message) => {
     for (const value of values) {
       assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", field, message])

@@ -55,7 +55,7 @@ describe("the published schemas and the decoders", () => {
       Chat.taken({ ...Chat.base, ...fields })
       assert.isTrue(accepts("ChatCompletionRequest", { ...Chat.base, ...fields }))
     }
-    for (const fields of [{ n: 2 }, { temperature: 3 }, { stop: [""] }, { messages: [] }, { functions: [] }]) {
+    for (const fields of [{ n: 2 }, { temperature: 3 }, { stop: [""] }, { messages: [] }, { functions: [{}] }]) {
       assert.notStrictEqual(Chat.refusal({ ...Chat.base, ...fields }), "accepted")
     }
   })

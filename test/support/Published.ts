@@ -7,7 +7,7 @@ import { openApiDocument } from "../../src/http/OpenApi.ts"
 /** The OpenAPI document of a catalog, and what its schemas say of a value. */
 export const published = (models: ReadonlyArray<Pick<Model, "id" | "surface">>) => {
   const document = openApiDocument(models, "https://api.test/v1")
-  const ajv = new Ajv2020({ strict: false, formats: { binary: true } })
+  const ajv = new Ajv2020({ strict: false, strictNumbers: true, formats: { binary: true } })
   ajv.addSchema({ $id: "document", ...JSON.parse(JSON.stringify(document)) })
   const validate = (pointer: string, value: unknown): boolean => ajv.validate({ $ref: `document#${pointer}` }, value)
   const accepts = (name: string, value: unknown): boolean => validate(`/components/schemas/${name}`, value)

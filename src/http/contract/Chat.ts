@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { Authenticated } from "./Authenticated.ts"
 import { ChatCompletion } from "./ChatCompletion.ts"
-import { atMost, between, Filled, Integer, matching } from "./Constraints.ts"
+import { atLeast, atMost, between, Empty, Filled, Integer, matching } from "./Constraints.ts"
 import { described, optional } from "./Described.ts"
 import {
   BadGateway,
@@ -99,7 +99,8 @@ const ResponseFormat = Schema.Union(
   Schema.Struct({ type: Schema.Literal("text") }),
   Schema.Struct({
     type: Schema.Literal("json_object"),
-    schema: Schema.optional(JsonSchema).annotations({ description: "As a `json_schema` of any name." })
+    schema: optional(JsonSchema, "As a `json_schema` of any name."),
+    json_schema: described(Schema.Null, "Needs the type `json_schema`.")
   }),
   Schema.Struct({
     type: Schema.Literal("json_schema"),
@@ -112,7 +113,7 @@ const ResponseFormat = Schema.Union(
   })
 )
 
-const TokenCap = Integer.pipe(between(1, Number.MAX_SAFE_INTEGER))
+const TokenCap = Integer.pipe(atLeast(1))
 const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({ arbitrary: () => (fc) => fc.integer() })
 const Penalty = Schema.Number.pipe(between(-2, 2))
 
@@ -146,8 +147,8 @@ export const ChatCompletionRequest = Schema.Struct({
   frequency_penalty: optional(Penalty, "Dropped for models that take no sampling."),
   presence_penalty: optional(Penalty, "Dropped for models that take no sampling."),
   n: optional(Schema.Literal(1), "Only 1."),
-  functions: described(Schema.Null, "Not supported: use `tools`."),
-  function_call: described(Schema.Null, "Not supported: use `tool_choice`.")
+  functions: described(Empty, "Not supported: use `tools`."),
+  function_call: described(Empty, "Not supported: use `tool_choice`.")
 }).annotations({ identifier: "ChatCompletionRequest" })
 
 const complete = HttpApiEndpoint.post("complete", "/chat/completions")

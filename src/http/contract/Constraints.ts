@@ -17,6 +17,15 @@ export const Anything = Schema.declare((value: unknown): value is unknown => val
   arbitrary: () => (fc) => fc.jsonValue()
 })
 
+const isEmpty = (value: unknown): boolean =>
+  value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
+
+/** Nothing: null, or a text, a list or an object without content. */
+export const Empty = Schema.declare((value: unknown): value is unknown => isEmpty(value), {
+  jsonSchema: { type: ["array", "null", "object", "string"], maxItems: 0, maxLength: 0, maxProperties: 0 },
+  arbitrary: () => (fc) => fc.constantFrom<unknown>(null, "", [], {})
+})
+
 /** A number within its bounds, both included. */
 export const between = (minimum: number, maximum: number) => (schema: Schema.Schema<number>) =>
   schema.pipe(Schema.filter((value) => value >= minimum && value <= maximum, { jsonSchema: { minimum, maximum } }))

@@ -67,14 +67,6 @@ const filled = { minLength: 1, minItems: 1 }
 
 /** What the schemas of single fields cannot say. */
 const constraints: Readonly<Record<string, object>> = {
-  AssistantMessage: {
-    anyOf: [
-      { required: ["content"], properties: { content: { type: ["string", "array"], minItems: 1 } } },
-      { required: ["refusal"], properties: { refusal: { type: "string" } } },
-      { required: ["reasoning_content"], properties: { reasoning_content: { type: "string" } } },
-      { required: ["tool_calls"], properties: { tool_calls: { type: "array", minItems: 1 } } }
-    ]
-  },
   ImageEditForm: {
     anyOf: ["image", "image[]"].map((name) => ({ required: [name], properties: { [name]: filled } }))
   }

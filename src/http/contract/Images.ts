@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "./Authenticated.ts"
-import { Anything, atMost, Filled, Integer } from "./Constraints.ts"
+import { Anything, atMost, Empty, Filled, Integer } from "./Constraints.ts"
 import { described, optional } from "./Described.ts"
 import {
   BadGateway,
@@ -47,7 +47,7 @@ export const ImageGenerationRequest = Schema.Struct({
   n: optional(Schema.Literal(1), texts.n),
   stream: optional(Schema.Literal(false), texts.stream),
   mask: described(Schema.Null, texts.mask),
-  images: optional(Schema.Tuple(), texts.images)
+  images: described(Empty, texts.images)
 }).annotations({ identifier: "ImageGenerationRequest" })
 
 export const ImageEditRequest = Schema.Struct({
