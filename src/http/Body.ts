@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http"
 import { Data, Effect } from "effect"
 import { BodyTooLarge, InvalidRequest } from "../domain/Failure.ts"
-import * as EventLoop from "../services/EventLoop.ts"
 import { type Guest, smallBytes } from "./BodyRoom.ts"
 import { refused } from "./Fields.ts"
+import { parseBody } from "./JsonReader.ts"
 import { type Part, readForm } from "./Multipart.ts"
 
 /** The connection ended before the body did; there is nobody left to answer. */
@@ -86,29 +86,20 @@ const readPlain = Effect.fnUntraced(function* (incoming: Incoming, limitBytes: n
   return yield* readBytes(incoming, limitBytes)
 })
 
-/** Each step of reading a body larger than this takes a while: in between others get their turn. */
-const largeBytes = 1024 * 1024
-
-/** A JSON body, whatever content type it was sent under, except forms. */
-export const readJson = Effect.fnUntraced(function* (incoming: Incoming, limitBytes: number) {
+/** A JSON body, whatever content type it was sent under, except forms; and how many bytes it had. */
+export const readDocument = Effect.fnUntraced(function* (incoming: Incoming, limitBytes: number) {
   if (isForm(typeOf(incoming.request))) {
     return yield* new InvalidRequest({
       message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
       param: null
     })
   }
-  const bytes = yield* readPlain(incoming, limitBytes)
-  const breath = bytes.length > largeBytes ? EventLoop.turn : Effect.void
-  yield* breath
-  const text = bytes.toString("utf8")
-  yield* breath
-  const value = yield* Effect.try({
-    try: (): unknown => JSON.parse(text),
-    catch: () => new InvalidRequest({ message: "The body is not valid JSON.", param: null })
-  })
-  yield* breath
-  return value
+  const body = yield* readPlain(incoming, limitBytes)
+  return { value: yield* parseBody(body), bytes: body.length }
 })
+
+export const readJson = (incoming: Incoming, limitBytes: number) =>
+  Effect.map(readDocument(incoming, limitBytes), ({ value }) => value)
 
 export type Body =
   | { readonly _tag: "Json"; readonly value: unknown }

@@ -99,6 +99,9 @@ export const each = <A>(
 export const nestsWithin = (levels: number, value: unknown): boolean => {
   if (typeof value !== "object" || value === null) return true
   if (levels === 0) return false
-  for (const child of Object.values(value)) if (!nestsWithin(levels - 1, child)) return false
+  if (isArray(value)) return value.every((child) => nestsWithin(levels - 1, child))
+  for (const name in value) {
+    if (Object.hasOwn(value, name) && !nestsWithin(levels - 1, Reflect.get(value, name))) return false
+  }
   return true
 }

@@ -5,3 +5,62 @@ export const turn = Effect.async<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
+
+/** Work that would hold the event loop for long; it yields at least every millisecond or so. */
+export type Steps<A> = Generator<void, A>
+
+const sliceMillis = 4
+
+const waiting = new Set<() => void>()
+let isScheduled = false
+
+/** One slice per turn of the event loop, whosever it is: requests beside each other do not add up to a long wait. */
+const runNext = () => {
+  const [slice] = waiting
+  isScheduled = slice !== undefined
+  if (slice === undefined) return
+  waiting.delete(slice)
+  slice()
+  setImmediate(runNext)
+}
+
+const enqueue = (slice: () => void) => {
+  waiting.add(slice)
+  if (isScheduled) return
+  isScheduled = true
+  setImmediate(runNext)
+}
+
+/** Resumes in a turn of the event loop in which no other slice runs. */
+export const slice = Effect.async<void>((resume) => {
+  const run = () => resume(Effect.void)
+  enqueue(run)
+  return Effect.sync(() => waiting.delete(run))
+})
+
+/** Runs the steps a few milliseconds at a time. */
+export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
+  Effect.async((resume) => {
+    const run = () => {
+      const end = performance.now() + sliceMillis
+      try {
+        do {
+          const step = steps.next()
+          if (step.done === true) return resume(Effect.succeed(step.value))
+        } while (performance.now() < end)
+        enqueue(run)
+      } catch (defect) {
+        resume(Effect.die(defect))
+      }
+    }
+    enqueue(run)
+    return Effect.sync(() => waiting.delete(run))
+  })
+
+/** Runs the steps at once: for what is known to be small. */
+export const atOnce = <A>(steps: Steps<A>): A => {
+  while (true) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
