@@ -67,6 +67,8 @@ export interface ChatRequest {
   readonly messages: ReadonlyArray<Message>
   /** The same with every picture as a `data:` URL, for routes that fetch none; undefined where no route needs it. */
   readonly inlined?: ReadonlyArray<Message> | undefined
+  /** Whether it has so much text that writing it out is done in steps. */
+  readonly isLarge?: boolean | undefined
   readonly stream: boolean
   /** Whether the client asked to see the usage of a stream. */
   readonly includeUsage: boolean

@@ -1,4 +1,5 @@
 import type { ChatRequest, Message, Tool, Usage } from "./Chat.ts"
+import { jsonTexts } from "./Json.ts"
 import type { ChatModel, ChatPricing } from "./Model.ts"
 import { max, NanoUsd } from "./Money.ts"
 
@@ -50,13 +51,13 @@ export const imagesIn = (message: Message): number => {
 const toolTokens = (tools: ReadonlyArray<Tool>): number =>
   tools.length === 0 ? 0 : toolPreamble + perTool * tools.length
 
-/** Every text of a request that becomes prompt; tools and schemas as their JSON. */
-export const promptTexts = (request: ChatRequest): ReadonlyArray<string> => {
-  const texts = request.messages.flatMap(textsOf)
-  if (request.tools.length > 0) texts.push(JSON.stringify(request.tools))
-  if (typeof request.toolChoice === "object") texts.push(request.toolChoice.function.name)
-  if (request.responseFormat !== undefined) texts.push(JSON.stringify(request.responseFormat))
-  return texts
+/** Every text of a request that becomes prompt, each when it is asked for; tools and schemas as their JSON. */
+export function* promptTexts(request: ChatRequest): Generator<string> {
+  const { isLarge = false, messages, responseFormat, toolChoice, tools } = request
+  for (const message of messages) yield* textsOf(message)
+  if (tools.length > 0) yield* isLarge ? jsonTexts(tools) : [JSON.stringify(tools)]
+  if (typeof toolChoice === "object") yield toolChoice.function.name
+  if (responseFormat !== undefined) yield* isLarge ? jsonTexts(responseFormat) : [JSON.stringify(responseFormat)]
 }
 
 /**
@@ -70,8 +71,8 @@ export const promptBound = (model: ChatModel, request: ChatRequest): number => {
   if (request.webSearch) bound += model.webSearchTokens
   for (const message of request.messages) bound += model.imageTokens * imagesIn(message)
   for (const text of promptTexts(request)) {
-    if (bound >= limit) break
     bound += utf8Bytes(text, limit - bound)
+    if (bound >= limit) break
   }
   return Math.min(bound, limit)
 }

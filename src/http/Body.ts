@@ -1,10 +1,11 @@
 import type { IncomingMessage } from "node:http"
 import { Data, Effect } from "effect"
 import { BodyTooLarge, InvalidRequest } from "../domain/Failure.ts"
+import * as EventLoop from "../services/EventLoop.ts"
 import { type Guest, smallBytes } from "./BodyRoom.ts"
 import { refused } from "./Fields.ts"
 import { parseBody } from "./JsonReader.ts"
-import { type Part, readForm } from "./Multipart.ts"
+import { type Part, parseForm } from "./Multipart.ts"
 
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
@@ -105,10 +106,13 @@ export type Body =
   | { readonly _tag: "Json"; readonly value: unknown }
   | { readonly _tag: "Form"; readonly parts: ReadonlyArray<Part> }
 
+const largeForm = 256 * 1024
+
 /** A `multipart/form-data` body, or a JSON one as `readJson` takes it. */
 export const readJsonOrForm = Effect.fnUntraced(function* (incoming: Incoming, limitBytes: number) {
   const contentType = typeOf(incoming.request)
   if (!isMultipart(contentType)) return { _tag: "Json", value: yield* readJson(incoming, limitBytes) } satisfies Body
-  const parts = readForm(contentType, yield* readPlain(incoming, limitBytes))
+  const body = yield* readPlain(incoming, limitBytes)
+  const parts = yield* EventLoop.run(parseForm(contentType, body), body.length > largeForm)
   return refused(parts) ? yield* parts : ({ _tag: "Form", parts } satisfies Body)
 })

@@ -25,12 +25,16 @@ const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
 
 const isDetail = isOneOf("auto", "low", "high")
 
+const longestUrl = 8192
+/** Of a call or its function: longer texts make slow keys. */
+const longestName = 4096
+
 const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 
 /** Only the start of a data URL is looked at: the rest is megabytes of base64, judged once it is decoded. */
 const isReference = (url: string): boolean =>
-  webUrl.test(url.slice(0, 8)) ? URL.canParse(url) : dataImage.test(url.slice(0, 200))
+  webUrl.test(url.slice(0, 8)) ? url.length <= longestUrl && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
 const readImage = (part: JsonObject, path: Path): Read<ImagePart> => {
   const image = part.image_url
@@ -88,7 +92,16 @@ const readToolCall = (call: unknown, path: Path): Read<ToolCall> => {
   if (!isObject(called) || !isFilled(called.name) || !isString(called.arguments)) {
     return wrongIn(path, "function", "must be an object with a `name` and `arguments`, a JSON text")
   }
-  return { ...readCallId(call.id), type: "function", function: { name: called.name, arguments: called.arguments } }
+  const { id, signature } = readCallId(call.id)
+  if (Math.max(id.length, called.name.length) > longestName) {
+    return wrong(path, `must have an \`id\` and a name of at most ${longestName} characters`)
+  }
+  return {
+    id,
+    ...(signature === undefined ? undefined : { signature }),
+    type: "function",
+    function: { name: called.name, arguments: called.arguments }
+  }
 }
 
 const readToolCalls = (calls: unknown, path: Path): Read<ReadonlyArray<ToolCall>> => {

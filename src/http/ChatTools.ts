@@ -1,4 +1,5 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../domain/Chat.ts"
+import { nestsWithin } from "../domain/Json.ts"
 import {
   each,
   isAbsent,
@@ -8,7 +9,6 @@ import {
   isOneOf,
   isString,
   type JsonObject,
-  nestsWithin,
   type Read,
   refuseAt,
   refused

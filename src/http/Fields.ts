@@ -1,4 +1,5 @@
 import { InvalidRequest } from "../domain/Failure.ts"
+import { longestPrompt } from "../domain/Media.ts"
 
 export type JsonObject = { readonly [key: string]: unknown }
 
@@ -79,6 +80,13 @@ export const readText = (body: JsonObject, name: string): Read<string> => {
   return refuseAt(name, name, value instanceof Uint8Array ? "must be text, not a file" : "is required")
 }
 
+export const readPrompt = (body: JsonObject): Read<string> => {
+  const prompt = readText(body, "prompt")
+  return refused(prompt) || prompt.length <= longestPrompt
+    ? prompt
+    : refuseAt("prompt", "prompt", `must have at most ${longestPrompt.toLocaleString("en-US")} characters`)
+}
+
 export const each = <A>(
   items: ReadonlyArray<unknown>,
   readItem: (item: unknown, index: number) => Read<A>
@@ -90,18 +98,4 @@ export const each = <A>(
     values.push(value)
   }
   return values
-}
-
-/**
- * Whether JSON nests at most `levels` deep. What is passed on gets written out again, which recurses, and how
- * deep is the client's choice.
- */
-export const nestsWithin = (levels: number, value: unknown): boolean => {
-  if (typeof value !== "object" || value === null) return true
-  if (levels === 0) return false
-  if (isArray(value)) return value.every((child) => nestsWithin(levels - 1, child))
-  for (const name in value) {
-    if (Object.hasOwn(value, name) && !nestsWithin(levels - 1, Reflect.get(value, name))) return false
-  }
-  return true
 }

@@ -12,6 +12,7 @@ import {
   isString,
   type JsonObject,
   type Read,
+  readPrompt,
   readText,
   refuse,
   refuseAt,
@@ -56,7 +57,7 @@ const readBody = (body: unknown, needsReference: boolean): Read<ImageAsk> => {
   if (!isObject(body)) return refuse(null, "The body must be a JSON object.")
   const model = readText(body, "model")
   if (refused(model)) return model
-  const prompt = readText(body, "prompt")
+  const prompt = readPrompt(body)
   if (refused(prompt)) return prompt
   const other = checkForeign(body)
   if (other !== undefined) return other

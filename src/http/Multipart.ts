@@ -1,4 +1,7 @@
+import { isUtf8 } from "node:buffer"
 import { InvalidRequest } from "../domain/Failure.ts"
+import { atOnce, type Steps } from "../services/EventLoop.ts"
+import { decodeUtf8 } from "../services/Utf8.ts"
 import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
 
 const mostParts = 100
@@ -37,14 +40,12 @@ const readBoundary = (contentType: string): Read<string> => {
     : wrong("has no boundary: send `Content-Type: multipart/form-data; boundary=…`, as clients do by themselves")
 }
 
-const text = new TextDecoder("utf-8", { fatal: true })
+const byteOrderMark = "\ufeff"
 
-const decoded = (bytes: Uint8Array): string | undefined => {
-  try {
-    return text.decode(bytes)
-  } catch {
-    return undefined
-  }
+function* decodeText(bytes: Buffer): Steps<string | undefined> {
+  if (!isUtf8(bytes)) return undefined
+  const text = yield* decodeUtf8(bytes)
+  return text.startsWith(byteOrderMark) ? text.slice(1) : text
 }
 
 const readHead = (bytes: Buffer): Read<ReadonlyMap<string, string>> => {
@@ -60,7 +61,7 @@ const readHead = (bytes: Buffer): Read<ReadonlyMap<string, string>> => {
 
 const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"])
 
-const readPart = (headers: ReadonlyMap<string, string>, content: Uint8Array): Read<Part> => {
+function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps<Read<Part>> {
   const disposition = headers.get("content-disposition") ?? ""
   const described = readParameters(disposition)
   const name = described?.get("name")
@@ -74,7 +75,7 @@ const readPart = (headers: ReadonlyMap<string, string>, content: Uint8Array): Re
     described.has("filename") ||
     described.has("filename*") ||
     /^(?:image|video|application\/octet-stream)\b/i.test(type)
-  const value = isFile ? content : decoded(content)
+  const value = isFile ? content : yield* decodeText(content)
   return value === undefined ? wrong("has a text part that is not UTF-8") : { name, value }
 }
 
@@ -82,7 +83,7 @@ const readPart = (headers: ReadonlyMap<string, string>, content: Uint8Array): Re
  * Reads a whole `multipart/form-data` body. What the names of files say is not looked at. Written by hand, since the
  * body is in memory already, and parsers of streams lose parts whose file name is not Latin.
  */
-export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<Part>> => {
+export function* parseForm(contentType: string, body: Buffer): Steps<Read<ReadonlyArray<Part>>> {
   const boundary = readBoundary(contentType)
   if (refused(boundary)) return boundary
   const opening = `--${boundary}`
@@ -103,13 +104,17 @@ export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<
     if (head < begin) return malformed
     const headers = readHead(part.subarray(begin, head))
     if (refused(headers)) return headers
-    const read = readPart(headers, part.subarray(head + endOfHead.length))
+    const read = yield* readPart(headers, part.subarray(head + endOfHead.length))
     if (refused(read)) return read
     parts.push(read)
     start = end + delimiter.length
   }
   return parts
 }
+
+/** The same at once. */
+export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<Part>> =>
+  atOnce(parseForm(contentType, body))
 
 /**
  * A form as the object that JSON would have: what is repeated, or named as in `image[]`, is an array, and an empty text

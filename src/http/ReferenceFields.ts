@@ -12,13 +12,18 @@ const readBytes = (bytes: Uint8Array | undefined): Read<Reference> =>
 
 const dataUrl = /^data:[^,]*;base64,/i
 
-const readString = (value: string): Read<Reference> => {
-  if (/^https?:\/\//i.test(value)) {
-    return value.length <= longestUrl && URL.canParse(value) ? { _tag: "Url", url: value } : unusable()
-  }
+/** The base64 of a text that is no URL of the web. */
+export const base64In = (value: string): string | undefined => {
+  if (/^https?:\/\//i.test(value)) return undefined
   // Only the start is looked at: the rest is megabytes of base64.
   const [prefix] = dataUrl.exec(value.slice(0, 300)) ?? []
-  return readBytes(fromBase64(prefix === undefined ? value : value.slice(prefix.length)))
+  return prefix === undefined ? value : value.slice(prefix.length)
+}
+
+const readString = (value: string): Read<Reference> => {
+  const base64 = base64In(value)
+  if (base64 !== undefined) return readBytes(fromBase64(base64))
+  return value.length <= longestUrl && URL.canParse(value) ? { _tag: "Url", url: value } : unusable()
 }
 
 const readImage = (value: unknown): Read<Reference> => {

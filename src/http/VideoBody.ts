@@ -10,6 +10,7 @@ import {
   isString,
   type JsonObject,
   type Read,
+  readPrompt,
   readText,
   refuse,
   refuseAt,
@@ -20,7 +21,7 @@ import { readReferences } from "./ReferenceFields.ts"
 
 const n = field("n", isOne, "1")
 
-const wholeNumber = /^-?\d+$/
+const wholeNumber = /^-?\d{1,400}$/
 
 /** Lengths that no model has are moved to one that it has, however far they are off. */
 const within = (seconds: number): number =>
@@ -37,7 +38,7 @@ const readBody = (body: unknown): Read<VideoAsk> => {
   if (!isObject(body)) return refuse(null, "The body must be a JSON object.")
   const model = readText(body, "model")
   if (refused(model)) return model
-  const prompt = readText(body, "prompt")
+  const prompt = readPrompt(body)
   if (refused(prompt)) return prompt
   const image = readReferences("image", body.image)
   if (refused(image)) return image

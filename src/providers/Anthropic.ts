@@ -16,21 +16,23 @@ import { inlinesImages } from "./InlineImages.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
+import { jsonBody } from "./upstream/JsonBody.ts"
 
 /** A request on its way, with what its route's options make of it. */
 interface Said {
   readonly route: Route
   readonly options: Options
+  readonly request: ChatRequest
   readonly body: WireRequest
 }
 
-const call = ({ body, options, route }: Said): UpstreamRequest => ({
+const call = ({ body, options, request, route }: Said): UpstreamRequest => ({
   account: route.provider,
   path: "/v1/messages",
   authorization: (secret) =>
     options.auth === "bearer" ? { authorization: `Bearer ${secret}` } : { "x-api-key": secret },
   headers: { "anthropic-version": options.version },
-  body: JSON.stringify(body)
+  body: jsonBody(request, body)
 })
 
 const say = (route: Route, request: ChatRequest, stream: boolean): Effect.Effect<Said, ProviderFailure> =>
@@ -39,7 +41,8 @@ const say = (route: Route, request: ChatRequest, stream: boolean): Effect.Effect
       const detail = loggable(route.provider, wrong)
       return Effect.fail(new ProviderFailure({ class: "retry", status: undefined, unsent: true, detail }))
     },
-    onRight: (options) => Effect.succeed({ route, options, body: wireRequest(route, options, request, stream) })
+    onRight: (options) =>
+      Effect.succeed({ route, options, request, body: wireRequest(route, options, request, stream) })
   })
 
 /** The same without what the host refused, where it was thinking that it refused. */

@@ -20,6 +20,7 @@ import { decoder } from "./gemini/Stream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
+import { jsonBody, type LargeJson } from "./upstream/JsonBody.ts"
 
 const call = (route: RouteBase, model: string, method: string, body: UpstreamRequest["body"]): UpstreamRequest => ({
   account: route.provider,
@@ -45,7 +46,7 @@ const read = (reading: Reading, { body }: UpstreamAnswer): Effect.Effect<ChatAns
 interface Said {
   readonly reading: Reading
   readonly saying: Saying
-  readonly body: string
+  readonly body: string | LargeJson
 }
 
 /** Google's Gemini API, with `x-goog-api-key`: chats, pictures by Gemini, and by Imagen's `predict`. */
@@ -56,7 +57,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
 
   const say = (reading: Reading, saying: Saying): Said => {
     const { options, request, route } = reading
-    return { reading, saying, body: JSON.stringify(wireRequest(route, request, options, saying)) }
+    return { reading, saying, body: jsonBody(request, wireRequest(route, request, options, saying)) }
   }
 
   const first = (route: Route, request: ChatRequest): Effect.Effect<Said, ProviderFailure> =>

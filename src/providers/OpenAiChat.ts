@@ -10,11 +10,12 @@ import { malformed, parse, spending } from "./Classification.ts"
 import { inlinesImages } from "./InlineImages.ts"
 import { answerOf, errorIn, type NewId, usageOf } from "./openai-chat/Answer.ts"
 import * as Dialects from "./openai-chat/Dialects.ts"
-import { cutsHere, type Dialect, features, requestText } from "./openai-chat/Request.ts"
+import { cutsHere, type Dialect, features, requestBody } from "./openai-chat/Request.ts"
 import { decoder } from "./openai-chat/Stream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
+import { jsonBody } from "./upstream/JsonBody.ts"
 
 /** A request in a dialect, and the one that it was first said in. */
 interface Said {
@@ -28,7 +29,7 @@ const call = ({ dialect, request, route }: Said, stream: boolean): UpstreamReque
   account: route.provider,
   path: "/chat/completions",
   authorization: (secret) => ({ authorization: `Bearer ${secret}` }),
-  body: requestText(route, request, stream, dialect)
+  body: jsonBody(request, requestBody(route, request, stream, dialect))
 })
 
 const readAs =

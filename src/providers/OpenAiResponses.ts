@@ -17,6 +17,7 @@ import { decoder } from "./openai-responses/Stream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 import { loggable, Upstream, type UpstreamRequest } from "./Upstream.ts"
 import type { UpstreamAnswer } from "./upstream/Exchange.ts"
+import { jsonBody, type LargeJson } from "./upstream/JsonBody.ts"
 
 /** Below this, no host bills a part of the prompt at its cached price. */
 const cacheableCharacters = 4_096
@@ -31,12 +32,12 @@ interface Call {
 /** A call in a dialect, and its body in that. */
 interface Said extends Call {
   readonly dialect: Dialect
-  readonly body: string
+  readonly body: string | LargeJson
 }
 
 const say = (call: Call, dialect: Dialect): Said => {
   const { options, request, route, stream } = call
-  const body = JSON.stringify(wireRequest(route, request, stream && dialect.stream, options, dialect))
+  const body = jsonBody(request, wireRequest(route, request, stream && dialect.stream, options, dialect))
   return { ...call, dialect, body }
 }
 
@@ -75,7 +76,7 @@ export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(functio
     read: readAs(newId),
     pull: ({ body, request, route }, stream) => {
       const reading = decoder(route.provider, newId)
-      const plain = !hasImage(request) && body.length < cacheableCharacters
+      const plain = !hasImage(request) && typeof body === "string" && body.length < cacheableCharacters
       return cutPull(chatPull(stream, reading), request.stop, () => plain && !reading.hidden)
     },
     otherwise: (said, { body }) => {

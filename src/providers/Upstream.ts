@@ -2,9 +2,11 @@ import { Readable } from "node:stream"
 import { Context, Effect, Layer, type Option, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../domain/Model.ts"
+import * as EventLoop from "../services/EventLoop.ts"
 import type { Pieces } from "../services/Pieces.ts"
 import { ProviderFailure } from "../services/Provider.ts"
 import { Flowing, Gathered, type Received, type UpstreamAnswer, type UpstreamHead } from "./upstream/Exchange.ts"
+import { encodeJson, LargeJson } from "./upstream/JsonBody.ts"
 
 const answerLimitBytes = 64 * 1024 * 1024
 const detailLimit = 1_000
@@ -21,7 +23,7 @@ export interface UpstreamRequest {
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
   /** Lower-case names; the account's own headers win over them. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly body?: string | Uint8Array | Pieces | undefined
+  readonly body?: string | Uint8Array | Pieces | LargeJson | undefined
   /** What the body is: JSON where it is left out. */
   readonly contentType?: string | undefined
 }
@@ -61,7 +63,7 @@ const broken =
 const tooLarge = (status: Received) =>
   new ProviderFailure({ class: "retry", status, detail: `the answer is larger than ${answerLimitBytes} bytes` })
 
-type Body = UpstreamRequest["body"]
+type Body = Exclude<UpstreamRequest["body"], LargeJson>
 
 const inPieces = (body: Body): body is Pieces =>
   body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
@@ -70,7 +72,19 @@ const inPieces = (body: Body): body is Pieces =>
 const sendable = (body: Body): string | Uint8Array | Readable | null =>
   inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
 
-const headersOf = (request: UpstreamRequest, accept: string): Record<string, string> => {
+/** A request whose body is written out. */
+type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
+
+/** Sends the request once its body is written out; most are already. */
+const encoded = <A, E, R>(
+  { body, ...request }: UpstreamRequest,
+  send: (request: Sendable) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  body instanceof LargeJson
+    ? Effect.flatMap(EventLoop.inSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
+    : send({ ...request, body })
+
+const headersOf = (request: Sendable, accept: string): Record<string, string> => {
   const { account } = request
   const headers: Record<string, string> = {
     accept,
@@ -87,7 +101,7 @@ const headersOf = (request: UpstreamRequest, accept: string): Record<string, str
 
 const make = (agent: Agent, idleTimeoutMillis: number) => {
   // The router bounds every attempt: zeros keep undici's own 300 s from cutting in.
-  const send = (request: UpstreamRequest, accept: string, bodyTimeout: number, exchange: Gathered | Flowing) => {
+  const send = (request: Sendable, accept: string, bodyTimeout: number, exchange: Gathered | Flowing) => {
     try {
       const url = new URL(`${request.account.baseUrl}${request.path}`)
       agent.dispatch(
@@ -108,7 +122,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     return Effect.sync(() => exchange.cancel())
   }
 
-  const post = (request: UpstreamRequest) =>
+  const post = (request: Sendable) =>
     Effect.async<UpstreamAnswer, ProviderFailure>((resume) => {
       const exchange = new Gathered(answerLimitBytes, (outcome) => {
         if (!("broke" in outcome)) resume(Effect.succeed(outcome))
@@ -118,7 +132,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
       return send(request, "application/json", 0, exchange)
     })
 
-  const open = Effect.fnUntraced(function* (request: UpstreamRequest) {
+  const open = Effect.fnUntraced(function* (request: Sendable) {
     let exchange: Flowing | undefined
     yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
     return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
@@ -131,7 +145,10 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     })
   })
 
-  return { post, open }
+  return {
+    post: (request: UpstreamRequest) => encoded(request, post),
+    open: (request: UpstreamRequest) => encoded(request, open)
+  }
 }
 
 /** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets gone when nobody wants them. */

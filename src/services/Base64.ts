@@ -1,3 +1,5 @@
+import { atOnce, type Steps } from "./EventLoop.ts"
+
 /** Bytes encoded in one go, about a millisecond of work: a multiple of three, so that only the last piece is padded. */
 const pieceBytes = 3 * 256 * 1024
 
@@ -22,13 +24,30 @@ const withoutPadding = (text: string): number => {
   return end
 }
 
-const blanks = ["\n", "\r", "\t", " "]
+/** Characters decoded in one step. */
+const pieceCharacters = 64 * 1024
 
-/** The bytes of a base64 text, of either alphabet, with or without padding; undefined where it is none. */
-export const fromBase64 = (given: string): Uint8Array | undefined => {
-  const text = blanks.some((blank) => given.includes(blank)) ? given.replaceAll(/\s+/g, "") : given
-  const digits = withoutPadding(text)
-  const bytes = Buffer.from(text, "base64")
-  // Node skips what is no base64: then fewer bytes come out than the digits stand for.
-  return digits % 4 !== 1 && bytes.length === Math.floor((digits * 3) / 4) ? bytes : undefined
+/** The bytes of a base64 text, of either alphabet, with or without padding or blanks; undefined where it is none. */
+export function* decodeBase64(text: string): Steps<Uint8Array | undefined> {
+  const bytes = Buffer.allocUnsafeSlow(Math.ceil((text.length * 3) / 4))
+  let length = 0
+  let pending = ""
+  /** Node skips what is no base64: then fewer bytes come out than the digits stand for. */
+  const take = (digits: string, count: number): boolean => {
+    const written = bytes.write(digits, length, "base64")
+    length += written
+    return count % 4 !== 1 && written === Math.floor((count * 3) / 4)
+  }
+  for (let at = 0; at < text.length; at += pieceCharacters) {
+    if (at > 0) yield
+    const piece = pending + text.slice(at, at + pieceCharacters).replaceAll(/\s+/g, "")
+    // The last group stays behind: it alone may be padded or cut short.
+    const whole = Math.max(0, Math.ceil(piece.length / 4) * 4 - 4)
+    pending = piece.slice(whole)
+    if (!take(piece.slice(0, whole), whole)) return undefined
+  }
+  return take(pending, withoutPadding(pending)) ? bytes.subarray(0, length) : undefined
 }
+
+/** The same at once. */
+export const fromBase64 = (text: string): Uint8Array | undefined => atOnce(decodeBase64(text))

@@ -57,10 +57,14 @@ export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
     return Effect.sync(() => waiting.delete(run))
   })
 
-/** Runs the steps at once: for what is known to be small. */
+/** Runs the steps at once: for what is small. */
 export const atOnce = <A>(steps: Steps<A>): A => {
   while (true) {
     const step = steps.next()
     if (step.done === true) return step.value
   }
 }
+
+/** Runs the steps in slices where they are many, else at once. */
+export const run = <A>(steps: Steps<A>, isLarge: boolean | undefined): Effect.Effect<A> =>
+  isLarge === true ? inSlices(steps) : Effect.sync(() => atOnce(steps))

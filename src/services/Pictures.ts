@@ -22,7 +22,7 @@ const walked = Effect.fnUntraced(function* <A>(walk: Walk<A>) {
   while (true) {
     const step = walk.next()
     if (step.done === true) return step.value
-    yield* EventLoop.turn
+    yield* EventLoop.slice
   }
 })
 

@@ -7,8 +7,8 @@ import * as EventLoop from "./EventLoop.ts"
 const perMessage = 4
 /** The tokenizer is quadratic on unbroken runs of letters, so it only ever sees this many characters at once. */
 const longestSlice = 512
-/** Characters counted (some 10 ms of hard text) before other work gets a turn. */
-const breath = 32_768
+/** Characters counted (some 5 ms of hard text) before other work gets a turn. */
+const breath = 16_384
 /** Pieces the tokenizer remembers; its own default could grow to hundreds of megabytes of customers' text. */
 const rememberedPieces = 8_192
 
@@ -59,7 +59,7 @@ export class Tokens extends Context.Tag("gateway/Tokens")<
       // Not Effect.cached: it keeps the interruption of a first caller who left, for everyone after it.
       let loaded: CountSlice | undefined
 
-      const countAll = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
+      const countAll = Effect.fnUntraced(function* (texts: Iterable<string>) {
         loaded ??= yield* load
         const countSlice = loaded
         let total = 0
@@ -72,7 +72,7 @@ export class Tokens extends Context.Tag("gateway/Tokens")<
             start = end
             if (counted >= breath) {
               counted = 0
-              yield* EventLoop.turn
+              yield* EventLoop.slice
             }
           }
         }

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { mostReferences } from "../../domain/Media.ts"
+import { longestPrompt, mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "./Authenticated.ts"
 import { Anything, atMost, Empty, Filled, Integer } from "./Constraints.ts"
 import { described, optional } from "./Described.ts"
@@ -21,7 +21,9 @@ import { IdempotencyKey } from "./IdempotencyKey.ts"
 import { Files, Reference, References } from "./Reference.ts"
 
 const model = Filled.annotations({ description: "The catalog id of an image model." })
-const prompt = Filled.annotations({ description: "What the image shows, or what is to change." })
+const prompt = Filled.pipe(Schema.maxLength(longestPrompt)).annotations({
+  description: "What the image shows, or what is to change."
+})
 
 const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
 const formats = ["url", "b64_json"] as const

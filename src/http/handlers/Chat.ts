@@ -8,11 +8,12 @@ import { isSandbox } from "../../services/catalog/Rules.ts"
 import { Ids } from "../../services/Ids.ts"
 import { InFlight } from "../../services/InFlight.ts"
 import { Api } from "../Api.ts"
-import { readJson } from "../Body.ts"
+import { readDocument } from "../Body.ts"
 import { completionJson, SseEncoder } from "../ChatAnswer.ts"
 import { decodeChatBody } from "../ChatBody.ts"
 import { modelIn } from "../Fields.ts"
 import { type Admitted, Generating } from "../Generating.ts"
+import { largeChat, largeRequest } from "../LargeChat.ts"
 import { Limits } from "../Limits.ts"
 import { json } from "../Respond.ts"
 import { makeSink } from "../Sse.ts"
@@ -32,9 +33,10 @@ export const ChatHandlers = HttpApiBuilder.group(
 
     const read = Effect.fnUntraced(function* (admitted: Admitted) {
       const { record } = admitted
-      const body = yield* inFlight.receive(readJson(admitted, limits.chatBodyBytes))
-      record.model = modelIn(body)
-      const asked = yield* decodeChatBody(body)
+      const { bytes, value } = yield* inFlight.receive(readDocument(admitted, limits.chatBodyBytes))
+      record.model = modelIn(value)
+      const decoded = yield* decodeChatBody(value)
+      const asked = bytes > largeRequest ? yield* largeChat(decoded) : decoded
       record.stream = asked.stream
       const model = catalog.find(asked.model)
       if (model?.surface !== "chat") return yield* new ModelNotFound({ model: asked.model, surface: "chat" })

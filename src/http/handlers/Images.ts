@@ -12,6 +12,7 @@ import { type Body, readJson, readJsonOrForm } from "../Body.ts"
 import { modelIn } from "../Fields.ts"
 import { type Admitted, Generating } from "../Generating.ts"
 import { decodeImageBody, imageForm } from "../ImageBody.ts"
+import { decodeReferences } from "../LargeReferences.ts"
 import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
 import { json, jsonInPieces } from "../Respond.ts"
@@ -65,12 +66,14 @@ export const ImagesHandlers = HttpApiBuilder.group(
 
     const generate = (admitted: Admitted) =>
       inFlight.receive(readJson(admitted, limits.mediaBodyBytes)).pipe(
+        Effect.flatMap(decodeReferences),
         Effect.flatMap((body) => read(admitted, body, false)),
         Effect.flatMap((asked) => answer(admitted, asked))
       )
     const edit = (admitted: Admitted) =>
       inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes)).pipe(
-        Effect.flatMap((body) => read(admitted, fieldsOf(body), true)),
+        Effect.flatMap((body) => decodeReferences(fieldsOf(body))),
+        Effect.flatMap((body) => read(admitted, body, true)),
         Effect.flatMap((asked) => answer(admitted, asked))
       )
 

@@ -11,6 +11,7 @@ import { type Body, readJsonOrForm } from "../Body.ts"
 import { CurrentCaller } from "../contract/Authenticated.ts"
 import { modelIn } from "../Fields.ts"
 import { type Admitted, Generating } from "../Generating.ts"
+import { decodeReferences } from "../LargeReferences.ts"
 import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
 import { json } from "../Respond.ts"
@@ -44,7 +45,8 @@ export const VideosHandlers = HttpApiBuilder.group(
 
     const read = Effect.fnUntraced(function* (admitted: Admitted) {
       const { record } = admitted
-      const body = fieldsOf(yield* inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes)))
+      const received = yield* inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes))
+      const body = yield* decodeReferences(fieldsOf(received))
       record.model = modelIn(body)
       const ask = yield* decodeVideoBody(body)
       const model = catalog.find(ask.model)

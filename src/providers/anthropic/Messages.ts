@@ -1,6 +1,5 @@
-import { Predicate } from "effect"
 import type { Message, Part, TextPart } from "../../domain/Chat.ts"
-import { parse } from "../Classification.ts"
+import { parseArguments } from "../CallArguments.ts"
 
 export type WireText = { type: "text"; text: string }
 type MediaType = "image/jpeg" | "image/png" | "image/gif" | "image/webp"
@@ -58,17 +57,13 @@ const callIds = (): CallIds => {
     ofCall: (id) => {
       const own = isTaken(id) && !seen.has(id) ? id : `toolu_replaced_${seen.size}`
       seen.add(own)
-      unanswered.set(id, [...(unanswered.get(id) ?? []), own])
+      const others = unanswered.get(id)
+      if (others === undefined) unanswered.set(id, [own])
+      else others.push(own)
       return own
     },
     ofResult: (id) => unanswered.get(id)?.shift() ?? id
   }
-}
-
-/** Arguments are an object here. A text that holds none was the model's mistake, which it may still look at. */
-const inputOf = (text: string): WireCall["input"] => {
-  const input = isBlank(text) ? {} : parse(text)
-  return Predicate.isRecord(input) ? input : { arguments: text }
 }
 
 const blocksOf = (message: Message, ids: CallIds): Array<WireBlock> => {
@@ -84,7 +79,7 @@ const blocksOf = (message: Message, ids: CallIds): Array<WireBlock> => {
     }
     default: {
       const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: text, name } }): WireCall => {
-        return { type: "tool_use", id: ids.ofCall(id), name, input: inputOf(text) }
+        return { type: "tool_use", id: ids.ofCall(id), name, input: parseArguments(text) }
       })
       return [...wireTexts(message.content ?? ""), ...calls]
     }

@@ -1,7 +1,6 @@
-import { Predicate } from "effect"
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
-import { parse } from "../Classification.ts"
+import { parseArguments } from "../CallArguments.ts"
 import { opened, sentinel } from "../ThoughtSignatures.ts"
 
 export interface WireBlob {
@@ -55,14 +54,8 @@ const userParts = (content: string | ReadonlyArray<Part>): Array<WirePart> => {
   return parts.length === 0 ? [{ text: "" }] : parts
 }
 
-/** Arguments that another model wrote may be no JSON object: they are shown as they are. */
-const argumentsOf = (text: string): Record<string, unknown> => {
-  const args = text.trim() === "" ? {} : parse(text)
-  return Predicate.isRecord(args) ? args : { arguments: text }
-}
-
 const callPart = ({ function: { arguments: text, name }, id }: ToolCall): WirePart => ({
-  functionCall: { id, name, args: argumentsOf(text) }
+  functionCall: { id, name, args: parseArguments(text) }
 })
 
 const joined = (content: string | ReadonlyArray<TextPart>): string =>

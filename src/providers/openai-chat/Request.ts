@@ -191,11 +191,11 @@ const everywhere: ReadonlyArray<Feature> = ["tools", "vision", "response_format"
 export const features = ({ web_search }: RouteOptions): ReadonlySet<Feature> =>
   new Set(Predicate.isRecord(web_search) ? [...everywhere, "web_search"] : everywhere)
 
-/** The body's text; a web search is whatever the route's options say it is on this host, beside the client's tools. */
-export const requestText = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): string => {
+/** The body; a web search is whatever the route's options say it is on this host, beside the client's tools. */
+export const requestBody = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): object => {
   const body = wireRequest(route, request, stream, dialect)
   const search = route.options.web_search
-  if (!request.webSearch || !Predicate.isRecord(search)) return JSON.stringify(body)
+  if (!request.webSearch || !Predicate.isRecord(search)) return body
   const tools = Array.isArray(search.tools) ? [...(body.tools ?? []), ...search.tools] : body.tools
-  return JSON.stringify({ ...body, ...search, tools })
+  return { ...body, ...search, tools }
 }

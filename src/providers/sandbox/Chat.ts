@@ -2,10 +2,11 @@ import { Deferred, Effect, Option } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import { everything } from "../../services/catalog/Adapters.ts"
+import * as EventLoop from "../../services/EventLoop.ts"
 import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/Provider.ts"
 import { Tokens } from "../../services/Tokens.ts"
 import { deltasOf, endOf } from "./Deltas.ts"
-import { cancelled, cutFailure, type Faults, faultsFor, inject } from "./Faults.ts"
+import { cancelled, cutFailure, type Faults, inject, readFaults } from "./Faults.ts"
 import { limited } from "./Limits.ts"
 import { scriptFor } from "./Script.ts"
 import { textsOf } from "./Texts.ts"
@@ -39,7 +40,12 @@ const pullOf = (answer: ChatAnswer, { cut, gap = 0 }: Faults, closed: Closed): C
   return Effect.suspend(() => (gap > 0 && at > 0 && at < deltas.length ? later : next))
 }
 
-const faultsOf = (route: Route, request: ChatRequest): Faults => faultsFor(route, request.messages.flatMap(textsOf))
+function* textsIn({ messages }: ChatRequest): Generator<string> {
+  for (const message of messages) yield* textsOf(message)
+}
+
+const faultsOf = (route: Route, request: ChatRequest): Effect.Effect<Faults> =>
+  EventLoop.run(readFaults(route, textsIn(request)), request.isLarge)
 
 export const make = (tokens: typeof Tokens.Service): ChatAdapter => {
   const answerTo = Effect.fnUntraced(function* (request: ChatRequest) {
@@ -51,14 +57,14 @@ export const make = (tokens: typeof Tokens.Service): ChatAdapter => {
   return {
     features: everything,
     complete: Effect.fn("Sandbox.complete")(function* (route: Route, request: ChatRequest) {
-      const faults = faultsOf(route, request)
+      const faults = yield* faultsOf(route, request)
       yield* inject(faults)
       const answer = yield* answerTo(request)
       if (faults.cut !== undefined && faults.cut <= deltasOf(answer).length) return yield* cutFailure(faults.cut)
       return answer
     }),
     stream: Effect.fn("Sandbox.stream")(function* (route: Route, request: ChatRequest) {
-      const faults = faultsOf(route, request)
+      const faults = yield* faultsOf(route, request)
       yield* inject(faults)
       const answer = yield* answerTo(request)
       return yield* Effect.map(untilClosed, (closed) => pullOf(answer, faults, closed))

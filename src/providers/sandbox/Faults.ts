@@ -1,9 +1,12 @@
 import { Effect } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
+import { atOnce, type Steps } from "../../services/EventLoop.ts"
 import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
 
 // Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
 const bracket = /\[sandbox((?:\s[^[\]]{0,200})?)\]/gi
+const longestBracket = 250
+const pieceLength = 64 * 1024
 const longestWait = 3_600_000
 
 /** The switches that take a number, with the least and the most of it. Waits are in ms. */
@@ -49,17 +52,34 @@ const ordinal = (route: RouteBase): number => {
 /** A prompt as its writer meant it, without switches. */
 export const withoutSwitches = (text: string): string => text.replace(bracket, " ").trim()
 
+/** A text in pieces, none of which ends inside a bracket. */
+function* piecesOf(text: string): Generator<string> {
+  for (let start = 0; start < text.length; ) {
+    const end = start + pieceLength
+    const open = end < text.length ? text.lastIndexOf("[", end - 1) : -1
+    const cut = open > end - longestBracket ? open : end
+    yield text.slice(start, cut)
+    start = cut
+  }
+}
+
 /** The faults for a route. Each bracket is bound by its own `routes`; where two disagree the later one holds. */
-export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => {
+export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Faults> {
   let faults: Faults = {}
   for (const text of texts) {
-    for (const [, inside = ""] of text.matchAll(bracket)) {
-      const switches = switchesIn(inside)
-      if (switches.routes === undefined || ordinal(route) <= switches.routes) faults = { ...faults, ...switches }
+    for (const piece of piecesOf(text)) {
+      for (const [, inside = ""] of piece.matchAll(bracket)) {
+        const switches = switchesIn(inside)
+        if (switches.routes === undefined || ordinal(route) <= switches.routes) faults = { ...faults, ...switches }
+      }
+      yield
     }
   }
   return faults
 }
+
+/** The same at once. */
+export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => atOnce(readFaults(route, texts))
 
 const classOf = (status: number): FailureClass => {
   if (status === 429) return "limit"

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { ChatCompletionCreateParamsBase } from "openai/resources/chat/completions"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import { type Dialect, requestText, type WireRequest, wireRequest } from "../../../src/providers/openai-chat/Request.ts"
+import { type Dialect, requestBody, type WireRequest, wireRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
 import { routeTo, secret } from "../OpenAiChatHosts.ts"
@@ -111,7 +111,9 @@ describe("a request to an openai-chat host", () => {
 
   it("leaves out what was not asked", () => {
     const body: unknown = JSON.parse(
-      requestText(routeTo("http://x"), request({ toolChoice: "auto", parallelToolCalls: true }), false, usual)
+      JSON.stringify(
+        requestBody(routeTo("http://x"), request({ toolChoice: "auto", parallelToolCalls: true }), false, usual)
+      )
     )
     assert.deepStrictEqual(body, {
       model: "vendor/model-1",
@@ -124,8 +126,10 @@ describe("a request to an openai-chat host", () => {
     const search = { type: "web_search" }
     const route = routeTo("http://x", { web_search: { tools: [search], search_context_size: "low" } })
     const asked = request({ tools: [weatherTool] })
-    const without: unknown = JSON.parse(requestText(route, asked, false, usual))
-    const searching: unknown = JSON.parse(requestText(route, { ...asked, webSearch: true }, false, usual))
+    const without: unknown = JSON.parse(JSON.stringify(requestBody(route, asked, false, usual)))
+    const searching: unknown = JSON.parse(
+      JSON.stringify(requestBody(route, { ...asked, webSearch: true }, false, usual))
+    )
     assert.deepInclude(without, { tools: [weatherTool] })
     assert.notProperty(without, "search_context_size")
     assert.deepInclude(searching, { tools: [weatherTool, search], search_context_size: "low" })
@@ -133,7 +137,7 @@ describe("a request to an openai-chat host", () => {
 
   it("sends reasoning back only to routes that want it", () => {
     const sent = (options: Route["options"]) =>
-      requestText(routeTo("http://x", options), everything, false, usual).includes("thought")
+      JSON.stringify(requestBody(routeTo("http://x", options), everything, false, usual)).includes("thought")
     assert.deepStrictEqual([sent({}), sent({ reasoning_history: true })], [false, true])
   })
 

@@ -1,0 +1,112 @@
+/** Characters of a piece, a tenth of a millisecond of work. */
+const pieceLength = 64 * 1024
+
+interface Container {
+  readonly entries: Iterator<readonly [name: string | undefined, value: unknown]>
+  readonly end: string
+  isEmpty: boolean
+}
+
+function* items(values: ReadonlyArray<unknown>): Generator<readonly [undefined, unknown]> {
+  for (const value of values) yield [undefined, value === undefined ? null : value]
+}
+
+function* members(value: object): Generator<readonly [string, unknown]> {
+  for (const [name, member] of Object.entries(value)) if (member !== undefined) yield [name, member]
+}
+
+const containerOf = (value: object): Container =>
+  Array.isArray(value)
+    ? { entries: items(value), end: "]", isEmpty: true }
+    : { entries: members(value), end: "}", isEmpty: true }
+
+const splitsPair = (text: string, at: number): boolean =>
+  (text.charCodeAt(at - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(at) & 0xfc00) === 0xdc00
+
+function* stringTokens(text: string): Generator<string> {
+  yield '"'
+  for (let start = 0; start < text.length; ) {
+    const end = Math.min(start + pieceLength, text.length)
+    const cut = splitsPair(text, end) ? end - 1 : end
+    yield JSON.stringify(text.slice(start, cut)).slice(1, -1)
+    start = cut
+  }
+  yield '"'
+}
+
+function* scalarTokens(value: unknown): Generator<string> {
+  if (typeof value === "string" && value.length > pieceLength) yield* stringTokens(value)
+  else yield JSON.stringify(value)
+}
+
+function* tokens(root: unknown): Generator<string> {
+  const open: Array<Container> = []
+  let value = root
+  for (;;) {
+    if (typeof value === "object" && value !== null) {
+      open.push(containerOf(value))
+      yield Array.isArray(value) ? "[" : "{"
+    } else {
+      yield* scalarTokens(value)
+    }
+    for (;;) {
+      const container = open.at(-1)
+      if (container === undefined) return
+      const entry = container.entries.next()
+      if (entry.done !== true) {
+        const [name, next] = entry.value
+        const separator = container.isEmpty ? "" : ","
+        yield name === undefined ? separator : `${separator}${JSON.stringify(name)}:`
+        container.isEmpty = false
+        value = next
+        break
+      }
+      yield container.end
+      open.pop()
+    }
+  }
+}
+
+/** The text that `JSON.stringify` makes of plain data, in pieces of some 64 KiB, each made when it is asked for. */
+export function* jsonTexts(value: unknown): Generator<string> {
+  let text = ""
+  for (const token of tokens(value)) {
+    text += token
+    if (text.length < pieceLength) continue
+    yield text
+    text = ""
+  }
+  if (text !== "") yield text
+}
+
+/**
+ * Whether JSON nests at most `levels` deep. What is passed on gets written out again, which recurses, and how
+ * deep is the client's choice.
+ */
+export const nestsWithin = (levels: number, value: unknown): boolean => {
+  if (typeof value !== "object" || value === null) return true
+  if (levels === 0) return false
+  if (Array.isArray(value)) return value.every((child) => nestsWithin(levels - 1, child))
+  for (const name in value) {
+    if (Object.hasOwn(value, name) && !nestsWithin(levels - 1, Reflect.get(value, name))) return false
+  }
+  return true
+}
+
+const [quote, backslash] = [0x22, 0x5c]
+/** One of them stands before every value but the first: `,`, `[` or `{`. */
+const separators: ReadonlySet<number> = new Set([0x2c, 0x5b, 0x7b])
+
+/** The most values that a JSON text can hold, counted without parsing it; it yields every 64 KiB. */
+export function* countValues(text: string): Generator<void, number> {
+  let values = 1
+  let isQuoted = false
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === quote) isQuoted = !isQuoted
+    else if (isQuoted && unit === backslash) at++
+    else if (!isQuoted && separators.has(unit)) values++
+    if (at % pieceLength === 0) yield
+  }
+  return values
+}
