@@ -22,8 +22,8 @@ export type Reference =
   | { readonly _tag: "Url"; readonly url: string }
   | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
 
-/** Characters of the longest prompt for an image or a video: several times what any model takes. */
-export const longestPrompt = 250_000
+/** Characters of the longest prompt for an image or a video: many times what any model takes. */
+export const longestPrompt = 1_000_000
 
 /** The most references that one request may have. */
 export const mostReferences = 8

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http"
 import { Data, Effect } from "effect"
-import { BodyTooLarge, InvalidRequest } from "../domain/Failure.ts"
+import { BodyTooLarge, type InsufficientCredits, InvalidRequest, type RateLimited } from "../domain/Failure.ts"
 import * as EventLoop from "../services/EventLoop.ts"
-import { type Guest, smallBytes } from "./BodyRoom.ts"
+import { smallBytes } from "./BodyRoom.ts"
 import { refused } from "./Fields.ts"
 import { parseBody } from "./JsonReader.ts"
 import { type Part, parseForm } from "./Multipart.ts"
@@ -13,7 +13,7 @@ export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 /** A request whose body is still to come, and where it finds room. */
 export interface Incoming {
   readonly request: IncomingMessage
-  readonly room: Guest["enter"]
+  readonly room: (bytes: number) => Effect.Effect<void, RateLimited | InsufficientCredits>
 }
 
 /** What has come of a body. */

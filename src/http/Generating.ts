@@ -5,19 +5,22 @@ import { Cause, Clock, Context, Deferred, Effect, Layer, Option } from "effect"
 import type { Scope as KeyScope } from "../domain/ApiKey.ts"
 import { Aborted, type Failure, InsufficientScope, RateLimited } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
+import { Idempotency } from "../services/Idempotency.ts"
 import { Ids } from "../services/Ids.ts"
 import { InFlight } from "../services/InFlight.ts"
 import { Instance } from "../services/Instance.ts"
+import { Ledger } from "../services/Ledger.ts"
 import * as Metrics from "../services/Metrics.ts"
 import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { RequestRecord } from "../services/RequestRecord.ts"
 import { Voids } from "../services/Voids.ts"
-import { BodyCutOff } from "./Body.ts"
-import { BodyRoom, type Guest } from "./BodyRoom.ts"
+import type { BodyCutOff, Incoming } from "./Body.ts"
+import { BodyRoom } from "./BodyRoom.ts"
 import { CurrentCaller } from "./contract/Authenticated.ts"
 import { RequestContext } from "./RequestContext.ts"
 import * as Respond from "./Respond.ts"
+import { checkSolvency } from "./Solvency.ts"
 import * as Wire from "./Wire.ts"
 
 export interface Admitted {
@@ -25,7 +28,7 @@ export interface Admitted {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   /** To be entered before a large body is received. */
-  readonly room: Guest["enter"]
+  readonly room: Incoming["room"]
   /** Completed when the client has gone. */
   readonly departed: Deferred.Deferred<void>
   /** What every answer from here on carries. */
@@ -66,6 +69,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         const inFlight = yield* InFlight
         const instance = yield* Instance
         const limiter = yield* RateLimiter
+        const services = { idempotency: yield* Idempotency, ledger: yield* Ledger }
         const log = yield* RequestLog
         const voids = yield* Voids
         const ids = yield* Ids
@@ -109,7 +113,9 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
               const departed = yield* Deferred.make<void>()
               const headers: Headers = { "x-request-id": requestId }
               const guest = room.guest(caller.org)
-              const admitted: Admitted = { record, request, response, room: guest.enter, departed, headers }
+              const enter: Incoming["room"] = (bytes) =>
+                Effect.zipRight(checkSolvency(services, caller.org, endpoint.scope, request), guest.enter(bytes))
+              const admitted: Admitted = { record, request, response, room: enter, departed, headers }
 
               const worked = Effect.ensuring(
                 Effect.suspend(() => work(admitted)),

@@ -54,6 +54,8 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
     readonly claim: (
       request: IdempotentRequest
     ) => Effect.Effect<FirstClaim | Replay, IdempotencyConflict | InvalidRequest, Scope.Scope>
+    /** Whether a request was made under this key: its repetition may cost nothing. */
+    readonly isKnown: (request: Omit<IdempotentRequest, "fingerprint">) => Effect.Effect<boolean>
     /** Removes keys older than the age whose results `forget` could forget, if not now then the next time; says how many. */
     readonly prune: (
       olderThan: Duration.Duration,
@@ -162,8 +164,14 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         return { removed: removed.length, more: forgotten.length === pruneBatch }
       })
 
+      const isKnown = Effect.fnUntraced(function* ({ endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) {
+        const found = yield* Statements.find(sql, { endpoint, key, org })
+        return found.length > 0
+      })
+
       return Idempotency.of({
         claim,
+        isKnown: (request) => Effect.uninterruptible(Effect.orDie(isKnown(request))),
         prune: Effect.fn("Idempotency.prune")(function* (olderThan, forget) {
           let removed = 0
           while (true) {

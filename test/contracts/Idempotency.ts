@@ -40,6 +40,25 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
         })
       )
 
+      it.effect("a key is known while its request runs and once it has a result, and to nobody else", () =>
+        Effect.gen(function* () {
+          const { asked, bench, idempotency, org } = yield* arranged
+          const known = () => idempotency.isKnown(asked)
+          assert.isFalse(yield* known())
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
+              assert.isTrue(yield* known())
+              yield* claim.keep(result, yield* bench.payment(org))
+            })
+          )
+          assert.isTrue(yield* known())
+          assert.isFalse(yield* idempotency.isKnown({ ...asked, key: `${asked.key}-other` }))
+          const other = asked.endpoint === "images" ? "videos" : "images"
+          assert.isFalse(yield* idempotency.isKnown({ ...asked, endpoint: other }))
+        })
+      )
+
       it.effect("a bound result conflicts while its request runs, and is final after it", () =>
         Effect.gen(function* () {
           const { asked, bench, idempotency, org } = yield* arranged

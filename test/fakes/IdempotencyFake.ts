@@ -26,7 +26,7 @@ interface State {
 }
 
 const day = Duration.toMillis("24 hours")
-const nameOf = ({ endpoint, key, org }: IdempotentRequest) => `${org} ${endpoint} ${key}`
+const nameOf = ({ endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) => `${org} ${endpoint} ${key}`
 
 /** Keys in memory with the semantics of the real ones; its bench arranges what happens to them. */
 export const layer = Layer.effectContext(
@@ -93,6 +93,7 @@ export const layer = Layer.effectContext(
           if (row.state !== "done") return yield* new IdempotencyConflict()
           return { _tag: "Replay", result: row.result } as const
         }),
+        isKnown: (request) => Effect.map(Ref.get(state), (now) => now.rows.has(nameOf(request))),
         prune: Effect.fnUntraced(function* (olderThan, forget) {
           const before = (yield* Clock.currentTimeMillis) - Duration.toMillis(olderThan)
           const now = yield* Ref.get(state)

@@ -37,12 +37,13 @@ const accepted: ReadonlyArray<readonly [what: string, headers: Readonly<Record<s
   ["a content type that is none", { "content-type": "multipart" }, text],
   ["the identity encoding", { "content-encoding": "identity" }, text],
   ["white space around", {}, `\r\n\t ${text} \n`],
-  ["a text that is no UTF-8", {}, Buffer.from(text.replace('"hi"', '"h\xff"'), "latin1")],
+  ["a byte order mark", {}, `\ufeff${text}`],
   ["a body of exactly the limit", {}, text.replace('"hi"', `"${"x".repeat(limit - text.length + 2)}"`)]
 ]
 
 const form = badRequest("The body must be JSON, sent as `Content-Type: application/json`, not a form.")
 const compressed = badRequest("A compressed body is not accepted.")
+const notUtf8 = badRequest("The body is not valid UTF-8.")
 const notJson = badRequest("The body is not valid JSON.")
 
 const refused: ReadonlyArray<
@@ -58,8 +59,15 @@ const refused: ReadonlyArray<
   ["two of it", {}, text + text, notJson],
   ["a trailing comma", {}, `${text.slice(0, -1)},}`, notJson],
   ["NaN", {}, text.replace('"hi"', "NaN"), notJson],
-  ["a byte order mark", {}, `\ufeff${text}`, notJson],
-  ["a byte order mark of UTF-16", {}, Buffer.from(`\ufeff${text}`, "utf16le"), notJson],
+  ["two byte order marks", {}, `\ufeff\ufeff${text}`, notJson],
+  ["a byte order mark of UTF-16", {}, Buffer.from(`\ufeff${text}`, "utf16le"), notUtf8],
+  ["a text that is no UTF-8", {}, Buffer.from(text.replace('"hi"', '"h\xff"'), "latin1"), notUtf8],
+  [
+    "what nests without end",
+    {},
+    "[".repeat(15_000) + "]".repeat(15_000),
+    badRequest("The body must nest at most 128 levels deep.")
+  ],
   ["one byte over the limit", {}, `${text}${" ".repeat(limit - text.length + 1)}`, refusals.tooLarge(limit)],
   ["an unknown model", {}, talk("nobody"), refusals.noModel("nobody")],
   ["a model of another surface", {}, talk("picture"), refusals.noModel("picture")],

@@ -41,8 +41,10 @@ describe("what is required", () => {
     assert.deepStrictEqual(taken(base), { model: "m", prompt: "a cat runs", seconds: undefined, references: [] })
   })
 
-  it("has no other measure than the body", () => {
+  it("of a million characters is taken, a longer one is refused", () => {
     assert.strictEqual(taken({ ...base, prompt: "x".repeat(1_000_000) }).prompt.length, 1_000_000)
+    const [, param, message] = refusal({ ...base, prompt: "x".repeat(1_000_001) })
+    assert.deepStrictEqual([param, message], ["prompt", "`prompt` must have at most 1,000,000 characters."])
   })
 })
 

@@ -31,5 +31,18 @@ describe("base64 of others", () => {
     (text) => assert.isUndefined(fromBase64(text))
   )
 
+  it("is read wherever its pieces end, in lines or not", () => {
+    for (const size of [49_151, 49_152, 49_153, 98_304, 150_001]) {
+      const large = randomBytes(size)
+      const text = large.toString("base64")
+      for (const form of [text, large.toString("base64url"), text.replaceAll(/.{76}/g, "$&\r\n"), ` ${text}\n\n`]) {
+        assert.isTrue(large.equals(fromBase64(form) ?? new Uint8Array()), `${size} bytes`)
+      }
+      for (const bad of [`${text}A===`, text.replace(/^./, "*"), `AA==${text}`, `${"A".repeat(65_534)}==AA${text}`]) {
+        assert.isUndefined(fromBase64(bad))
+      }
+    }
+  })
+
   it("of nothing is nothing", () => assert.lengthOf(fromBase64("") ?? [1], 0))
 })

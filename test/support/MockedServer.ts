@@ -5,6 +5,7 @@ import * as Server from "../../src/http/Server.ts"
 import { Auth } from "../../src/services/Auth.ts"
 import { Catalog } from "../../src/services/Catalog.ts"
 import type { ChatCompletions } from "../../src/services/ChatCompletions.ts"
+import { Idempotency } from "../../src/services/Idempotency.ts"
 import type { ImageGenerations } from "../../src/services/ImageGenerations.ts"
 import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
@@ -37,7 +38,7 @@ export const layer = (catalog: string, mocked: Layer.Layer<ChatCompletions | Ima
     Layer.provideMerge(RequestLog.layer),
     Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined) })),
     Layer.provideMerge(Catalog.layer(options({ text: catalog, environment: keys }))),
-    Layer.provideMerge(Ledger.layer),
+    Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)

@@ -50,6 +50,9 @@ export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, ins
   RETURNING claim, state, result, fingerprint = ${fingerprint} AS is_same,
     state = 'done' AND created_at <= now() - ${keptHours} * interval '1 hour' AS is_expired`
 
+export const find = (sql: SqlClient.SqlClient, { endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) => sql`
+  SELECT claim FROM idempotency_keys WHERE org_id = ${org} AND endpoint = ${endpoint} AND key = ${key}`
+
 /** Takes a result away from its key; what was stored for it is still to be forgotten. */
 export const putAside = (sql: SqlClient.SqlClient, id: string) => sql`
   UPDATE idempotency_keys SET key = NULL WHERE claim = ${id}`
