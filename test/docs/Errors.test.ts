@@ -73,13 +73,13 @@ const complaint = (body: unknown, of: ChatModel = able()) =>
   )
 
 /** What is wrong with the bytes of a request, as a server meets them. */
-const refusedBody = (body: string, headers: Readonly<Record<string, string>> = {}) =>
+const refusedBody = (body: string | Buffer, headers: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
     const incoming = new IncomingMessage(new Socket())
     Object.assign(incoming.headers, { "content-type": "application/json", ...headers })
     incoming.push(body)
     incoming.push(null)
-    const failure = yield* Effect.flip(readJson({ request: incoming, room: () => Effect.void }, 1024))
+    const failure = yield* Effect.flip(readJson({ request: incoming, room: () => Effect.void }, 1024 * 1024))
     return failure._tag === "InvalidRequest" ? failure : yield* Effect.die(failure)
   })
 
@@ -110,6 +110,7 @@ const formComplaint = () => {
 
 const imageComplaints = [
   imageComplaint(drawn({ prompt: "" })),
+  imageComplaint(drawn({ prompt: "x".repeat(1_000_001) })),
   imageComplaint(drawn({}), { needsReference: true }),
   imageComplaint(drawn({ image: 1 })),
   imageComplaint(drawn({ image: Array.from({ length: 9 }, () => "https://example.com/a.png") })),
@@ -195,6 +196,9 @@ describe("the errors of the docs", () => {
     Effect.gen(function* () {
       const bodies = yield* Effect.all([
         refusedBody("{"),
+        refusedBody(Buffer.from([0xff])),
+        refusedBody("[".repeat(129) + "]".repeat(129)),
+        refusedBody(`[${"0,".repeat(100_000)}0]`),
         refusedBody("a=b", { "content-type": "application/x-www-form-urlencoded" }),
         refusedBody("{}", { "content-encoding": "gzip" }),
         Effect.flip(keyFrom(""))
