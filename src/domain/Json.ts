@@ -93,9 +93,10 @@ export const nestsWithin = (levels: number, value: unknown): boolean => {
   return true
 }
 
-const [quote, backslash] = [0x22, 0x5c]
-/** One of them stands before every value but the first: `,`, `[` or `{`. */
-const separators: ReadonlySet<number> = new Set([0x2c, 0x5b, 0x7b])
+const [quote, backslash, comma, openBracket, openBrace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
+
+/** One of them stands before every value but the first. */
+const isSeparator = (unit: number): boolean => unit === comma || unit === openBracket || unit === openBrace
 
 /** The most values that a JSON text can hold, counted without parsing it; it yields every 64 KiB. */
 export function* countValues(text: string): Generator<void, number> {
@@ -105,7 +106,7 @@ export function* countValues(text: string): Generator<void, number> {
     const unit = text.charCodeAt(at)
     if (unit === quote) isQuoted = !isQuoted
     else if (isQuoted && unit === backslash) at++
-    else if (!isQuoted && separators.has(unit)) values++
+    else if (!isQuoted && isSeparator(unit)) values++
     if (at % pieceLength === 0) yield
   }
   return values

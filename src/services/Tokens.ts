@@ -7,8 +7,10 @@ import * as EventLoop from "./EventLoop.ts"
 const perMessage = 4
 /** The tokenizer is quadratic on unbroken runs of letters, so it only ever sees this many characters at once. */
 const longestSlice = 512
-/** Characters counted (some 5 ms of hard text) before other work gets a turn. */
-const breath = 16_384
+/** Characters counted in one step, some milliseconds of hard text. */
+const stepLength = 8_192
+/** Steps that are made at once; only what is longer waits for its turns. */
+const stepsAtOnce = 4
 /** Pieces the tokenizer remembers; its own default could grow to hundreds of megabytes of customers' text. */
 const rememberedPieces = 8_192
 
@@ -34,6 +36,23 @@ const sliceEnd = (text: string, start: number): number => {
 }
 
 type CountSlice = (slice: string) => number
+
+function* countTexts(texts: Iterable<string>, countSlice: CountSlice): EventLoop.Steps<number> {
+  let total = 0
+  let counted = 0
+  for (const text of texts) {
+    for (let start = 0; start < text.length; ) {
+      const end = sliceEnd(text, start)
+      total += countSlice(text.slice(start, end))
+      counted += end - start
+      start = end
+      if (counted < stepLength) continue
+      counted = 0
+      yield
+    }
+  }
+  return total
+}
 
 const load: Effect.Effect<CountSlice> = Effect.promise(() => import("gpt-tokenizer/encoding/o200k_base")).pipe(
   Effect.map(({ countTokens, setMergeCacheSize }) => {
@@ -61,22 +80,12 @@ export class Tokens extends Context.Tag("gateway/Tokens")<
 
       const countAll = Effect.fnUntraced(function* (texts: Iterable<string>) {
         loaded ??= yield* load
-        const countSlice = loaded
-        let total = 0
-        let counted = 0
-        for (const text of texts) {
-          for (let start = 0; start < text.length; ) {
-            const end = sliceEnd(text, start)
-            total += countSlice(text.slice(start, end))
-            counted += end - start
-            start = end
-            if (counted >= breath) {
-              counted = 0
-              yield* EventLoop.slice
-            }
-          }
+        const steps = countTexts(texts, loaded)
+        for (let step = 0; step < stepsAtOnce; step++) {
+          const result = steps.next()
+          if (result.done === true) return result.value
         }
-        return total
+        return yield* EventLoop.inSlices(steps)
       })
 
       return Tokens.of({

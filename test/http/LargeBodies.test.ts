@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { fileURLToPath } from "node:url"
 import { assert, layer as withLayer } from "@effect/vitest"
@@ -43,17 +44,31 @@ const send = (
 
 const small = Buffer.from(JSON.stringify({ model, max_tokens: 5, messages: [{ role: "user", content: "hi" }] }))
 
-/** A customer beside the others, who asks small things one after the other; the milliseconds of each answer. */
+/** Milliseconds that the main thread of a process has worked so far; of the clock where nothing tells. */
+const worked = (pid: number | undefined): number => {
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6
+  } catch {
+    return performance.now()
+  }
+}
+
+/**
+ * A customer beside the others, who asks small things one after the other; for each the milliseconds that the gateway
+ * worked until the answer came. The clock would count what else the machine does.
+ */
 const neighbour = Effect.gen(function* () {
-  const { url } = yield* Served.ServedGateway
+  const { process, url } = yield* Served.ServedGateway
   const { secret } = yield* Served.customer()
   const waits: Array<number> = []
-  const ask = Effect.map(send(url, secret, { path: "/chat/completions" }, small), ({ millis, status, text }) => {
+  const ask = Effect.gen(function* () {
+    const before = worked(process.pid)
+    const { status, text } = yield* send(url, secret, { path: "/chat/completions" }, small)
     assert.strictEqual(status, 200, text)
-    waits.push(millis)
+    waits.push(worked(process.pid) - before)
   })
-  yield* Effect.replicateEffect(ask, 20)
-  waits.length = 0
+  yield* Effect.replicateEffect(ask, 50)
+  console.log(`alone: neighbour ${worst(waits)} ms`)
   yield* Effect.forkScoped(Effect.repeat(ask, Schedule.spaced("10 millis")))
   return waits
 })
@@ -94,7 +109,7 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("large b
           const found = `${hostile.name}: ${status} in ${Math.round(millis)} ms, loop ${held} ms, neighbour ${worst(waits)} ms`
           console.log(found)
           if (status !== hostile.status) problems.push(`${found}: ${text.slice(0, 300)}`)
-          else if (held >= longestWork) problems.push(found)
+          else if (Math.max(held, worst(waits)) >= longestWork) problems.push(found)
         }
         assert.deepStrictEqual(problems, [])
       }),
@@ -122,6 +137,7 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("large b
           bodies.map(({ hostile }) => hostile.status)
         )
         assert.isBelow(held, longestWork)
+        assert.isBelow(worst(waits), longestWork)
       }),
     options
   )

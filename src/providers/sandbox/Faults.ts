@@ -56,8 +56,8 @@ export const withoutSwitches = (text: string): string => text.replace(bracket, "
 function* piecesOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = start + pieceLength
-    const open = end < text.length ? text.lastIndexOf("[", end - 1) : -1
-    const cut = open > end - longestBracket ? open : end
+    const open = end < text.length ? text.slice(end - longestBracket, end).lastIndexOf("[") : -1
+    const cut = open === -1 ? end : end - longestBracket + open
     yield text.slice(start, cut)
     start = cut
   }
