@@ -33,6 +33,10 @@ export const between = (minimum: number, maximum: number) => (schema: Schema.Sch
 export const atLeast = (minimum: number) => (schema: Schema.Schema<number>) =>
   schema.pipe(Schema.filter((value) => value >= minimum, { jsonSchema: { minimum } }))
 
+/** A text of at most so many characters. */
+export const upTo = (maxLength: number) => (schema: Schema.Schema<string>) =>
+  schema.pipe(Schema.filter((text) => text.length <= maxLength, { jsonSchema: { maxLength } }))
+
 /** A list of at most so many items. */
 export const atMost =
   (maxItems: number) =>

@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { longestPrompt, mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "./Authenticated.ts"
-import { Anything, atMost, Empty, Filled, Integer } from "./Constraints.ts"
+import { Anything, atMost, Empty, Filled, Integer, upTo } from "./Constraints.ts"
 import { described, optional } from "./Described.ts"
 import {
   BadGateway,
@@ -21,7 +21,7 @@ import { IdempotencyKey } from "./IdempotencyKey.ts"
 import { Files, Reference, References } from "./Reference.ts"
 
 const model = Filled.annotations({ description: "The catalog id of an image model." })
-const prompt = Filled.pipe(Schema.maxLength(longestPrompt)).annotations({
+const prompt = Filled.pipe(upTo(longestPrompt)).annotations({
   description: "What the image shows, or what is to change."
 })
 

@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { longestPrompt, mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "./Authenticated.ts"
-import { atMost, Filled, Integer, matching } from "./Constraints.ts"
+import { atMost, Filled, Integer, matching, upTo } from "./Constraints.ts"
 import { described, optional } from "./Described.ts"
 import {
   BadGateway,
@@ -24,7 +24,7 @@ import { IdempotencyKey } from "./IdempotencyKey.ts"
 import { Files, Reference, References } from "./Reference.ts"
 
 const model = Filled.annotations({ description: "The catalog id of a video model." })
-const prompt = Filled.pipe(Schema.maxLength(longestPrompt)).annotations({ description: "The scene." })
+const prompt = Filled.pipe(upTo(longestPrompt)).annotations({ description: "The scene." })
 const WrittenInteger = matching(/^-?\d+$/)
 const Length = Schema.Union(Integer, WrittenInteger)
 const FormLength = matching(/^(?:-?\d+)?$/)
