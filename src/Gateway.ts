@@ -98,7 +98,7 @@ const readiness = Layer.effect(
     )
     return {
       unready: Effect.gen(function* () {
-        if (yield* inFlight.draining) return "draining"
+        if (inFlight.isStopping()) return "draining"
         if (!(yield* instance.admitting)) return "the database is out of reach"
         return yield* pending
       })
@@ -179,6 +179,7 @@ export const layer = (options: GatewayOptions) => {
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,
+    shutdownDelay: settings.timeouts.shutdownDelay,
     shutdownTimeout: settings.timeouts.shutdown
   }).pipe(
     Layer.provideMerge(services(options)),

@@ -31,6 +31,7 @@ const announced = (settings: Settings) =>
       const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
       for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
       yield* Console.log(banner({ settings, url, models, sandbox, key }))
+      yield* Effect.logInfo(`Listening on ${url}`)
     })
   ).pipe(Layer.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), Books.layer)))
 
@@ -84,7 +85,7 @@ export const serve = (settings: Settings, environment: Environment) =>
         Layer.provide(Gateway.database(settings)),
         Layer.provide(impatience)
       )
-    )
+    ).pipe(Effect.onInterrupt(() => Effect.logInfo("Stopped")))
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
     Effect.provide(Layer.mergeAll(NodeContext.layer, logging(settings), tracing(settings)))

@@ -48,6 +48,8 @@ export interface Settings {
     readonly idle: Duration.Duration
     readonly stream: Duration.Duration
     readonly video: Duration.Duration
+    /** Undefined leaves it to whether another instance lives. */
+    readonly shutdownDelay: Duration.Duration | undefined
     readonly shutdown: Duration.Duration
   }
   readonly logRetention: Duration.Duration
@@ -128,6 +130,7 @@ const readTimeouts = Effect.gen(function* () {
     idle: yield* variables.idleTimeout.config,
     stream: yield* variables.streamTimeout.config,
     video: yield* variables.videoTimeout.config,
+    shutdownDelay: yield* variables.shutdownDelay.config,
     shutdown: yield* variables.shutdownTimeout.config
   }
 })

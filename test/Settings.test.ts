@@ -36,6 +36,7 @@ describe("Settings", () => {
           idle: Duration.seconds(180),
           stream: Duration.seconds(3600),
           video: Duration.seconds(1800),
+          shutdownDelay: undefined,
           shutdown: Duration.seconds(30)
         },
         logRetention: Duration.days(90),

@@ -77,7 +77,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
 
         const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
           if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
-          const draining = yield* inFlight.draining
+          const draining = inFlight.isDraining()
           const allowance = yield* limiter[draining ? "peek" : "take"](caller.key, caller.rpm ?? options.defaultRpm)
           headers["x-ratelimit-limit"] = String(allowance.limit)
           headers["x-ratelimit-remaining"] = String(allowance.remaining)

@@ -1,8 +1,9 @@
 import type { Server } from "node:http"
 import { HttpApiBuilder, HttpRouter } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
-import { type Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { InFlight } from "../services/InFlight.ts"
+import { Instance } from "../services/Instance.ts"
 import { Api } from "./Api.ts"
 import { Generating } from "./Generating.ts"
 import { ChatHandlers } from "./handlers/Chat.ts"
@@ -28,26 +29,42 @@ export interface ServerOptions {
   readonly mediaBodyBytes: number
   /** Where local media are, to be served under `/media/`; undefined leaves that to somebody else. */
   readonly mediaDirectory?: string | undefined
+  /** How long a stop goes on serving before it drains; undefined: `peerDelay` where another instance lives. */
+  readonly shutdownDelay: Duration.Duration | undefined
   readonly shutdownTimeout: Duration.Duration
 }
+
+/** Load balancers notice within this time that an instance is unready. */
+const peerDelay = Duration.seconds(5)
 
 /** More than Node takes as a request's head; with a shorter limit the router would not know the path of a long id. */
 const longestTarget = 64 * 1024
 
 /**
- * Runs first at a stop, while the server still answers: waits for running requests, then ends what is left. Closing
- * the server after that would still wait for connections that never finish their request; those get two seconds.
+ * Runs first at a stop, while the server still answers: stays unready for the delay, waits for running requests, then
+ * ends what is left. Closing the server after that would still wait for connections that never finish their request;
+ * those get two seconds.
  */
-const Drain = (node: Server, patience: Duration.Duration) =>
+const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) =>
   Layer.scopedDiscard(
-    Effect.flatMap(InFlight, (inFlight) =>
-      Effect.addFinalizer(() =>
-        Effect.zipRight(
-          inFlight.drain(patience),
-          Effect.sync(() => setTimeout(() => node.closeAllConnections(), 2000).unref())
+    Effect.gen(function* () {
+      const inFlight = yield* InFlight
+      const instance = yield* Instance
+      const automatic = Effect.map(instance.hasPeers, (has) => (has ? peerDelay : Duration.zero))
+      const wait = Effect.gen(function* () {
+        const delay = shutdownDelay ?? (yield* automatic)
+        if (Duration.equals(delay, Duration.zero)) return
+        yield* Effect.logInfo(`Stopping: unready, serving for ${Duration.format(delay)} more`)
+        yield* Effect.sleep(delay)
+      })
+      yield* Effect.addFinalizer(() =>
+        inFlight.announceStop.pipe(
+          Effect.zipRight(wait),
+          Effect.zipRight(inFlight.drain(shutdownTimeout)),
+          Effect.zipRight(Effect.sync(() => setTimeout(() => node.closeAllConnections(), 2000).unref()))
         )
       )
-    )
+    })
   )
 
 /** The wire: routes, middleware and the Node server. Needs every service, and is the first to close. */
@@ -68,9 +85,6 @@ export const layer = (options: ServerOptions) =>
       // While anything listens for upgrades, Node keeps the body of a request that offers one, as clients of HTTP/2 do.
       const plain = Layer.effectDiscard(Effect.sync(() => node.removeAllListeners("upgrade")))
       const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
-      return Layer.merge(Drain(node, options.shutdownTimeout), plain).pipe(
-        Layer.provideMerge(serving),
-        Layer.provideMerge(server)
-      )
+      return Layer.merge(Drain(node, options), plain).pipe(Layer.provideMerge(serving), Layer.provideMerge(server))
     })
   )

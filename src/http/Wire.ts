@@ -30,6 +30,13 @@ const timedOut = answer(504, "api_error", "timeout", "The request exceeded the a
 const unavailable = (message: string): WireError => answer(503, "service_unavailable", "no_provider_available", message)
 const noProvider = unavailable("No healthy provider is available for this model.")
 
+/** Seconds that a start takes; behind a load balancer another instance answers sooner. */
+const restartSeconds = 5
+const restarting: WireError = {
+  ...answer(503, "service_unavailable", null, "The gateway is restarting; retry."),
+  headers: { "retry-after": String(restartSeconds) }
+}
+
 /** What a client is told of everything that is no `Failure`. */
 export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
 
@@ -88,7 +95,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   UpstreamAuthFailed: () => answer(502, "api_error", "upstream_error", "Upstream authentication failed."),
   AllProvidersFailed: ({ provider, status }) => unavailable(`All providers failed (last: ${provider} ${status}).`),
   NoHealthyProvider: () => noProvider,
-  Aborted: () => noProvider,
+  Aborted: () => restarting,
   TimedOut: () => timedOut
 })
 

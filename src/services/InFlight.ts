@@ -1,4 +1,4 @@
-import { Context, type Duration, Effect, Exit, Fiber, FiberSet, Layer, Metric, Ref } from "effect"
+import { Context, type Duration, Effect, Exit, Fiber, FiberSet, Layer } from "effect"
 import { Aborted } from "../domain/Failure.ts"
 import * as Metrics from "./Metrics.ts"
 
@@ -24,10 +24,13 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
     /** Tells all running work to end, and does not wait until it lets itself be ended; its finalizers give holds back. */
     readonly abort: Effect.Effect<void>
-    /** From now on `draining`; waits for what runs, and aborts what is left after the patience. */
+    /** From now on `isStopping`: the process serves everything, but no more is to be sent to it. */
+    readonly announceStop: Effect.Effect<void>
+    readonly isStopping: () => boolean
+    /** From now on `isDraining`; waits for what runs, and aborts what is left after the patience. */
     readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
     /** Whether new requests are to be refused. */
-    readonly draining: Effect.Effect<boolean>
+    readonly isDraining: () => boolean
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -35,8 +38,17 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     Effect.gen(function* () {
       const running = yield* FiberSet.make()
       const receiving = new Set<Fiber.Fiber<unknown, unknown>>()
-      const draining = yield* Ref.make(false)
-      const gauge = Effect.flatMap(FiberSet.size(running), (size) => Metric.set(Metrics.inFlight, size))
+      let stopping = false
+      let draining = false
+      let count = 0
+      const add = (change: 1 | -1) => {
+        count += change
+        Metrics.inFlight.unsafeUpdate(count, [])
+      }
+      const begin = Effect.sync(() => {
+        stopping = true
+        draining = true
+      })
 
       const whileReceiving = <A, E, R>(part: Effect.Effect<A, E, R>) =>
         Effect.withFiberRuntime<A, E, R>((fiber) => {
@@ -50,9 +62,14 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
 
       return InFlight.of({
         abort: Effect.suspend(() => Effect.forEach([...running], Fiber.interruptFork, { discard: true })),
-        draining: Ref.get(draining),
+        announceStop: Effect.sync(() => {
+          stopping = true
+        }),
+        isStopping: () => stopping,
+        isDraining: () => draining,
         drain: (patience) =>
-          Ref.set(draining, true).pipe(
+          begin.pipe(
+            Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${count} requests are running`))),
             Effect.zipRight(Effect.suspend(() => Fiber.interruptAll([...receiving]))),
             Effect.zipRight(FiberSet.awaitEmpty(running)),
             // A stop runs in a finalizer, where patience would have no end.
@@ -63,16 +80,16 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           ),
         receive: (part) =>
           Effect.zipRight(
-            Effect.flatMap(Ref.get(draining), (late) => (late ? new Aborted() : Effect.void)),
+            Effect.suspend(() => (draining ? new Aborted() : Effect.void)),
             whileReceiving(Effect.interruptible(part))
           ),
         run: (work, onDeparture) =>
           Effect.uninterruptibleMask((restore) =>
             Effect.gen(function* () {
               const fiber = yield* FiberSet.run(running, work)
-              yield* gauge
+              add(1)
+              fiber.addObserver(() => add(-1))
               const exit = yield* Effect.onInterrupt(restore(Fiber.await(fiber)), () => onDeparture)
-              yield* gauge
               if (Exit.isFailure(exit) && Exit.isInterrupted(exit)) return yield* new Aborted()
               return yield* exit
             })

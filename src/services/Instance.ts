@@ -6,6 +6,8 @@ import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
 
 const beatEvery = Duration.seconds(5)
+/** Longer than the database takes between two beats of an instance that runs. */
+const silentAfter = Duration.seconds(15)
 const lostAfter = Duration.seconds(20)
 const sweepBatch = 500
 
@@ -20,6 +22,8 @@ export class Instance extends Context.Tag("gateway/Instance")<
     /** The identity that holds are tied to; a new one after this process was taken for dead. */
     readonly id: Effect.Effect<string>
     readonly admitting: Effect.Effect<boolean>
+    /** Whether another instance lives; false where the database does not say so in a second. */
+    readonly hasPeers: Effect.Effect<boolean>
     /** Marks dead instances and releases their holds; says how many. Runs by itself every few seconds. */
     readonly sweep: Effect.Effect<number>
   }
@@ -62,6 +66,18 @@ export class Instance extends Context.Tag("gateway/Instance")<
         yield* inFlight.abort
       })
 
+      const hasPeers = Effect.flatMap(
+        Ref.get(current),
+        (id) => sql`
+          SELECT 1 FROM instances WHERE id <> ${id} AND stopped_at IS NULL AND swept_at IS NULL
+            AND beat_at > now() - ${Duration.toSeconds(silentAfter)} * interval '1 second' LIMIT 1`
+      ).pipe(
+        Effect.interruptible,
+        Effect.timeout("1 second"),
+        Effect.map((rows) => rows.length > 0),
+        Effect.orElseSucceed(() => false)
+      )
+
       const sweepSome = Effect.gen(function* () {
         const found = yield* Statements.orphans(sql, sweepBatch)
         if (found.length === 0) return 0
@@ -97,7 +113,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         )
       )
 
-      return Instance.of({ id: Ref.get(current), admitting: Ref.get(admitting), sweep })
+      return Instance.of({ id: Ref.get(current), admitting: Ref.get(admitting), hasPeers, sweep })
     })
   )
 }

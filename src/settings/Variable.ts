@@ -77,6 +77,19 @@ export const seconds = (name: string, fallback: number, about: string) =>
     }
   })
 
+/** As `seconds`, of which 0 is one. */
+export const delay = (name: string, shown: string, about: string): Variable<Duration.Duration | undefined> => ({
+  ...orUnset<Duration.Duration>(name, {
+    about,
+    accepts: `a number of seconds from 0 to ${maxSeconds}`,
+    parse: (value) => {
+      const number = decimal.test(value) ? Number(value) : Number.NaN
+      return number <= maxSeconds ? Duration.seconds(number) : undefined
+    }
+  }),
+  shown
+})
+
 const truths = new Map([
   ["true", true],
   ["1", true],

@@ -3,6 +3,7 @@ import {
   baseUrl,
   choice,
   databaseUrl,
+  delay,
   flag,
   integer,
   origins,
@@ -65,6 +66,11 @@ export const variables = {
   idleTimeout: seconds("IDLE_TIMEOUT", 180, "seconds of silence inside a stream"),
   streamTimeout: seconds("STREAM_TIMEOUT", 3600, "seconds for a stream in all"),
   videoTimeout: seconds("VIDEO_TIMEOUT", 1800, "seconds for a render in all"),
+  shutdownDelay: delay(
+    "SHUTDOWN_DELAY",
+    "5 beside another instance, else 0",
+    "seconds that a stop goes on serving, unready, before it drains"
+  ),
   shutdownTimeout: seconds("SHUTDOWN_TIMEOUT", 30, "seconds that requests get to finish when the gateway stops"),
   logRetentionDays: integer("LOG_RETENTION_DAYS", 90, "days that rows of the request log are kept", {
     from: 1,

@@ -16,6 +16,10 @@ import { silent, sse } from "../support/Upstream.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
+const restarting = {
+  error: { message: "The gateway is restarting; retry.", type: "service_unavailable", param: null, code: null }
+}
+
 /** A gateway in the middle of a stream that goes on when `more` is done. */
 const streaming = (options?: GatewayOptions) =>
   Effect.gen(function* () {
@@ -57,10 +61,12 @@ describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
       yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
       assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
       const refused = yield* ask({ url, secret })
-      assert.deepStrictEqual([refused.status, codeOf(refused)], [503, "no_provider_available"])
+      assert.strictEqual(refused.status, 503)
+      assert.deepStrictEqual<unknown>(JSON.parse(refused.text), restarting)
+      const told = ["x-ratelimit-limit", "x-ratelimit-remaining", "retry-after", "connection"]
       assert.deepStrictEqual(
-        [refused.headers.get("x-ratelimit-limit"), refused.headers.get("x-ratelimit-remaining")],
-        ["600", "599"]
+        told.map((name) => refused.headers.get(name)),
+        ["600", "599", "5", "close"]
       )
       yield* goOn
       assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
@@ -89,6 +95,24 @@ describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
 })
 
 describe.concurrent("a stop", () => {
+  it.live("serves everything for SHUTDOWN_DELAY while it is unready", () =>
+    Effect.gen(function* () {
+      const { gateway, upstream } = yield* Deployment
+      const { ended, signal, stderr, url } = yield* gateway({ env: { SHUTDOWN_DELAY: "2" } })
+      const { org, secret } = yield* openAccount({})
+      yield* upstream.script(either)
+      yield* signal("SIGTERM")
+      yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
+      const served = yield* ask({ url, secret })
+      assert.deepStrictEqual([served.status, served.headers.get("connection")], [200, "close"])
+      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+      yield* assertCharged(org, [charge])
+      for (const line of [/Listening on http/, /Stopping: unready/, /Draining: 0 requests/, /Stopped/]) {
+        assert.match(stderr(), line)
+      }
+    }).pipe(inDeployment)
+  )
+
   it.live("ends what outlasts its patience, without charge", () =>
     Effect.gen(function* () {
       const { upstream } = yield* Deployment
@@ -100,8 +124,8 @@ describe.concurrent("a stop", () => {
       const text = yield* open.rest
       assert.strictEqual(codeOf({ text }), "upstream_error")
       assert.notInclude(text, "[DONE]")
-      const { status } = yield* Fiber.join(json)
-      assert.strictEqual(status, 503)
+      const aborted = yield* Fiber.join(json)
+      assert.deepStrictEqual<unknown>([aborted.status, JSON.parse(aborted.text)], [503, restarting])
       assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
       yield* assertCharged(org, [])
       const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
@@ -109,7 +133,7 @@ describe.concurrent("a stop", () => {
         rows.map((row): ReadonlyArray<unknown> => [row.stream, row.status, row.code, row.charge]),
         [
           [true, 200, "stream_error", 0n],
-          [false, 503, "no_provider_available", 0n]
+          [false, 503, null, 0n]
         ]
       )
     }).pipe(inDeployment)

@@ -156,15 +156,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
       "No healthy provider is available for this model."
     ]
   ],
-  Aborted: [
-    [
-      new Failure.Aborted(),
-      503,
-      "service_unavailable",
-      "no_provider_available",
-      "No healthy provider is available for this model."
-    ]
-  ],
+  Aborted: [[new Failure.Aborted(), 503, "service_unavailable", null, "The gateway is restarting; retry."]],
   TimedOut: [[new Failure.TimedOut(), 504, "api_error", "timeout", "The request exceeded the allowed time."]]
 }
 
@@ -173,7 +165,8 @@ const all = Object.values(rows).flat()
 /** What these say beside the envelope; the rest says nothing. */
 const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   IdempotencyConflict: { "x-should-retry": "false" },
-  RateLimited: { "retry-after": "60" }
+  RateLimited: { "retry-after": "60" },
+  Aborted: { "retry-after": "5" }
 }
 
 describe("toWire", () => {
@@ -186,10 +179,11 @@ describe("toWire", () => {
     assert.isTrue(Schema.is(Envelope)(wire.body))
   })
 
-  it("has no code on any 400 and one on everything else, save a video that is not there", () => {
+  it("has no code on any 400 and one on everything else, save a missing video and a restart", () => {
+    const codeless: ReadonlySet<string> = new Set(["VideoNotFound", "Aborted"])
     for (const [failure] of all) {
       const { body, status } = toWire(failure)
-      assert.strictEqual(body.error.code === null, status === 400 || failure._tag === "VideoNotFound", failure._tag)
+      assert.strictEqual(body.error.code === null, status === 400 || codeless.has(failure._tag), failure._tag)
     }
   })
 

@@ -32,6 +32,7 @@ export const layer = (catalog: string, mocked: Layer.Layer<ChatCompletions | Ima
     metricsPublic: false,
     chatBodyBytes: 1000,
     mediaBodyBytes,
+    shutdownDelay: Duration.zero,
     shutdownTimeout: Duration.seconds(1)
   })
   const services = Layer.mergeAll(mocked, Auth.layer, RateLimiter.layer).pipe(

@@ -9,6 +9,7 @@ import { MediaRoutes } from "../../src/http/handlers/Media.ts"
 import { listener } from "../../src/http/Listener.ts"
 import { edge } from "../../src/http/middleware/Edge.ts"
 import { Auth } from "../../src/services/Auth.ts"
+import { InFlight } from "../../src/services/InFlight.ts"
 import { MediaStore } from "../../src/services/MediaStore.ts"
 import * as DiskStore from "../../src/storage/DiskStore.ts"
 import { openTo } from "./RawSocket.ts"
@@ -62,7 +63,7 @@ const served = Effect.gen(function* () {
     Layer.provide(HttpApiBuilder.middleware(edge({ trustedProxies: 1 }))),
     Layer.provide(MediaRoutes({ mediaDirectory: directory })),
     Layer.provide(HttpApiBuilder.api(HttpApi.make("nothing"))),
-    Layer.provide(auth),
+    Layer.provide(Layer.merge(auth, InFlight.layer)),
     Layer.provideMerge(NodeHttpServer.layer(() => node, { host: "127.0.0.1", port: 0 })),
     Layer.provide(
       Logger.replace(

@@ -4,6 +4,7 @@ import { Clock, Effect } from "effect"
 import { AddressBlocked, UnknownEndpoint } from "../../domain/Failure.ts"
 import { Auth } from "../../services/Auth.ts"
 import { Ids } from "../../services/Ids.ts"
+import { InFlight } from "../../services/InFlight.ts"
 import * as Metrics from "../../services/Metrics.ts"
 import { clientAddress } from "../ClientAddress.ts"
 import { RequestContext } from "../RequestContext.ts"
@@ -30,6 +31,7 @@ const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
 export const edge = Effect.fnUntraced(function* (options: { readonly trustedProxies: number }) {
   const auth = yield* Auth
   const ids = yield* Ids
+  const inFlight = yield* InFlight
 
   return <E, R>(app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.gen(function* () {
@@ -50,7 +52,11 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
         if (request.method === "HEAD" && ofApi.test(request.url)) return yield* new UnknownEndpoint()
         return yield* app
       })
-      const response = yield* lastResort(Effect.provideService(routed, RequestContext, context))
-      return HttpServerResponse.setHeader(response, "x-request-id", requestId)
+      const response = yield* lastResort(requestId, Effect.provideService(routed, RequestContext, context))
+      // A client that reuses the connection would meet its end.
+      return HttpServerResponse.setHeaders(
+        response,
+        inFlight.isStopping() ? { "x-request-id": requestId, connection: "close" } : { "x-request-id": requestId }
+      )
     })
 })

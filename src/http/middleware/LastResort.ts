@@ -17,6 +17,7 @@ const expected = (error: unknown) => {
  * it looks like; an interruption is left to the server.
  */
 export const lastResort = <R>(
+  requestId: string,
   app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, R>
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
   Effect.catchAllCause(app, (cause) => {
@@ -25,5 +26,8 @@ export const lastResort = <R>(
     if (Option.isSome(failure) && Option.isNone(Cause.dieOption(cause))) {
       return Effect.succeed(Respond.failure(failure.value))
     }
-    return Effect.as(Effect.logError("A request failed unexpectedly", cause), Respond.wireError(internalError))
+    return Effect.logError("A request failed unexpectedly", cause).pipe(
+      Effect.annotateLogs("request_id", requestId),
+      Effect.as(Respond.wireError(internalError))
+    )
   })

@@ -1,0 +1,78 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Schedule } from "effect"
+import { openAccount } from "../support/Account.ts"
+import { Deployment, inDeployment } from "../support/Deployment.ts"
+import * as LoadBalancer from "../support/LoadBalancer.ts"
+import { eventually } from "../support/Money.ts"
+import { freePort } from "../support/Port.ts"
+
+const model = "gemini-3.6-flash"
+
+/** What went wrong with one chat, undefined where nothing did. */
+const chat = (url: string, secret: string, stream: boolean) =>
+  Effect.promise(async () => {
+    try {
+      const response = await fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+        body: JSON.stringify({
+          model,
+          stream,
+          max_tokens: 20,
+          messages: [{ role: "user", content: "[sandbox delay=300]" }]
+        })
+      })
+      const text = await response.text()
+      const isWhole = stream ? text.endsWith("data: [DONE]\n\n") : text.includes(`"finish_reason"`)
+      return response.status === 200 && isWhole ? undefined : `${response.status} ${text}`
+    } catch (error) {
+      return String(error instanceof Error ? (error.cause ?? error) : error)
+    }
+  })
+
+describe("a rolling restart", () => {
+  it.live(
+    "of two instances behind a proxy that asks /readyz each second fails no request",
+    () =>
+      Effect.gen(function* () {
+        const { gateway } = yield* Deployment
+        const ports = [yield* freePort, yield* freePort]
+        const start = (port: number) =>
+          gateway({ env: { PORT: String(port), CATALOG_FILE: "", LOCAL_KEY: "", SANDBOX: "true" } })
+        const running = yield* Effect.forEach(ports, start, { concurrency: "unbounded" })
+        const proxy = yield* LoadBalancer.make(running.map(({ url }) => url))
+        const { secret } = yield* openAccount({ rpm: 100_000 })
+
+        const scope = yield* Effect.scope
+        const chats: Array<Fiber.Fiber<string | undefined>> = []
+        const traffic = yield* Effect.suspend(() => chat(proxy.url, secret, chats.length % 2 === 0)).pipe(
+          Effect.forkIn(scope),
+          Effect.map((fiber) => chats.push(fiber)),
+          Effect.schedule(Schedule.fixed("25 millis")),
+          Effect.fork
+        )
+
+        for (const [at, { ended, signal, url }] of running.entries()) {
+          yield* eventually(
+            Effect.sync(() => running.every((one) => proxy.ready(one.url))),
+            (all) => all
+          )
+          yield* signal("SIGTERM")
+          assert.deepStrictEqual(yield* Effect.timeout(ended, "20 seconds"), { code: 0, signal: null })
+          yield* start(ports[at] ?? 0)
+          yield* eventually(
+            Effect.sync(() => proxy.ready(url)),
+            (isReady) => isReady
+          )
+        }
+        yield* Fiber.interrupt(traffic)
+        const failures = yield* Fiber.join(Fiber.all(chats))
+        assert.deepStrictEqual(
+          failures.filter((failure) => failure !== undefined),
+          []
+        )
+        assert.isAbove(chats.length, 200)
+      }).pipe(inDeployment),
+    60_000
+  )
+})
