@@ -1,5 +1,5 @@
 import path from "node:path"
-import { Data, Duration, Effect, Layer, Option, Schedule } from "effect"
+import { Data, Duration, Effect, Either, Layer, Option, Schedule } from "effect"
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
 import * as SafeFetcher from "./fetching/SafeFetcher.ts"
@@ -18,6 +18,7 @@ import { ImageGenerations } from "./services/ImageGenerations.ts"
 import { InFlight } from "./services/InFlight.ts"
 import { Instance } from "./services/Instance.ts"
 import { Ledger } from "./services/Ledger.ts"
+import { MediaStore } from "./services/MediaStore.ts"
 import { ProviderRouter } from "./services/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/Providers.ts"
 import { RateLimiter } from "./services/RateLimiter.ts"
@@ -84,27 +85,50 @@ const servable = Layer.effectDiscard(
   })
 )
 
-const readiness = Layer.effect(
-  Readiness,
-  Effect.gen(function* () {
-    const inFlight = yield* InFlight
-    const instance = yield* Instance
-    const migrations = yield* Migrations
-    const pending = migrations.pending.pipe(
-      Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
-      Effect.interruptible,
-      Effect.timeout("2 seconds"),
-      Effect.orElseSucceed(() => "the database is out of reach")
-    )
-    return {
-      unready: Effect.gen(function* () {
-        if (inFlight.isStopping()) return "draining"
-        if (!(yield* instance.admitting)) return "the database is out of reach"
-        return yield* pending
-      })
+/** Whether media can be written, as of a few seconds ago. */
+const mediaWatch = Effect.gen(function* () {
+  const store = yield* MediaStore
+  let isWritable = true
+  const look = Effect.gen(function* () {
+    const found = yield* Effect.either(store.check)
+    const wasWritable = isWritable
+    isWritable = Either.isRight(found)
+    if (Either.isLeft(found) && wasWritable) {
+      yield* Effect.logWarning(`The media store cannot be written: ${found.left.detail}`)
     }
+    if (isWritable && !wasWritable) yield* Effect.logInfo("The media store can be written again")
   })
-)
+  yield* look.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
+  return () => isWritable
+})
+
+/** A bucket is the same for all instances, so that traffic is better nowhere else; a disk is mostly one's own. */
+const readiness = ({ media }: Settings) =>
+  Layer.scoped(
+    Readiness,
+    Effect.gen(function* () {
+      const isWritable = yield* mediaWatch
+      const unwritable = () => (isWritable() ? undefined : "the media store cannot be written")
+      const inFlight = yield* InFlight
+      const instance = yield* Instance
+      const migrations = yield* Migrations
+      const pending = migrations.pending.pipe(
+        Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
+        Effect.interruptible,
+        Effect.timeout("2 seconds"),
+        Effect.orElseSucceed(() => "the database is out of reach")
+      )
+      return {
+        unready: Effect.gen(function* () {
+          if (inFlight.isStopping()) return "draining"
+          if (!(yield* instance.admitting)) return "the database is out of reach"
+          if (media.store === "disk" && !isWritable()) return unwritable()
+          return yield* pending
+        }),
+        impaired: unwritable
+      }
+    })
+  )
 
 /** How long the result of a request is replayed. */
 const idempotencyKept = Duration.hours(24)
@@ -144,7 +168,7 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: timeouts.video })
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
-  return Layer.mergeAll(readiness, publishedHealth, housekeeping(settings)).pipe(
+  return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings)).pipe(
     Layer.provideMerge(generations),
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, Tokens.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),

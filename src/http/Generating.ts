@@ -152,6 +152,9 @@ const answeredWith = (error: Wire.WireError, headers: Headers): Answered => ({
   code: error.body.error.code
 })
 
+const logFailed = ({ requestId }: RequestRecord, cause: Cause.Cause<unknown>) =>
+  Effect.annotateLogs(Effect.logError("A request failed unexpectedly", cause), "request_id", requestId)
+
 const explain = (
   cause: Cause.Cause<Failure | BodyCutOff>,
   record: RequestRecord,
@@ -160,14 +163,13 @@ const explain = (
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const failure = Cause.failureOption(cause)
   if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
-    return Effect.logError("A request failed unexpectedly", cause).pipe(
-      Effect.annotateLogs("request_id", record.requestId),
-      Effect.as(answeredWith(Wire.internalError, headers))
-    )
+    return Effect.as(logFailed(record, cause), answeredWith(Wire.internalError, headers))
   }
   if (failure.value._tag === "BodyCutOff") {
     record.departed = true
     return Effect.succeed({ response: Respond.json(400, {}, headers), code: null })
   }
-  return Effect.succeed(answeredWith(Wire.toWire(failure.value), headers))
+  const wire = Wire.toWire(failure.value)
+  const logged = wire.status === 500 ? logFailed(record, cause) : Effect.void
+  return Effect.as(logged, answeredWith(wire, headers))
 }

@@ -227,7 +227,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
           Effect.fnUntraced(function* (defect) {
             if (!(yield* sink.opened)) return yield* Effect.die(defect)
-            yield* Effect.logError("A stream failed unexpectedly", defect)
+            yield* Effect.logError("A stream failed unexpectedly", defect).pipe(
+              Effect.annotateLogs("request_id", job.record.requestId)
+            )
             return yield* broken(job, sink, held, output, new UpstreamFailed())
           })
         )

@@ -107,7 +107,13 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
       })
 
-      const make = Effect.fnUntraced(function* ({ ask, model, record, variant }: ImageJob) {
+      /** An image that cannot be stored is not bought. */
+      const storable = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
+        Effect.dieMessage(`no picture can be stored: ${detail}`)
+      )
+
+      const make = Effect.fnUntraced(function* ({ ask, model, record, variant }: ImageJob, isStored: boolean) {
+        if (isStored) yield* storable
         const pictures = yield* references.load(ask.references, "image")
         const request = { prompt: ask.prompt, resolution: variant.resolution, references: pictures }
         return yield* router.image(model, request, record.attempts, record.startedAt)
@@ -158,7 +164,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
         record.hold = held.id
         yield* failpoint.reach("after_hold")
-        const routed = yield* make(job)
+        const routed = yield* make(job, job.ask.responseFormat === "url" || claim !== undefined)
         return yield* Effect.catchTag(keep(job, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
           Effect.dieMessage(`the picture could not be stored: ${detail}`)
         )

@@ -20,6 +20,8 @@ export class MediaStore extends Context.Tag("gateway/MediaStore")<
   {
     /** The name of what was stored, which is what rows keep. */
     readonly put: <E = never>(media: NewMedia<E>) => Effect.Effect<string, MediaStoreFailed | E>
+    /** Fails where nothing can be written. It writes to find out, unless something was written lately. */
+    readonly check: Effect.Effect<void, MediaStoreFailed>
     /** The link of public media, good for as long as the file is there. */
     readonly link: (name: string) => string
     /** The name behind a link of this store. */

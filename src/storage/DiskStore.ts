@@ -1,9 +1,10 @@
-import { mkdir, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
+import { access, constants, mkdir, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
 import path from "node:path"
 import { Clock, Effect, Layer, Option, Predicate } from "effect"
 import { formatMediaName, parseMediaName } from "../domain/MediaName.ts"
 import { Ids } from "../services/Ids.ts"
 import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/MediaStore.ts"
+import { checked } from "./Checked.ts"
 import { io, ioOn, syncDirectory } from "./disk/Io.ts"
 import { largestRead } from "./Limits.ts"
 import { links } from "./Links.ts"
@@ -89,11 +90,11 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       )
     )
 
-    return MediaStore.of({
-      put: (media) => Effect.withSpan(write(media), "MediaStore.put"),
+    const store = {
+      put: <E>(media: NewMedia<E>) => Effect.withSpan(write(media), "MediaStore.put"),
       ...links(publicUrl),
       read: Effect.fn("MediaStore.read")(
-        function* (name) {
+        function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
           const file = path.join(directory, name)
           const { size } = yield* ioOn(() => stat(file))
@@ -104,7 +105,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
         Effect.catchTag("NotThere", () => Effect.succeed(Option.none()))
       ),
       remove: Effect.fn("MediaStore.remove")(
-        function* (name) {
+        function* (name: string) {
           if (parseMediaName(name) === undefined) return false
           const file = path.join(directory, name)
           yield* ioOn(() => unlink(file))
@@ -114,7 +115,23 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
         Effect.catchTag("NotThere", () => Effect.succeed(false)),
         Effect.uninterruptible
       )
-    })
+    }
+
+    /** Seen by nobody: the file has no name any more once it is written to. */
+    const tryWriting = Effect.gen(function* () {
+      yield* folder(path.join(directory, "public"), modes.public.directory)
+      yield* io(() => access(path.join(directory, "public"), constants.W_OK))
+      const file = path.join(directory, `${ids.unguessable()}.check`)
+      const handle = yield* Effect.acquireRelease(
+        io(() => open(file, "wx", modes.private.file)),
+        (opened) => Effect.ignore(io(() => opened.close()))
+      )
+      yield* io(() => rm(file))
+      yield* io(() => handle.writeFile(Uint8Array.of(0)))
+      yield* io(() => handle.sync())
+    }).pipe(Effect.scoped)
+
+    return yield* checked(store, tryWriting, "1 second")
   })
 
 /** Media as files: `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */

@@ -1,7 +1,8 @@
 import { Effect, Layer, Option, Predicate, Stream } from "effect"
 import { formatMediaName, parseMediaName } from "../domain/MediaName.ts"
 import { Ids } from "../services/Ids.ts"
-import { MediaStore, MediaStoreFailed } from "../services/MediaStore.ts"
+import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/MediaStore.ts"
+import { checked } from "./Checked.ts"
 import { links } from "./Links.ts"
 import * as Client from "./s3/Client.ts"
 import * as Upload from "./s3/Upload.ts"
@@ -19,8 +20,8 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
     const { again, ask } = client
     const upload = Upload.make(client)
 
-    return MediaStore.of({
-      put: ({ body, type, visibility }) =>
+    const store = {
+      put: <E>({ body, type, visibility }: NewMedia<E>) =>
         Effect.suspend(() => {
           const key = formatMediaName({ visibility, id: ids.unguessable(), type })
           const file = { key, headers: { "content-type": type, "cache-control": cacheControl[visibility] } }
@@ -35,7 +36,7 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
         ),
       ...links(options.publicUrl),
       read: Effect.fn("MediaStore.read")(
-        function* (name) {
+        function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
           const { body } = yield* again(ask({ method: "GET", key: name }))
           return Option.some(body)
@@ -44,7 +45,7 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
         Effect.mapError(failed)
       ),
       remove: Effect.fn("MediaStore.remove")(
-        function* (name) {
+        function* (name: string) {
           if (parseMediaName(name) === undefined) return false
           yield* again(ask({ method: "HEAD", key: name }))
           yield* again(ask({ method: "DELETE", key: name }))
@@ -53,7 +54,9 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
         Effect.catchIf(isMissing, () => Effect.succeed(false)),
         Effect.mapError(failed)
       )
-    })
+    }
+    const nothing = { type: "image/png", visibility: "private", body: new Uint8Array() } as const
+    return yield* checked(store, Effect.flatMap(store.put(nothing), store.remove), "30 seconds")
   })
 
 /** Media in a bucket, of AWS or of any service that speaks its protocol. Nothing is asked of it before the first file. */

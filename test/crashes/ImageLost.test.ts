@@ -21,11 +21,12 @@ describe.concurrent("an image that was made", () => {
       const { url } = yield* gateway()
       const { org, secret } = yield* openAccount({})
       const inTheWay = path.join(media, "public")
-      yield* Effect.promise(async () => {
+      const block = Effect.promise(async () => {
+        await rm(inTheWay, { recursive: true, force: true })
         await mkdir(media, { recursive: true })
         await writeFile(inTheWay, "")
       })
-      yield* upstream.script(paints(), paints())
+      yield* upstream.script(after(block, paints()), paints())
       const lost = yield* draw({ url, secret, key: "k" })
       assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
       yield* assertCharged(org, [])

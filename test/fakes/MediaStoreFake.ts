@@ -7,6 +7,8 @@ import * as Links from "../../src/storage/Links.ts"
 /** A store in memory. */
 export class MediaStoreFake {
   readonly files = new Map<string, Uint8Array>()
+  /** Whether nothing can be written, as `check` says. */
+  isBroken = false
   /** Bytes taken of files that are not whole yet. */
   unfinished = 0
   readonly #before: Array<Effect.Effect<void, MediaStoreFailed>> = []
@@ -63,6 +65,7 @@ export class MediaStoreFake {
             yield* this.#after.shift() ?? Effect.void
             return name
           }),
+        check: Effect.suspend(() => (this.isBroken ? MediaStoreFake.away : Effect.void)),
         ...Links.links("http://media.test"),
         read: (name) => Effect.sync(() => Option.fromNullable(this.files.get(name))),
         remove: (name) => Effect.sync(() => parseMediaName(name) !== undefined && this.files.delete(name))

@@ -52,6 +52,7 @@ withLayer(served, { excludeTestServices: true })("a client that leaves", (it) =>
     // Later connections are seen later: after these the gateway knows that the one above has gone.
     for (let turn = 0; turn < 3; turn++) yield* call("/healthz")
     yield* afterwards
+    yield* soon(Effect.map(call("/metrics"), ({ text }) => assert.match(text, /^gateway_in_flight(\{\})? 0$/m)))
     const row = yield* Served.logged(requestId)
     assert.deepInclude(row, { status: 499, code: "client_closed", orgId: customer.org, model: "leaving" })
     assert.strictEqual(yield* spent, row.charge)

@@ -47,12 +47,14 @@ export const make = (targets: ReadonlyArray<string>) =>
     const check = (target: string) =>
       get(`${target}/readyz`).pipe(
         Effect.map(({ status }) => status === 200),
+        Effect.timeout("1 second"),
         Effect.orElseSucceed(() => false),
         Effect.map((isReady) => (isReady ? ready.add(target) : ready.delete(target)))
       )
-    const checks = Effect.forEach(targets, check, { concurrency: "unbounded" })
-    yield* checks
-    yield* checks.pipe(Effect.schedule(Schedule.spaced("1 second")), Effect.forkScoped)
+    for (const target of targets) {
+      yield* check(target)
+      yield* check(target).pipe(Effect.schedule(Schedule.fixed("1 second")), Effect.forkScoped)
+    }
     const { url } = yield* listen(targets, ready)
     return { url, ready: (target: string) => ready.has(target) }
   })

@@ -37,7 +37,7 @@ export const layer = (catalog: string, mocked: Layer.Layer<ChatCompletions | Ima
   })
   const services = Layer.mergeAll(mocked, Auth.layer, RateLimiter.layer).pipe(
     Layer.provideMerge(RequestLog.layer),
-    Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined) })),
+    Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
     Layer.provideMerge(Catalog.layer(options({ text: catalog, environment: keys }))),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),

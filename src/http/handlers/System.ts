@@ -34,7 +34,9 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
       yield* router.get(
         "/readyz",
         Effect.map(readiness.unready, (reason) =>
-          reason === undefined ? json(200, { status: "ready" }) : json(503, { status: "unready", reason })
+          reason === undefined
+            ? json(200, { status: "ready", impaired: readiness.impaired() })
+            : json(503, { status: "unready", reason })
         )
       )
       yield* router.get(

@@ -1,4 +1,4 @@
-import { Effect, ExecutionStrategy, Exit, Option, Random, Scope } from "effect"
+import { Effect, ExecutionStrategy, Exit, Option, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { Route } from "../../domain/Model.ts"
@@ -69,8 +69,8 @@ const cutAt = (endsAt: number, call: Scope.CloseableScope, scope: Scope.Scope, t
   const cut = { off: false }
   const end = Effect.suspend(() => {
     cut.off = true
-    trial.failed(new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" }), false, 0)
-    return Scope.close(call, Exit.void)
+    const failure = new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" })
+    return Effect.zipRight(trial.failed(failure, false), Scope.close(call, Exit.void))
   })
   return Effect.clockWith((clock) => Effect.sleep(endsAt - clock.unsafeCurrentTimeMillis())).pipe(
     Effect.interruptible,
@@ -89,7 +89,7 @@ const watched = (pull: ChatPull, cut: { readonly off: boolean }, trial: Trial<Ro
         trial.whole()
         return yield* Effect.fail(Option.none())
       }
-      trial.failed(end.value, true, yield* Random.next)
+      yield* trial.failed(end.value, true)
       return yield* Effect.fail(Option.some(end.value.class === "timeout" ? new TimedOut() : new UpstreamFailed()))
     })
   const guarded = Effect.catchAll(pull, ended)

@@ -1,4 +1,5 @@
 import type { ProviderFailure } from "../Provider.ts"
+import { LogLimit } from "./LogLimit.ts"
 
 /** `half_open`: its time is over and one request may probe, or is probing. */
 export type CircuitState = "closed" | "open" | "half_open"
@@ -17,6 +18,10 @@ export interface Permit {
   readonly epoch: number
 }
 
+/** On one line. */
+const describe = ({ class: kind, detail, status }: ProviderFailure) =>
+  `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+
 /** Doubles from `first` to `most`; random up to a fifth less, so that instances do not probe in step. */
 const growing = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
   Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
@@ -33,6 +38,7 @@ export class Circuit {
   latencyMs: number | undefined
   openUntil: number | undefined
 
+  readonly failureLog = new LogLimit()
   readonly #siblings: ReadonlyArray<Circuit>
   #epoch = 0
   #consecutive = 0
@@ -83,22 +89,23 @@ export class Circuit {
     this.#accountAtFault = false
   }
 
-  /** `random` is in [0, 1). */
-  fail(permit: Permit, failure: ProviderFailure, now: number, random: number): void {
+  /** Whether a closed circuit opened by it. `random` is in [0, 1). */
+  fail(permit: Permit, failure: ProviderFailure, now: number, random: number): boolean {
     this.failures += 1
-    this.lastError = `${failure.class} ${failure.status ?? "-"}: ${failure.detail}`.slice(0, longestError)
+    this.lastError = describe(failure)
     this.lastErrorAt = now
     const account = failure.class === "account"
     const retryAfter = Math.min((failure.retryAfterSeconds ?? 0) * second, accountOpening.most)
     if (permit.epoch !== this.#epoch) {
       this.#failLate(account, retryAfter, now, random)
-      return
+      return false
     }
     this.#consecutive += 1
     const probing = this.openUntil !== undefined
     if (probing || account || retryAfter > 0 || this.#consecutive >= failuresToOpen) {
       this.#open(account, retryAfter, now, random)
     }
+    return !probing && this.openUntil !== undefined
   }
 
   /** The request ended without telling anything about the route. */

@@ -1,4 +1,4 @@
-import { Cause, type Clock, Effect, Either, Exit, Option, Random } from "effect"
+import { Cause, type Clock, Effect, Either, Exit, Option } from "effect"
 import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import { ProviderFailure } from "../Provider.ts"
@@ -114,5 +114,5 @@ const conclude = <T extends RouteBase, A>(
     return Effect.sync(() => trial.left(Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"))
   if (Option.isNone(exit.value) || Either.isRight(exit.value.value)) return Effect.void
   const { failure } = exit.value.value.left
-  return Effect.map(Random.next, (random) => trial.failed(failure, fair || failure.class !== "timeout", random))
+  return trial.failed(failure, fair || failure.class !== "timeout")
 }

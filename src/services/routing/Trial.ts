@@ -1,4 +1,4 @@
-import { type Clock, MetricLabel } from "effect"
+import { type Clock, Duration, Effect, MetricLabel, Random } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../Metrics.ts"
@@ -68,15 +68,32 @@ export class Trial<R extends RouteBase> {
     this.#circuit.succeed(this.#permit)
   }
 
-  /** `blame`: whether the failure says anything about the route. `random` is in [0, 1). */
-  failed(failure: ProviderFailure, blame: boolean, random: number): void {
-    if (!this.#close(failure.class)) return
+  /** `blame`: whether the failure says anything about the route. */
+  failed(failure: ProviderFailure, blame: boolean): Effect.Effect<void> {
+    return Effect.flatMap(Random.next, (random) => this.#failed(failure, blame, random))
+  }
+
+  #failed(failure: ProviderFailure, blame: boolean, random: number): Effect.Effect<void> {
+    if (!this.#close(failure.class)) return Effect.void
     const now = this.#clock.unsafeCurrentTimeMillis()
     const cost = this.#costOfFailing(failure)
     this.#attempts.underway = undefined
     this.#note(failure.class, failure.status, now, { detail: failure.detail, ...(cost !== undefined && { cost }) })
-    if (blame && !isFinal(failure.class)) this.#circuit.fail(this.#permit, failure, now, random)
-    else this.#circuit.leave(this.#permit)
+    if (!blame || isFinal(failure.class)) return Effect.sync(() => this.#circuit.leave(this.#permit))
+    const hasOpened = this.#circuit.fail(this.#permit, failure, now, random)
+    return Effect.zipRight(this.#logFailure(now), hasOpened ? this.#logOpening(now) : Effect.void)
+  }
+
+  #logFailure(now: number): Effect.Effect<void> {
+    const omitted = this.#circuit.failureLog.enter(now)
+    if (omitted === undefined) return Effect.void
+    const more = omitted === 0 ? "" : ` (${omitted} more failures since the last such line)`
+    return Effect.logWarning(`Route ${this.route.id} failed: ${this.#circuit.lastError ?? ""}${more}`)
+  }
+
+  #logOpening(now: number): Effect.Effect<void> {
+    const time = Duration.format(Duration.millis(Math.round((this.#circuit.openUntil ?? now) - now)))
+    return Effect.logWarning(`Route ${this.route.id} is left out for ${time}: its circuit has opened`)
   }
 
   /** Ended by us or by the client. */

@@ -9,14 +9,40 @@ const codeOf = (error: unknown) => (Predicate.hasProperty(error, "code") ? error
 
 const wordsOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
+/** Calls that did not return in time and still occupy a thread of the few that Node has for files and for DNS. */
+let stuck = 0
+const mostStuck = 2
+const patienceMillis = 30_000
+
+/** Rejects when the time is over, since no call to a file system can be cancelled. */
+export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
+  if (stuck >= mostStuck) return Promise.reject(new Error("the disk does not answer"))
+  return new Promise((resolve, reject) => {
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      stuck += 1
+      reject(new Error(`the disk did not answer in ${millis} ms`))
+    }, millis)
+    const end = () => {
+      clearTimeout(timer)
+      if (isLate) stuck -= 1
+    }
+    work().finally(end).then(resolve, reject)
+  })
+}
+
 /** Work on the file system; what the system refuses is told in its own words. */
 export const io = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed> =>
-  Effect.tryPromise({ try: work, catch: (error) => new MediaStoreFailed({ detail: wordsOf(error) }) })
+  Effect.tryPromise({
+    try: () => within(patienceMillis, work),
+    catch: (error) => new MediaStoreFailed({ detail: wordsOf(error) })
+  })
 
 /** As `io`, for work on a file that may not be there. */
 export const ioOn = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed | NotThere> =>
   Effect.tryPromise({
-    try: work,
+    try: () => within(patienceMillis, work),
     catch: (error) => (codeOf(error) === "ENOENT" ? new NotThere() : new MediaStoreFailed({ detail: wordsOf(error) }))
   })
 

@@ -1,0 +1,56 @@
+import { mkdir, rm, writeFile } from "node:fs/promises"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import { openAccount } from "../support/Account.ts"
+import { ask, codeOf, get } from "../support/ChatClient.ts"
+import { charge, either } from "../support/ChatReplies.ts"
+import { Deployment, inDeployment } from "../support/Deployment.ts"
+import { draw, imageOf, mediaIn, price } from "../support/ImageClient.ts"
+import { assertCharged, eventually } from "../support/Money.ts"
+import { paints } from "../support/Paintings.ts"
+
+describe("a media store that cannot be written", () => {
+  it.live("makes the instance unready, and images are refused before a provider is asked, until it is mended", () =>
+    Effect.gen(function* () {
+      const { env, gateway, upstream } = yield* Deployment
+      const { stderr, url } = yield* gateway({ env: { LOG_FORMAT: "json" } })
+      const { org, secret } = yield* openAccount({})
+      const readiness = Effect.map(get(`${url}/readyz`), ({ status, text }) => `${status} ${text}`)
+      assert.strictEqual(yield* readiness, `200 {"status":"ready"}`)
+
+      const media = path.join(env["DATA_DIR"] ?? "", "media")
+      yield* Effect.promise(async () => {
+        await rm(media, { recursive: true, force: true })
+        await mkdir(path.dirname(media), { recursive: true })
+        await writeFile(media, "")
+      })
+      yield* eventually(readiness, (text) => text.startsWith("503"))
+      assert.strictEqual(yield* readiness, `503 {"status":"unready","reason":"the media store cannot be written"}`)
+
+      const lost = yield* draw({ url, secret })
+      assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
+      const requestId = lost.headers.get("x-request-id") ?? assert.fail("no request id")
+      const line = stderr()
+        .split("\n")
+        .find((one) => one.includes("no picture can be stored"))
+      assert.include(line, `"request_id":"${requestId}"`)
+      const rows = yield* eventually(
+        Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 1 })),
+        ({ length }) => length === 1
+      )
+      assert.deepInclude(rows[0], { status: 500, attempts: [] })
+      yield* assertCharged(org, [])
+      yield* upstream.script(either)
+      assert.strictEqual((yield* ask({ url, secret })).status, 200)
+
+      yield* Effect.promise(() => rm(media))
+      yield* eventually(readiness, (text) => text.startsWith("200"))
+      yield* upstream.script(paints())
+      imageOf(yield* draw({ url, secret }))
+      assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
+      yield* assertCharged(org, [charge, price])
+    }).pipe(inDeployment)
+  )
+})
