@@ -1,7 +1,8 @@
-import { Command } from "@effect/cli"
+import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
-import { parseRange } from "../services/AddressRange.ts"
+import { isSweeping, parseRange } from "../services/AddressRange.ts"
 import { type BlockedRange, BlockList } from "../services/BlockList.ts"
+import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { presentList, presentRecord } from "./Output.ts"
@@ -16,10 +17,18 @@ const rangeArgument = Inputs.argument(
 
 const add = Command.make(
   "add",
-  { range: rangeArgument, json: Inputs.json },
-  Effect.fnUntraced(function* ({ json, range }) {
+  {
+    range: rangeArgument,
+    force: Options.boolean("force").pipe(Options.withDescription("block even this machine, or most of the Internet")),
+    json: Inputs.json
+  },
+  Effect.fnUntraced(function* ({ force, json, range }) {
+    if (!force && isSweeping(range)) {
+      const message = `${range} holds this machine's own addresses or is very wide; --force blocks it all the same.`
+      return yield* new CommandFailed({ message })
+    }
     const added = yield* Effect.flatMap(BlockList, (blockList) => blockList.add(range))
-    yield* presentRecord(json, record(added))
+    return yield* presentRecord(json, record(added))
   })
 ).pipe(Command.withDescription("Refuse an address or a range."), Command.provide(operator))
 

@@ -13,6 +13,7 @@ const record = (key: ApiKey) => ({
   id: key.id,
   org: key.orgId,
   name: key.name,
+  hint: key.hint,
   scopes: key.scopes,
   rpm: key.rpm,
   cap_usd: key.cap,
@@ -20,7 +21,8 @@ const record = (key: ApiKey) => ({
   spent_usd: key.spent,
   created_at: key.createdAt,
   expires_at: key.expiresAt,
-  revoked_at: key.revokedAt
+  revoked_at: key.revokedAt,
+  last_used_at: key.lastUsedAt
 })
 
 const presentIssued = (json: boolean, { record: key, secret }: IssuedKey) => {
@@ -107,7 +109,19 @@ const list = Command.make(
     const { id } = yield* Effect.flatMap(Organizations, ({ find }) => find(org))
     const keys = yield* ApiKeys
     yield* presentList(json, (yield* keys.list(id)).map(record), {
-      columns: ["id", "name", "scopes", "rpm", "cap_usd", "cap_period", "spent_usd", "expires_at", "revoked_at"],
+      columns: [
+        "id",
+        "name",
+        "hint",
+        "scopes",
+        "rpm",
+        "cap_usd",
+        "cap_period",
+        "spent_usd",
+        "last_used_at",
+        "expires_at",
+        "revoked_at"
+      ],
       none: "The organization has no keys."
     })
   })

@@ -1,6 +1,7 @@
+import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import * as Pg from "pg"
 import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
@@ -19,7 +20,8 @@ export class Migrations extends Context.Tag("gateway/Migrations")<
     readonly pending: Effect.Effect<ReadonlyArray<string>, SqlError>
   }
 >() {
-  static readonly layerFrom = (directory: string) => Layer.effect(Migrations, make(directory))
+  static readonly layerFrom = (directory: string, patience: Partial<Patience> = {}) =>
+    Layer.effect(Migrations, make(directory, { lock: "1 minute", idle: "30 seconds", ...patience }))
 
   /** The files that come with the program. */
   static readonly layer = Layer.suspend(() => Migrations.layerFrom(ownDirectory()))
@@ -27,6 +29,9 @@ export class Migrations extends Context.Tag("gateway/Migrations")<
 
 const Records = Schema.Array(Schema.Struct({ id: Schema.Int, name: Schema.String, checksum: Schema.String }))
 const decodeRecords = (rows: unknown) => Effect.orDie(Schema.decodeUnknown(Records)(rows))
+
+const decodeMine = (rows: unknown) =>
+  Effect.orDie(Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ mine: Schema.Boolean })))(rows))
 
 const lockKey = "7025102614"
 const selectRecords = "SELECT id, name, checksum FROM schema_migrations ORDER BY id"
@@ -39,13 +44,71 @@ const query = (connection: Pg.Client, text: string, values?: Array<unknown>) =>
     catch: (cause) => new SqlError({ cause, message: reason(cause) })
   })
 
-/** Other processes wait here for as long as the one ahead of them takes. */
-const lock = (connection: Pg.Client) => {
-  const waiting = Effect.logInfo("Waiting for another process to finish its migrations").pipe(Effect.delay("5 seconds"))
-  return query(connection, `SELECT pg_advisory_lock(${lockKey})`).pipe(
-    Effect.raceFirst(Effect.zipRight(waiting, Effect.never))
-  )
+export interface Patience {
+  /** For the lock while another process has it. */
+  readonly lock: Duration.DurationInput
+  /** After which the server ends the session of a process that stands still, and frees its lock. */
+  readonly idle: Duration.DurationInput
 }
+
+const askEvery = "250 millis"
+const remindEvery = 20
+
+/** The server's own names are kept where it is too old to know a setting. */
+const introduce = (connection: Pg.Client, { idle }: Patience) =>
+  query(
+    connection,
+    `SELECT set_config('application_name', $1, false), (
+       SELECT count(set_config(name, $2, false)) FROM pg_settings
+       WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout'))`,
+    [`generation-gateway migration, ${hostname()} pid ${process.pid}`.slice(0, 63), `${Duration.toMillis(idle)}ms`]
+  )
+
+const Holder = Schema.Struct({
+  pid: Schema.Number,
+  application: Schema.String,
+  host: Schema.String,
+  since: Schema.String
+})
+
+/** Who has the lock, as far as the server may say. */
+const holder = (connection: Pg.Client) =>
+  query(
+    connection,
+    `SELECT l.pid, coalesce(a.application_name, '?') AS application, coalesce(host(a.client_addr), 'this host') AS host,
+       coalesce(to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '?') AS since
+     FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+     WHERE l.locktype = 'advisory' AND l.granted AND (l.classid::bigint << 32) + l.objid::bigint = $1
+       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    [lockKey]
+  ).pipe(
+    Effect.flatMap(({ rows }) => Effect.orDie(Schema.decodeUnknown(Schema.Array(Holder))(rows))),
+    Effect.map(([found]) =>
+      found === undefined
+        ? "another process"
+        : `"${found.application}" from ${found.host} (PostgreSQL pid ${found.pid}, since ${found.since})`
+    )
+  )
+
+/** Waits for the lock, or for the process that has it to have applied everything. */
+const lock = Effect.fnUntraced(function* (
+  connection: Pg.Client,
+  patience: Patience,
+  isUpToDate: Effect.Effect<boolean, MigrationRefused | SqlError>
+) {
+  const until = (yield* Clock.currentTimeNanos) + BigInt(Duration.toMillis(patience.lock)) * 1_000_000n
+  for (let asked = 1; ; asked++) {
+    const { rows } = yield* query(connection, `SELECT pg_try_advisory_lock(${lockKey}) AS mine`)
+    const [{ mine }] = yield* decodeMine(rows)
+    if (mine || (yield* isUpToDate)) return
+    if ((yield* Clock.currentTimeNanos) > until) {
+      const message = `The migrations are locked by ${yield* holder(connection)}, and not done. End that session, or start again later.`
+      return yield* new MigrationRefused({ message })
+    }
+    if (asked % remindEvery === 0) yield* Effect.logInfo(`Waiting for the migrations of ${yield* holder(connection)}`)
+    yield* Effect.sleep(askEvery)
+  }
+})
 
 const lineOf = (sql: string, { position }: Pg.DatabaseError) =>
   position === undefined ? "" : `:${sql.slice(0, Number(position)).split("\n").length}`
@@ -70,7 +133,7 @@ const apply = (connection: Pg.Client) =>
     return name
   })
 
-const make = Effect.fnUntraced(function* (directory: string) {
+const make = Effect.fnUntraced(function* (directory: string, patience: Patience) {
   const database = yield* Database
   const sql = yield* SqlClient
   const known = yield* read(directory)
@@ -80,9 +143,15 @@ const make = Effect.fnUntraced(function* (directory: string) {
     Effect.flatMap(decodeRecords)
   )
 
+  const isUpToDate = applied.pipe(
+    Effect.flatMap((records) => outstanding(known, records)),
+    Effect.map((missing) => missing.length === 0)
+  )
+
   const migrateLocked = Effect.gen(function* () {
     const connection = yield* database.connect
-    yield* lock(connection)
+    yield* introduce(connection, patience)
+    yield* lock(connection, patience, isUpToDate)
     yield* query(
       connection,
       `CREATE TABLE IF NOT EXISTS schema_migrations (

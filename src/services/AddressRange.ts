@@ -19,6 +19,16 @@ const v6 = (address: string, bits: number) => {
     : AddressRange(`${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${bits}`).toRFC5952String()}/${bits}`)
 }
 
+const widestBits = { ipv4: 8, ipv6: 16 }
+
+/** Whether blocking the range is likely to shut out everyone, or this machine itself. */
+export const isSweeping = (range: AddressRange): boolean => {
+  const [network, bits] = ipaddr.parseCIDR(range)
+  const [loopback, loopbackBits] = ipaddr.parseCIDR(network.kind() === "ipv4" ? "127.0.0.0/8" : "::1/128")
+  const common = Math.min(bits, loopbackBits)
+  return bits < widestBits[network.kind()] || network.match(loopback, common)
+}
+
 /**
  * Reads an address or a CIDR of either family. An address is a range of one; an IPv4 address mapped into IPv6 is
  * the IPv4 address. Undefined for anything else, the short and octal forms of IPv4 included.

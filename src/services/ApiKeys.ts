@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
-import { CapPeriod, KeyId, Scope } from "../domain/ApiKey.ts"
+import { CapPeriod, KeyId, keyPrefix, Scope } from "../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../domain/Money.ts"
 import { OrgId } from "../domain/Organization.ts"
 import { Ids } from "./Ids.ts"
@@ -12,6 +12,8 @@ export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
   id: KeyId,
   orgId: OrgId,
   name: Schema.String,
+  /** The first characters of the secret after its prefix; null for a key of before they were kept. */
+  hint: Schema.NullOr(Schema.String),
   scopes: Schema.NullOr(Schema.Array(Scope)),
   rpm: Schema.NullOr(Schema.Number),
   cap: Schema.NullOr(NanoUsdFromRow),
@@ -19,7 +21,9 @@ export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
   spent: NanoUsdFromRow,
   createdAt: Schema.DateFromSelf,
   expiresAt: Schema.NullOr(Schema.DateFromSelf),
-  revokedAt: Schema.NullOr(Schema.DateFromSelf)
+  revokedAt: Schema.NullOr(Schema.DateFromSelf),
+  /** To about a minute. */
+  lastUsedAt: Schema.NullOr(Schema.DateFromSelf)
 }) {}
 
 export interface Cap {
@@ -54,6 +58,8 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
+const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.length + 8)
+
 /** The keys that customers call with. They are named by id, never by secret. */
 export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
   ApiKeys,
@@ -75,7 +81,9 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const decode = Schema.decodeUnknown(Schema.Array(ApiKey))
-      const columns = sql.literal(`id, org_id, name, scopes, rpm, cap, cap_period, created_at, expires_at, revoked_at,
+      const columns =
+        sql.literal(`id, org_id, name, hint, scopes, rpm, cap, cap_period, created_at, expires_at, revoked_at,
+        (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
           WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent`)
 
@@ -110,8 +118,8 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         const [record] = yield* Effect.orDie(
           Effect.flatMap(
             sql`
-              INSERT INTO api_keys (id, org_id, name, hash, scopes, rpm, cap, cap_period, expires_at)
-              VALUES (${ids.prefixed("key")}, ${org}, ${name}, decode(${keyHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
+              INSERT INTO api_keys (id, org_id, name, hint, hash, scopes, rpm, cap, cap_period, expires_at)
+              VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hintOf(secret)}, decode(${keyHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
                 ${cap?.amount ?? null}, ${cap?.period ?? null}, ${expiresAt})
               RETURNING ${columns}`,
             Schema.decodeUnknown(Schema.Tuple(ApiKey))
@@ -138,7 +146,10 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         }, Effect.uninterruptible),
         reissue: Effect.fn("ApiKeys.reissue")(function* (id: string) {
           const secret = ids.secret()
-          const record = yield* changeLive(id, [sql`hash = decode(${keyHash(secret)}, 'hex')`])
+          const record = yield* changeLive(id, [
+            sql`hash = decode(${keyHash(secret)}, 'hex')`,
+            sql`hint = ${hintOf(secret)}`
+          ])
           return { record, secret: Redacted.make(secret) }
         }, Effect.uninterruptible)
       })

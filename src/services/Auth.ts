@@ -6,6 +6,7 @@ import { type Caller, KeyId, keyPrefix, Scope } from "../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey } from "../domain/Failure.ts"
 import { OrgId } from "../domain/Organization.ts"
 import { keyHash } from "./KeyHash.ts"
+import * as KeyUses from "./KeyUses.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
 
 const trustForMillis = 900
@@ -27,6 +28,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
     Auth,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const noteUse = yield* KeyUses.make(sql)
       const keys = new Map<string, KeyRow>()
       let blocked: BlockList | undefined
       let revision: string | undefined
@@ -98,6 +100,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
         if (expiresAtMillis !== null && expiresAtMillis <= (yield* Clock.currentTimeMillis)) {
           return yield* new InvalidApiKey()
         }
+        noteUse(id)
         return { key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined }
       })
 

@@ -36,9 +36,11 @@ export interface UsageQuery {
 }
 
 const day = "to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+/** Customers may ask for any name, and each would be a group of its own. */
+const model = "CASE WHEN r.model IS NULL OR r.model IN (SELECT model FROM known) THEN r.model ELSE 'unknown' END"
 /** What a request counts to, and what a try of it that failed does. */
 const groups = {
-  model: { request: "r.model", attempt: "r.model" },
+  model: { request: model, attempt: model },
   key: { request: "r.key_id", attempt: "r.key_id" },
   day: { request: day, attempt: day },
   provider: { request: "r.provider", attempt: "a.provider" }
@@ -67,6 +69,10 @@ export class Usage extends Context.Tag("gateway/Usage")<
             const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
             const { attempt, request } = groups[by]
             return sql`
+              WITH known AS MATERIALIZED (
+                SELECT DISTINCT r.model FROM request_log r
+                WHERE ${where} AND (r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL)
+              )
               SELECT "group",
                 ${sql.literal(by === "key" ? `(SELECT name FROM api_keys WHERE id = "group")` : "NULL::text")} AS label,
                 sum(requests) AS requests,

@@ -14,8 +14,11 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       const { key, ...rest } = made
       assert.deepStrictEqual(listed, [rest])
       const again = yield* json("keys", "reissue", String(made["id"]))
-      assert.deepStrictEqual({ ...again, key }, made)
+      assert.deepStrictEqual({ ...again, key, hint: made["hint"] }, made)
       assert.notStrictEqual(again["key"], key)
+      for (const issued of [made, again]) assert.strictEqual(issued["hint"], String(issued["key"]).slice(4, 12))
+      assert.isNull(made["last_used_at"])
+      assert.match(yield* text("keys", "list", "--org", "acme"), /HINT.* LAST_USED_AT/)
       const revoked = yield* json("keys", "revoke", String(made["id"]))
       assert.isTrue(Number.isInteger(revoked["revoked_at"]))
       assert.isFalse("key" in revoked)
@@ -92,6 +95,11 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       assert.deepInclude(yield* json("blocklist", "remove", "10.0.0.1"), { id: "10.0.0.1/32" })
       assert.include(yield* failure(["blocklist", "remove", "10.0.0.1"]), "10.0.0.1/32")
       assert.include(yield* failure(["blocklist", "add", "10.1"]), "CIDR must be")
+      for (const everyone of ["0.0.0.0/0", "::/0"]) {
+        assert.include(yield* failure(["blocklist", "add", everyone]), "--force")
+        assert.deepInclude(yield* json("blocklist", "add", everyone, "--force"), { id: everyone })
+        yield* json("blocklist", "remove", everyone)
+      }
     })
   )
 })

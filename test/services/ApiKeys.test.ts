@@ -49,13 +49,14 @@ withLayer(services, { excludeTestServices: true })("ApiKeys", (it) => {
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { id: org } = yield* organization
-      const bare = (yield* keys.create({ org })).record
+      const { record: bare, secret } = yield* keys.create({ org })
       assert.deepStrictEqual(
         bare,
         new ApiKey({
           id: bare.id,
           orgId: org,
           name: "",
+          hint: Redacted.value(secret).slice(4, 12),
           scopes: null,
           rpm: null,
           cap: null,
@@ -63,7 +64,8 @@ withLayer(services, { excludeTestServices: true })("ApiKeys", (it) => {
           spent: NanoUsd(0n),
           createdAt: bare.createdAt,
           expiresAt: null,
-          revokedAt: null
+          revokedAt: null,
+          lastUsedAt: null
         })
       )
       const expiresAt = new Date("2031-02-03T04:05:06.789Z")
@@ -97,7 +99,8 @@ withLayer(services, { excludeTestServices: true })("ApiKeys", (it) => {
       const keys = yield* ApiKeys
       const first = yield* key
       const second = yield* keys.reissue(first.record.id)
-      assert.deepStrictEqual(second.record, first.record)
+      const hint = Redacted.value(second.secret).slice(4, 12)
+      assert.deepStrictEqual(second.record, new ApiKey({ ...first.record, hint }))
       assert.notStrictEqual(Redacted.value(second.secret), Redacted.value(first.secret))
       assert.strictEqual(yield* storedHash(first.record.id), sha256(second.secret))
     })

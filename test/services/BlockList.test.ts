@@ -1,6 +1,6 @@
 import { assert, describe, it, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { type AddressRange, parseRange } from "../../src/services/AddressRange.ts"
+import { type AddressRange, isSweeping, parseRange } from "../../src/services/AddressRange.ts"
 import { Auth } from "../../src/services/Auth.ts"
 import { BlockList } from "../../src/services/BlockList.ts"
 import * as Postgres from "../support/Postgres.ts"
@@ -23,6 +23,12 @@ describe("An address range", () => {
     ["::ffff:192.0.2.77/120", "192.0.2.0/24"],
     [" 10.0.0.1 ", "10.0.0.1/32"]
   ]
+  for (const text of ["0.0.0.0/0", "::/0", "8.0.0.0/7", "127.0.0.1", "127.8.0.0/16", "::1", "::/96", "2001::/15"]) {
+    it(`${text} is not to be blocked by mistake`, () => assert.isTrue(isSweeping(range(text))))
+  }
+  for (const text of ["10.0.0.0/8", "126.0.0.0/8", "203.0.113.9", "::2", "2001::/16", "2001:db8::/32"]) {
+    it(`${text} can be blocked like that`, () => assert.isFalse(isSweeping(range(text))))
+  }
   for (const [text, expected] of canonical) {
     it(`${text} is ${expected}`, () => assert.strictEqual(parseRange(text), expected))
   }

@@ -19,6 +19,7 @@ interface Request {
   readonly org: string
   readonly key: string
   readonly model?: string
+  readonly status?: number
   readonly provider?: string
   readonly charge?: bigint
   readonly cost?: bigint
@@ -36,7 +37,7 @@ const log = (request: Request) =>
         request_id: "r",
         at: new Date(request.at),
         surface: "chat",
-        status: 200,
+        status: request.status ?? 200,
         org_id: request.org,
         key_id: request.key,
         model: request.model ?? null,
@@ -71,6 +72,30 @@ const summary = (rows: ReadonlyArray<UsageRow>) =>
   }))
 
 withLayer(services, { excludeTestServices: true })("Usage", (it) => {
+  it.effect("counts names that no model has as one", () =>
+    Effect.gen(function* () {
+      const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: "guesser" }))
+      const key = (yield* Effect.flatMap(ApiKeys, ({ create }) => create({ org }))).record.id
+      const at = "2026-01-01T00:00:00Z"
+      for (const status of [200, 400, 402]) yield* log({ at, org, key, model: "m", status })
+      yield* log({ at, org, key, model: "poor", status: 402 })
+      for (const model of ["x", "y", "z"]) yield* log({ at, org, key, model, status: 404 })
+      yield* log({ at, org, key, model: "broken", status: 400 })
+      yield* log({ at, org, key, status: 429 })
+      const usage = yield* Usage
+      const rows = yield* usage.report({ by: "model", org })
+      assert.deepStrictEqual(
+        rows.map(({ group, requests }) => [group, requests]),
+        [
+          ["m", 3],
+          ["poor", 1],
+          ["unknown", 4],
+          [null, 1]
+        ]
+      )
+    })
+  )
+
   it.effect("adds up by model, key, day and provider; margin only where the cost is known", () =>
     Effect.gen(function* () {
       const organizations = yield* Organizations

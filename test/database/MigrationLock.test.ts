@@ -1,0 +1,110 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { hostname } from "node:os"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer, Redacted } from "effect"
+import * as Pg from "pg"
+import { Database } from "../../src/database/Database.ts"
+import { Migrations, type Patience } from "../../src/database/Migrations.ts"
+import { doorTo } from "../support/Deployment.ts"
+import { eventually } from "../support/Money.ts"
+import * as Postgres from "../support/Postgres.ts"
+import { prefix } from "../support/temporary.ts"
+
+const files = {
+  "0001_slow.sql": "SELECT pg_sleep(0.7); CREATE TABLE slow ();",
+  "0002_more.sql": "CREATE TABLE more ();"
+}
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => {
+    const made = mkdtempSync(prefix)
+    for (const [name, sql] of Object.entries(files)) writeFileSync(path.join(made, name), sql)
+    return made
+  }),
+  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+)
+
+const emptyDatabase = Effect.acquireRelease(Effect.promise(Postgres.emptyUrl), (url) =>
+  Effect.promise(() => Postgres.drop(url))
+)
+
+const program = (url: string, from: string, patience: Partial<Patience>) =>
+  Effect.map(
+    Layer.build(Layer.provide(Migrations.layerFrom(from, patience), Database.layerUrl(Redacted.make(url)))),
+    Context.get(Migrations)
+  )
+
+/** A session of somebody who took the lock and stands still. */
+const frozen = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = new Pg.Client({ connectionString: url, application_name: "someone else" })
+      client.on("error", () => {})
+      await client.connect()
+      await client.query("SELECT pg_advisory_lock(7025102614)")
+      return client
+    }),
+    (client) => Effect.promise(() => client.end())
+  )
+
+describe("the lock of the migrations", () => {
+  it.scopedLive("is not waited for longer than a while, and the refusal says who has it", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      yield* frozen(url)
+      const { migrate } = yield* program(url, yield* directory, { lock: "1 second" })
+      const { message } = yield* Effect.flip(migrate)
+      assert.match(
+        message,
+        /^The migrations are locked by "someone else" from \S.* \(PostgreSQL pid \d+, since 20\S+Z\)/
+      )
+    })
+  )
+
+  it.scopedLive("is not waited for once there is nothing to apply", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const from = yield* directory
+      const [one, other] = [yield* program(url, from, {}), yield* program(url, from, {})]
+      const first = yield* Effect.fork(one.migrate)
+      const second = yield* Effect.fork(other.migrate)
+      const results = [yield* Fiber.join(first), yield* Fiber.join(second)]
+      assert.deepStrictEqual(results.flat().toSorted(), ["0001_slow", "0002_more"])
+      yield* frozen(url)
+      assert.deepStrictEqual(yield* other.migrate, [])
+    })
+  )
+
+  it.scopedLive("is taken from a process that stands still in the middle of a migration, and its work undone", () =>
+    Effect.gen(function* () {
+      const url = yield* emptyDatabase
+      const from = yield* directory
+      const door = yield* doorTo(url)
+      const stopped = yield* program(door.url, from, { idle: "1 second" })
+      const lost = yield* Effect.fork(Effect.either(stopped.migrate))
+      const observer = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const client = new Pg.Client({ connectionString: url })
+          await client.connect()
+          return client
+        }),
+        (client) => Effect.promise(() => client.end())
+      )
+      const sessions = Effect.promise(() =>
+        observer.query(
+          "SELECT application_name FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()"
+        )
+      )
+      const { rows } = yield* eventually(sessions, ({ rowCount }) => rowCount === 1)
+      assert.deepStrictEqual(rows, [
+        { application_name: `generation-gateway migration, ${hostname()} pid ${process.pid}`.slice(0, 63) }
+      ])
+      yield* door.freeze
+      const { migrate } = yield* program(url, from, { lock: "20 seconds" })
+      assert.deepStrictEqual(yield* migrate, ["0001_slow", "0002_more"])
+      yield* door.cut
+      yield* Fiber.join(lost)
+    })
+  )
+})
