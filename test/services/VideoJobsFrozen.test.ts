@@ -3,7 +3,7 @@ import { Effect, Either, Redacted, Schema } from "effect"
 import type { VideoRoute } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { FrozenRoute, freeze, KeptRoute, thaw } from "../../src/services/videos/FrozenRoute.ts"
-import { account, busy, model, rendering, route } from "../fakes/VideoProviderFake.ts"
+import { account, busy, failed, model, rendering, route } from "../fakes/VideoProviderFake.ts"
 import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 const secret = "sk-upstream-secret"
@@ -147,16 +147,56 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     )
   )
 
-  it.live("fails where it was not submitted yet and its model is not sold any more", () =>
+  for (const [what, before] of [
+    ["was not submitted yet", "step = 'submit', route = NULL, handle = NULL, tried = '{}'"],
+    ["may have been submitted", "step = 'submitting', handle = NULL"],
+    ["has failed at its provider", "spare = true"]
+  ] as const) {
+    it.live(`that ${what} is left to an instance that sells its model, by one that does not`, () =>
+      withBench((bench) =>
+        Effect.gen(function* () {
+          const { hurry, process, provider, row, sql } = bench
+          provider.on("m@a", { poll: [failed(busy)] })
+          yield* begun(bench, route("a"), route("b"))
+          yield* sql`UPDATE videos SET ${sql.literal(before)}`
+          const { step } = yield* row
+          yield* process({ model: { ...model(route("a"), route("b")), id: "other" } })
+          yield* Effect.repeatN(hurry, 60)
+          assert.deepInclude(yield* row, { step, doubts: 0 })
+          assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+          yield* process({ model: model(route("a"), route("b")) })
+          yield* assertDelivered(bench)
+        })
+      )
+    )
+  }
+
+  it.live("fails at its deadline where nobody sells its model", () =>
     withBench((bench) =>
       Effect.gen(function* () {
-        const { process, provider, sql } = bench
+        const { hurry, process, provider, sql } = bench
         yield* begun(bench, route("a"))
         yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
-        provider.on("m@a", { submit: [busy] })
         yield* process({ model: { ...model(route("a")), id: "other" } })
-        yield* assertFailed(bench, "upstream_error")
+        yield* Effect.repeatN(hurry, 20)
+        yield* sql`UPDATE videos SET deadline = now()`
+        yield* assertFailed(bench, "timeout")
         assert.deepStrictEqual(provider.calls(), ["submit m@a"])
+      })
+    )
+  )
+
+  it.live("is looked at once a minute by an instance that cannot go on with it, not all the time", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { hurry, process, row, sql } = bench
+        yield* begun(bench, route("a"))
+        yield* process({ model: model(route("b")) })
+        yield* Effect.repeatN(Effect.zipRight(hurry, Effect.sleep("20 millis")), 20)
+        yield* sql`UPDATE videos SET lease = NULL, lease_until = NULL`
+        yield* hurry
+        yield* Effect.sleep("300 millis")
+        assert.isNull((yield* row).lease)
       })
     )
   )

@@ -80,7 +80,7 @@ describe.concurrent("videos that are asked for again", () => {
           SELECT coalesce(sum(seq_tup_read), 0)::int AS n FROM pg_stat_xact_user_tables WHERE relname = 'videos'`
         const read = yield* Effect.gen(function* () {
           yield* rows.renew([claimed])
-          yield* rows.nextDue
+          yield* rows.nextDue([])
           yield* rows.rest(claimed, 0)
           yield* rows.claim(16)
           return yield* scans

@@ -11,7 +11,7 @@ import { contentRejected, errorOf, internalError, outOfTime, upstreamFailed } fr
 import type { Finish } from "./Finish.ts"
 import { thaw } from "./FrozenRoute.ts"
 import * as GiveUp from "./GiveUp.ts"
-import { longRest, type Next, restAfter, restAfterDownload } from "./Rest.ts"
+import { leave, type Next, restAfter, restAfterDownload } from "./Rest.ts"
 import type { Rows, Work } from "./Rows.ts"
 import { doubt, type Submit } from "./Submit.ts"
 
@@ -33,7 +33,19 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
   const failpoint = yield* Failpoint
   const download = yield* Download.make
   const giveUp = yield* GiveUp.make
-  const accounts: ReadonlyArray<ProviderAccount> = catalog.providers.map(({ account }) => account)
+  const accounts: ReadonlyArray<ProviderAccount> = catalog.providers.flatMap(({ account, ready }) =>
+    ready ? account : []
+  )
+  const sells = ({ model }: Work) => catalog.find(model)?.surface === "video"
+
+  const leftToOthers = (job: Work, lacking: string) =>
+    Effect.as(
+      Effect.logWarning(`Video ${job.id} is left to other instances: the catalog of this one lacks ${lacking}`),
+      leave
+    )
+  const withoutModel = (job: Work) => leftToOthers(job, `the model ${job.model}`)
+  const withoutProvider = (job: Work) =>
+    leftToOthers(job, job.route === null ? "its route" : `the provider ${job.route.provider.name}, or its credential`)
 
   const submitted = (job: Work): Effect.Effect<Next> =>
     Effect.gen(function* () {
@@ -54,6 +66,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
     yield* Effect.logInfo(`Video ${job.id} failed at ${job.route?.id ?? "its route"}: ${failure.detail}`)
     const model = catalog.find(job.model)
     const further = model?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
+    if (!isFinal(failure.class) && job.spare && !sells(job)) return yield* withoutModel(job)
     if (isFinal(failure.class) || !job.spare || !further) {
       yield* finish.fail(job, failure.class === "moderation" ? contentRejected : upstreamFailed)
       return "over" as const
@@ -63,9 +76,10 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
 
   /** Whoever had the job died, or lost its lease, while a submit was on its way. */
   const doubtful = Effect.fnUntraced(function* (job: Work) {
+    const late = job.leftMs <= 0
+    if (job.spare && !late && !sells(job)) return yield* withoutModel(job)
     yield* doubt(job, job.route?.id)
     const doubts = job.doubts + 1
-    const late = job.leftMs <= 0
     if (job.spare && !late) return yield* onFurtherRoute(job, doubts)
     if (!(yield* Effect.orDie(rows.doubted(job, doubts)))) return "over" as const
     yield* finish.fail(job, late ? outOfTime : upstreamFailed)
@@ -110,10 +124,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
   const followed = Effect.fnUntraced(function* (job: Work) {
     const route = job.route === null ? undefined : thaw(job.route, accounts)
     const { handle } = job
-    if (route === undefined || handle === null) {
-      yield* Effect.logWarning(`Video ${job.id} is with ${job.route?.provider.name}, which the catalog does not have`)
-      return longRest
-    }
+    if (route === undefined || handle === null) return yield* withoutProvider(job)
     const answer = yield* Effect.either(asked(route, handle))
     if (Either.isRight(answer)) {
       const { progress, renderer } = answer.right
@@ -143,7 +154,8 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
       yield* finish.fail(job, outOfTime, { cancelling: job.step === "rendering" })
       return "over"
     }
-    return yield* job.step === "submit" ? submitted(job) : followed(job)
+    if (job.step !== "submit") return yield* followed(job)
+    return yield* sells(job) ? submitted(job) : withoutModel(job)
   })
 })
 

@@ -1,7 +1,12 @@
 import { Effect, Random } from "effect"
 
-/** What is to become of a job after a step: nothing more, or another look after so many milliseconds. */
-export type Next = "over" | { readonly restMs: number }
+/**
+ * What is to become of a job after a step: nothing more, another look after so many milliseconds, or for so many
+ * milliseconds none by this instance, since it cannot go on with it.
+ */
+export type Next = "over" | { readonly restMs: number } | { readonly leaveMs: number }
+
+export const leave = { leaveMs: 60_000 }
 
 const firstMs = 2_000
 const longestMs = 10_000
@@ -16,6 +21,3 @@ const firstDownloadMs = 3_000
 
 /** From 3 s to 4 times as long each time: what cannot be had may come back, and another render is paid for again. */
 export const restAfterDownload = (failed: number) => ({ restMs: firstDownloadMs * 4 ** Math.max(0, failed - 1) })
-
-/** Where nothing can be done for now. */
-export const longRest = { restMs: longestMs }

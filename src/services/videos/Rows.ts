@@ -60,6 +60,12 @@ export interface NewJob {
   readonly lease: string
 }
 
+/** Ids of jobs that are not to be claimed: at all, or before they are over or late. */
+export interface Exceptions {
+  readonly except?: ReadonlyArray<string>
+  readonly passedOver?: ReadonlyArray<string>
+}
+
 export type Outcome = (
   | { readonly status: "completed"; readonly media: string; readonly cost: bigint | undefined }
   | { readonly status: "failed"; readonly error: VideoError; readonly cancelling: boolean }
@@ -100,7 +106,7 @@ export const make = (sql: SqlClient.SqlClient) => {
      * Takes leases of jobs that have something to do and that nobody works on. One whose creator died before it had
      * submitted or answered, without an idempotency key to ask for it again, stays unaccepted: nobody knows of it.
      */
-    claim: (limit: number, except: ReadonlyArray<string> = []) =>
+    claim: (limit: number, { except = [], passedOver = [] }: Exceptions = {}) =>
       Effect.flatMap(
         sql`
           WITH due AS (
@@ -109,6 +115,7 @@ export const make = (sql: SqlClient.SqlClient) => {
               ) AS is_unknown
             FROM videos
             WHERE next_at <= now() AND (lease_until IS NULL OR lease_until <= now()) AND id <> ALL (${except}::text[])
+              AND (id <> ALL (${passedOver}::text[]) OR step = 'over' OR deadline <= now())
             ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
           )
           UPDATE videos SET lease = gen_random_uuid(), lease_until = now() + ${leaseSeconds} * interval '1 second',
@@ -122,12 +129,13 @@ export const make = (sql: SqlClient.SqlClient) => {
       Effect.flatMap(sql`SELECT ${columns} FROM videos WHERE id = ${id} AND lease = ${lease}`, decodeWork),
 
     /** Milliseconds until the next job is due, which is negative where one is; none without a job. */
-    nextDue: Effect.map(
-      sql<{ readonly ms: number | null }>`
-        SELECT (extract(epoch FROM min(greatest(next_at, lease_until)) - now()) * 1000)::double precision AS ms
-        FROM videos WHERE next_at IS NOT NULL`,
-      ([row]) => row?.ms ?? undefined
-    ),
+    nextDue: (except: ReadonlyArray<string>) =>
+      Effect.map(
+        sql<{ readonly ms: number | null }>`
+          SELECT (extract(epoch FROM min(greatest(next_at, lease_until)) - now()) * 1000)::double precision AS ms
+          FROM videos WHERE next_at IS NOT NULL AND id <> ALL (${except}::text[])`,
+        ([row]) => row?.ms ?? undefined
+      ),
 
     /** Passes over jobs that are being changed: nobody can take those, and the others must not wait for them. */
     renew: (jobs: ReadonlyArray<Pick<Work, "id" | "lease">>) => sql`

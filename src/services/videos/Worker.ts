@@ -1,4 +1,4 @@
-import { Cause, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
 import { LeaseLost } from "./Errors.ts"
 import type { Next } from "./Rest.ts"
 import type { Rows, Work } from "./Rows.ts"
@@ -41,6 +41,8 @@ export const make = Effect.fnUntraced(function* (
   const fibers = yield* FiberSet.make<void>()
   const working = new Map<string, Working>()
   const taken = new Set<string>()
+  /** Ids of jobs that this instance cannot go on with, and until when it does not look at them. */
+  const left = new Map<string, bigint>()
   let stopping = false
   const news = yield* Queue.sliding<void>(1)
   const wake = Queue.offer(news, undefined)
@@ -48,8 +50,19 @@ export const make = Effect.fnUntraced(function* (
   const rest = (job: Leased, ms: number) =>
     rows.rest(job, ms).pipe(Effect.retry(briefly), Effect.ignoreLogged, Effect.uninterruptible)
 
+  const passOver = ({ id }: Leased, ms: number) =>
+    Effect.map(Clock.currentTimeNanos, (now) => void left.set(id, now + BigInt(Math.ceil(ms)) * 1_000_000n))
+  const passedOver = Effect.map(Clock.currentTimeNanos, (now) => {
+    for (const [id, until] of left) if (until <= now) left.delete(id)
+    return [...left.keys()]
+  })
+
   const put = (job: Leased, exit: Exit.Exit<Next>) => {
-    if (Exit.isSuccess(exit)) return exit.value === "over" ? Effect.void : rest(job, exit.value.restMs)
+    if (Exit.isSuccess(exit)) {
+      const next = exit.value
+      if (next === "over") return Effect.void
+      return "leaveMs" in next ? Effect.zipRight(passOver(job, next.leaveMs), rest(job, 0)) : rest(job, next.restMs)
+    }
     if (Exit.isInterrupted(exit)) return rest(job, 0)
     if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is somebody else's now, or over`)
     return Effect.zipRight(
@@ -81,7 +94,10 @@ export const make = Effect.fnUntraced(function* (
     })
 
   const sleep = Effect.flatMap(
-    Effect.orElseSucceed(rows.nextDue, () => undefined),
+    passedOver.pipe(
+      Effect.flatMap(rows.nextDue),
+      Effect.orElseSucceed(() => undefined)
+    ),
     (ms = longestSleepMs) => Queue.take(news).pipe(Effect.timeoutOption(Math.min(Math.max(ms, 20), longestSleepMs)))
   )
 
@@ -89,7 +105,7 @@ export const make = Effect.fnUntraced(function* (
     const room = mostAtOnce - taken.size
     if (room <= 0) return yield* Queue.take(news)
     const jobs = yield* Effect.uninterruptible(
-      Effect.flatMap(disowned, (except) => rows.claim(room, except)).pipe(
+      Effect.flatMap(Effect.all({ except: disowned, passedOver }), (exceptions) => rows.claim(room, exceptions)).pipe(
         Effect.tap((claimed) =>
           Effect.forEach(claimed, (job) => {
             taken.add(job.lease)
