@@ -3,6 +3,7 @@ import { rmSync } from "node:fs"
 import path from "node:path"
 import { Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import * as Pg from "pg"
+import * as Access from "./embedded/Access.ts"
 import * as Binaries from "./embedded/Binaries.ts"
 import * as Cluster from "./embedded/Cluster.ts"
 import { EmbeddedUnavailable } from "./embedded/EmbeddedUnavailable.ts"
@@ -11,7 +12,7 @@ import * as Runner from "./embedded/Runner.ts"
 import * as Socket from "./embedded/Socket.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
-/** What a client needs to connect; authentication is the socket directory's permissions. */
+/** What a client needs to connect; who it is the server asks of the kernel. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -87,7 +88,8 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const descriptor = yield* Supervisor.open(home)
 
   const patience = Duration.decode(options.patience ?? "30 seconds")
-  const settings = { ...settingsFor(host), ...options.settings }
+  const access = yield* Access.settings(options.dataDir, Cluster.user, runner)
+  const settings = { ...settingsFor(host), ...access, ...options.settings }
   const start = Effect.gen(function* () {
     if (yield* Socket.isListening(host)) {
       yield* Postmaster.interrupt(data)

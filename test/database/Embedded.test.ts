@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -22,6 +22,24 @@ const program = bundle("test/database/fixtures/attach.ts")
 const isWhole = ({ home }: Site) => {
   const log = readFileSync(path.join(home, "log"), "utf8")
   return log.trimEnd().endsWith("database system is shut down") && !log.includes("not properly shut down")
+}
+
+/** What the server says first to a program of this account that wants to be its superuser. */
+const logIn = (socket: string, account: { readonly uid?: number; readonly gid?: number }) => {
+  const script = `
+    const words = Buffer.from("user\\0postgres\\0database\\0gateway\\0\\0")
+    const head = Buffer.alloc(8)
+    head.writeInt32BE(words.length + 8)
+    head.writeInt32BE(196608, 4)
+    const socket = require("node:net").connect(process.argv[1], () => socket.write(Buffer.concat([head, words])))
+    socket.on("error", (error) => console.log(error.message))
+    socket.once("data", (data) => { console.log(String(data)); socket.destroy() })`
+  const { stderr, stdout } = spawnSync(process.execPath, ["-e", script, socket], {
+    ...account,
+    cwd: "/",
+    encoding: "utf8"
+  })
+  return stdout || stderr
 }
 
 const signalSupervisors = (site: Site, signal: NodeJS.Signals) => {
@@ -201,6 +219,20 @@ describe.skipIf(process.platform !== "linux")("Embedded", () => {
       yield* Layer.build(Embedded.layer(site))
       assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
       assert.strictEqual(statSync(site.home).uid, 0)
+    })
+  )
+
+  it.scopedLive("lets in root and not the account that it runs as, in directories made by older versions too", () =>
+    Effect.gen(function* () {
+      if (process.getuid?.() !== 0) return
+      const site = yield* temporarySite()
+      yield* Layer.build(Embedded.layer(site))
+      assert.match(readFileSync(path.join(site.home, "data/pg_hba.conf"), "utf8"), /^local\s+all\s+all\s+trust$/m)
+      const { gid, uid } = statSync(site.home)
+      const socket = path.join(site.home, "run/.s.PGSQL.5432")
+      assert.match(logIn(socket, { uid, gid }), /Peer authentication failed/)
+      assert.match(logIn(socket, {}), /^R/)
+      assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
     })
   )
 
