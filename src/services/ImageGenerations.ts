@@ -164,7 +164,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
         record.hold = held.id
         yield* failpoint.reach("after_hold")
-        const routed = yield* make(job, job.ask.responseFormat === "url" || claim !== undefined)
+        const isStored = job.ask.responseFormat === "url" || claim !== undefined
+        const routed = yield* make(job, isStored)
         return yield* Effect.catchTag(keep(job, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
           Effect.dieMessage(`the picture could not be stored: ${detail}`)
         )

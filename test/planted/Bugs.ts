@@ -184,9 +184,9 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "an image is charged although its provider failed",
     file: "src/services/ImageGenerations.ts",
-    find: "        const routed = yield* make(job)\n",
+    find: "        const routed = yield* make(job, isStored)\n",
     replace:
-      "        const routed = yield* Effect.onError(make(job), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
+      "        const routed = yield* Effect.onError(make(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
     caughtBy: ["test/http/ImageCharges.test.ts"]
   },
   {
