@@ -18,7 +18,11 @@ export const watchHalfClosed = (connection: Connection): void => {
 
   const write = socket.write.bind(socket)
 
-  const writeRest = (head: string | Uint8Array, encoding?: BufferEncoding, callback?: (error?: Error) => void) => {
+  const writeRest = (
+    head: string | Uint8Array,
+    encoding?: BufferEncoding,
+    callback?: (error?: Error | null) => void
+  ) => {
     Reflect.deleteProperty(socket, "write")
     const rest = typeof head === "string" ? head.slice(sent) : head.subarray(sent)
     sent = 0

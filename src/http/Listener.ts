@@ -32,6 +32,28 @@ const refuse = (socket: Duplex, answer: string): void => {
   socket.end(answer, () => socket.destroy())
 }
 
+/** Descriptors that refused connections may hold until their clients have read why. */
+const mostLingering = 32
+const lingerMillis = 1000
+
+/** Refuses connections before anything is read from them as a request. */
+const makeTurnAway = () => {
+  let lingering = 0
+  return (socket: Socket, answer: string): void => {
+    socket.on("error", () => {})
+    if (lingering >= mostLingering) return void socket.destroy()
+    lingering += 1
+    // Closed with something unread, the connection would be reset before its client has read the answer.
+    const timer = setTimeout(() => socket.destroy(), lingerMillis).unref()
+    socket.once("close", () => {
+      clearTimeout(timer)
+      lingering -= 1
+    })
+    socket.once("end", () => socket.destroySoon()).resume()
+    socket.end(answer)
+  }
+}
+
 /**
  * Answers what Node's own parser refuses, which never becomes a request, or not a whole one. Answers to requests that
  * came before it over the same connection are finished first.
@@ -66,9 +88,12 @@ export const listener: Effect.Effect<Server> = Effect.gen(function* () {
   })
   // Not in the documentation of Node, and the only way to answer a client that shuts down its sending side.
   Object.assign(server, { httpAllowHalfOpen: true })
-  server.on("connection", (socket: Socket) => {
+  const turnAway = makeTurnAway()
+  const accept = server.listeners("connection")
+  server.removeAllListeners("connection").on("connection", (socket: Socket) => {
     const connection = connections.add(socket)
-    if (connection === undefined) return refuse(socket, raw(new GatewayBusy()))
+    if (connection === undefined) return turnAway(socket, raw(new GatewayBusy()))
+    for (const listen of accept) Reflect.apply(listen, server, [socket])
     socket.once("end", () => watchHalfClosed(connection))
   })
   server.on("checkExpectation", (request, response) => server.emit("request", request, response))
