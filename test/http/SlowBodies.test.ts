@@ -28,11 +28,8 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("bodies that are
       const large = "x".repeat(20 * mib)
       for (const customer of [yield* Served.customer(), ...slow]) {
         yield* first.script(answers())
-        const started = performance.now()
-        // What it says is too long for the model; it was received and read whole.
         const answer = yield* chat(customer, talk("talk", large))
-        assert.include([200, 402], answer.status, answer.text)
-        assert.isBelow(performance.now() - started, 8_000)
+        assert.strictEqual(answer.status, 200, answer.text)
       }
       for (const connection of connections) {
         const { headers, ...answer } = yield* Effect.timeout(connection.answer(1), "14 seconds")
@@ -49,7 +46,7 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("bodies that are
   it.effect("are refused without a key before they are waited for", () =>
     Effect.gen(function* () {
       const connection = yield* stalled("", "/v1/videos", 1)
-      assertRefused(yield* connection.answer(1), refusals.invalidKey)
+      assertRefused(yield* connection.answer(1), refusals.missingKey)
     }).pipe(Effect.scoped)
   )
 })
