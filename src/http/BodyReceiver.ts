@@ -12,8 +12,12 @@ const fastPace = mib
 /** Below this, in bytes per second over so many seconds, a body is refused. */
 const minimumPace = 1000
 const paceSeconds = 10
-/** Small chunks are joined when there are so many: each Buffer costs some hundred bytes beside its own. */
-const mostSmallChunks = 256
+/**
+ * Chunks are joined into blocks of this size, or when there are so many: each Buffer costs some hundred bytes beside its
+ * own, and memory that is held in small pieces is not given back to the system.
+ */
+const blockBytes = 256 * 1024
+const mostLooseChunks = 256
 
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
@@ -43,8 +47,9 @@ class Reception {
   readonly #request: IncomingMessage
   readonly #memory: BodyMemory
   readonly #limitBytes: number
-  readonly #chunks: Array<Buffer> = []
-  readonly #small: Array<Buffer> = []
+  readonly #blocks: Array<Buffer> = []
+  readonly #loose: Array<Buffer> = []
+  #looseBytes = 0
   #stop: ((failure: BodyTooSlow) => void) | undefined
   #seconds = -1
   #receivedBefore = 0
@@ -85,7 +90,7 @@ class Reception {
   }
 
   bytes(): Buffer {
-    const all = [...this.#chunks, ...this.#small]
+    const all = [...this.#blocks, ...this.#loose]
     const [first] = all
     return all.length === 1 && first !== undefined ? first : Buffer.concat(all)
   }
@@ -114,10 +119,12 @@ class Reception {
 
   #add(chunk: Buffer): void {
     this.received += chunk.length
-    this.#small.push(chunk)
-    if (this.#small.length < mostSmallChunks) return
-    this.#chunks.push(Buffer.concat(this.#small))
-    this.#small.length = 0
+    this.#loose.push(chunk)
+    this.#looseBytes += chunk.length
+    if (this.#looseBytes < blockBytes && this.#loose.length < mostLooseChunks) return
+    this.#blocks.push(Buffer.concat(this.#loose))
+    this.#loose.length = 0
+    this.#looseBytes = 0
   }
 }
 
