@@ -51,9 +51,9 @@ describe("the memory for bodies", () => {
     Effect.gen(function* () {
       const { budget } = yield* arranged
       for (let org = 0; org < 8; org++) {
-        const memory = budget.memory(OrgId.make(`greedy-${org}`))
-        while (memory.tryReserve(memory.reserved() + mib));
-        assert.isAbove(memory.reserved(), 0)
+        const greedy = OrgId.make(`greedy-${org}`)
+        assert.isTrue(budget.memory(greedy).tryReserve(mib))
+        while (budget.memory(greedy).tryReserve(mib));
       }
       assert.isTrue(budget.memory(one).tryReserve(mib))
     })
@@ -89,6 +89,16 @@ describe("the memory for bodies", () => {
       yield* body("e", one, 256)
       yield* body("f", two, 256)
       assert.deepStrictEqual(admitted, ["a", "d", "e", "f"])
+    })
+  )
+
+  it.effect("counts half of itself at most for one body, so that a body may be allowed to be larger", () =>
+    Effect.gen(function* () {
+      const { admitted, body } = yield* arranged
+      const { end } = yield* body("a", one, 1024)
+      yield* body("b", two, 200)
+      assert.deepStrictEqual(admitted, ["a", "b"])
+      yield* end
     })
   )
 
