@@ -12,11 +12,7 @@ const fastPace = mib
 /** Below this, in bytes per second over so many seconds, a body is refused. */
 const minimumPace = 1000
 const paceSeconds = 10
-/**
- * Chunks are joined into blocks of this size, or when there are so many: each Buffer costs some hundred bytes beside its
- * own, and memory that is held in small pieces is not given back to the system.
- */
-const blockBytes = 256 * 1024
+/** Chunks are joined when there are so many: each Buffer costs some hundred bytes beside its own. */
 const mostLooseChunks = 256
 
 /** The connection ended before the body did; there is nobody left to answer. */
@@ -49,7 +45,6 @@ class Reception {
   readonly #limitBytes: number
   readonly #blocks: Array<Buffer> = []
   readonly #loose: Array<Buffer> = []
-  #looseBytes = 0
   #stop: ((failure: BodyTooSlow) => void) | undefined
   #seconds = -1
   #receivedBefore = 0
@@ -120,11 +115,9 @@ class Reception {
   #add(chunk: Buffer): void {
     this.received += chunk.length
     this.#loose.push(chunk)
-    this.#looseBytes += chunk.length
-    if (this.#looseBytes < blockBytes && this.#loose.length < mostLooseChunks) return
+    if (this.#loose.length < mostLooseChunks) return
     this.#blocks.push(Buffer.concat(this.#loose))
     this.#loose.length = 0
-    this.#looseBytes = 0
   }
 }
 
