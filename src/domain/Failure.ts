@@ -8,6 +8,10 @@ export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
 }> {}
 
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly limitBytes: number }> {}
+/** The body comes so slowly that its memory is better given to others. */
+export class BodyTooSlow extends Data.TaggedError("BodyTooSlow")<{ readonly bytesPerSecond: number }> {}
+/** There is no memory or no connection left for the request. */
+export class GatewayBusy extends Data.TaggedError("GatewayBusy")<{}> {}
 export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
 export class UnknownEndpoint extends Data.TaggedError("UnknownEndpoint")<{}> {}
 export class MissingApiKey extends Data.TaggedError("MissingApiKey")<{}> {}
@@ -57,6 +61,8 @@ export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 export type Failure =
   | InvalidRequest
   | BodyTooLarge
+  | BodyTooSlow
+  | GatewayBusy
   | AddressBlocked
   | UnknownEndpoint
   | MissingApiKey
@@ -75,6 +81,8 @@ export type Failure =
 const classes = [
   InvalidRequest,
   BodyTooLarge,
+  BodyTooSlow,
+  GatewayBusy,
   AddressBlocked,
   UnknownEndpoint,
   MissingApiKey,

@@ -1,7 +1,7 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
+import type { ServerResponse } from "node:http"
 import { HttpServerRequest, type HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Clock, Context, Deferred, Effect, Layer, Option } from "effect"
+import { Cause, Clock, Context, Deferred, Effect, Layer, Option, Schedule } from "effect"
 import type { Scope as KeyScope } from "../domain/ApiKey.ts"
 import { Aborted, type Failure, InsufficientScope, RateLimited } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
@@ -15,20 +15,16 @@ import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { RequestRecord } from "../services/RequestRecord.ts"
 import { Voids } from "../services/Voids.ts"
-import type { BodyCutOff, Incoming } from "./Body.ts"
-import { BodyRoom } from "./BodyRoom.ts"
+import { type BodyCutOff, BodyReceiver, type Incoming } from "./BodyReceiver.ts"
 import { CurrentCaller } from "./contract/Authenticated.ts"
 import { RequestContext } from "./RequestContext.ts"
 import * as Respond from "./Respond.ts"
 import { checkSolvency } from "./Solvency.ts"
 import * as Wire from "./Wire.ts"
 
-export interface Admitted {
+export interface Admitted extends Incoming {
   readonly record: RequestRecord
-  readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** To be entered before a large body is received. */
-  readonly room: Incoming["room"]
   /** Completed when the client has gone. */
   readonly departed: Deferred.Deferred<void>
   /** What every answer from here on carries. */
@@ -63,7 +59,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
   }
 >() {
   static readonly layer = (options: { readonly defaultRpm: number }) =>
-    Layer.effect(
+    Layer.scoped(
       Generating,
       Effect.gen(function* () {
         const inFlight = yield* InFlight
@@ -73,7 +69,8 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         const log = yield* RequestLog
         const voids = yield* Voids
         const ids = yield* Ids
-        const room = new BodyRoom()
+        const receiver = new BodyReceiver()
+        yield* Effect.forkScoped(Effect.repeat(receiver.inspect, Schedule.spaced("1 second")))
 
         const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
           if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
@@ -112,14 +109,13 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
               })
               const departed = yield* Deferred.make<void>()
               const headers: Headers = { "x-request-id": requestId }
-              const guest = room.guest(caller.org)
-              const enter: Incoming["room"] = (bytes) =>
-                Effect.zipRight(checkSolvency(services, caller.org, endpoint.scope, request), guest.enter(bytes))
-              const admitted: Admitted = { record, request, response, room: enter, departed, headers }
+              const admitLarge = checkSolvency(services, caller.org, endpoint.scope, request)
+              const body = receiver.body(request, caller.org, admitLarge)
+              const admitted: Admitted = { record, request, receive: body.receive, response, departed, headers }
 
               const worked = Effect.ensuring(
                 Effect.suspend(() => work(admitted)),
-                guest.leave
+                Effect.sync(body.release)
               )
               const answered = admit(endpoint, record, headers).pipe(
                 Effect.zipRight(worked),

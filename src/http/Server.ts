@@ -5,6 +5,7 @@ import { Duration, Effect, Layer } from "effect"
 import { InFlight } from "../services/InFlight.ts"
 import { Instance } from "../services/Instance.ts"
 import { Api } from "./Api.ts"
+import { ConnectionLimits, connectionLimits } from "./Connections.ts"
 import { Generating } from "./Generating.ts"
 import { ChatHandlers } from "./handlers/Chat.ts"
 import { CreditsHandlers } from "./handlers/Credits.ts"
@@ -70,7 +71,7 @@ const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) 
 /** The wire: routes, middleware and the Node server. Needs every service, and is the first to close. */
 export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
-    Effect.map(listener, (node) => {
+    Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
       const api = HttpApiBuilder.api(Api).pipe(
         Layer.provide([ChatHandlers, ImagesHandlers, VideosHandlers, ModelsHandlers, CreditsHandlers]),
         Layer.provide([AuthenticatedLayer, Generating.layer(options)]),
@@ -80,7 +81,7 @@ export const layer = (options: ServerOptions) =>
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
         Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
-        Layer.provide(HttpRouter.setRouterConfig({ maxParamLength: longestTarget }))
+        Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget }))
       )
       // While anything listens for upgrades, Node keeps the body of a request that offers one, as clients of HTTP/2 do.
       const plain = Layer.effectDiscard(Effect.sync(() => node.removeAllListeners("upgrade")))

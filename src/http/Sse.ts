@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http"
 import { Deferred, Effect } from "effect"
 import type { ChatSink } from "../services/ChatCompletions.ts"
 import type { SseEncoder } from "./ChatAnswer.ts"
+import { probe } from "./HalfClosed.ts"
 import * as Wire from "./Wire.ts"
 
 const keepAliveMillis = 15_000
@@ -72,6 +73,7 @@ export const makeSink = (options: {
       keepAlive?.refresh()
     }
     keepAlive = setTimeout(beat, keepAliveMillis)
+    response.on(probe, beat)
     response.once("close", () => clearTimeout(keepAlive))
   })
 

@@ -75,6 +75,14 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   UnknownEndpoint: () => answer(404, "not_found_error", "unknown_endpoint", "Unknown endpoint."),
   BodyTooLarge: ({ limitBytes }) =>
     answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),
+  BodyTooSlow: ({ bytesPerSecond }) => ({
+    ...badRequest(`The request body arrived too slowly: less than ${bytesPerSecond} bytes a second.`),
+    headers: { connection: "close" }
+  }),
+  GatewayBusy: () => ({
+    ...answer(503, "service_unavailable", null, "The gateway is busy; retry later."),
+    headers: { "retry-after": "5" }
+  }),
   IdempotencyConflict: () => ({
     ...answer(
       409,

@@ -86,7 +86,9 @@ describe("the errors of the OpenAPI document", () => {
     const { body, status } = toWire(failure)
     const withError = (more: object) => ({ error: { ...body.error, ...more } })
     assert.isTrue(isAnswer(chat, status, body))
-    assert.isFalse(isAnswer(chat, status, withError({ code: body.error.code === null ? "timeout" : null })))
+    assert.isFalse(
+      isAnswer(chat, status, withError({ code: body.error.code === "timeout" ? "invalid_api_key" : "timeout" }))
+    )
     assert.isFalse(isAnswer(chat, status, withError({ type: "other_error" })))
     assert.strictEqual(isAnswer(chat, status, withError({ message: "Something else." })), status === 400)
   })

@@ -17,7 +17,18 @@ const forwarding = [
   "x-forwarded-server",
   "x-real-ip",
   "x-client-ip",
-  "cf-connecting-ip"
+  "cf-connecting-ip",
+  "cf-ray",
+  "cdn-loop",
+  "true-client-ip",
+  "x-cluster-client-ip",
+  "x-envoy-external-address",
+  "x-nginx-proxy",
+  "x-original-forwarded-for",
+  "x-original-host",
+  "x-remote-addr",
+  "x-azure-clientip",
+  "x-appengine-user-ip"
 ]
 
 /** The sample of a series, 0 where there is none yet. */

@@ -123,6 +123,16 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
       "The request body is larger than 1024 bytes."
     ]
   ],
+  BodyTooSlow: [
+    [
+      new Failure.BodyTooSlow({ bytesPerSecond: 1000 }),
+      400,
+      "invalid_request_error",
+      null,
+      "The request body arrived too slowly: less than 1000 bytes a second."
+    ]
+  ],
+  GatewayBusy: [[new Failure.GatewayBusy(), 503, "service_unavailable", null, "The gateway is busy; retry later."]],
   IdempotencyConflict: [
     [
       new Failure.IdempotencyConflict(),
@@ -164,6 +174,8 @@ const all = Object.values(rows).flat()
 
 /** What these say beside the envelope; the rest says nothing. */
 const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
+  BodyTooSlow: { connection: "close" },
+  GatewayBusy: { "retry-after": "5" },
   IdempotencyConflict: { "x-should-retry": "false" },
   RateLimited: { "retry-after": "60" },
   Aborted: { "retry-after": "5" }
@@ -179,8 +191,8 @@ describe("toWire", () => {
     assert.isTrue(Schema.is(Envelope)(wire.body))
   })
 
-  it("has no code on any 400 and one on everything else, save a missing video and a restart", () => {
-    const codeless: ReadonlySet<string> = new Set(["VideoNotFound", "Aborted"])
+  it("has no code on any 400 and one on everything else, save a missing video and lack of room", () => {
+    const codeless: ReadonlySet<string> = new Set(["VideoNotFound", "Aborted", "GatewayBusy"])
     for (const [failure] of all) {
       const { body, status } = toWire(failure)
       assert.strictEqual(body.error.code === null, status === 400 || codeless.has(failure._tag), failure._tag)

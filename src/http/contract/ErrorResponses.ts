@@ -26,6 +26,8 @@ const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyArray<Fa
   UnknownEndpoint: [new Failure.UnknownEndpoint()],
   IdempotencyConflict: [new Failure.IdempotencyConflict()],
   BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 33_554_432 })],
+  BodyTooSlow: [new Failure.BodyTooSlow({ bytesPerSecond: 1000 })],
+  GatewayBusy: [new Failure.GatewayBusy()],
   RateLimited: [new Failure.RateLimited()],
   SettleFailed: [new Failure.SettleFailed()],
   UpstreamFailed: [new Failure.UpstreamFailed()],

@@ -3,7 +3,9 @@ import {
   AddressBlocked,
   AllProvidersFailed,
   BodyTooLarge,
+  BodyTooSlow,
   ContentRejected,
+  GatewayBusy,
   IdempotencyConflict,
   InsufficientCredits,
   InsufficientScope,
@@ -21,7 +23,7 @@ import {
 } from "../../domain/Failure.ts"
 import { onWire } from "./OnWire.ts"
 
-export const BadRequest = onWire(400, InvalidRequest, UpstreamRejected, ContentRejected).annotations({
+export const BadRequest = onWire(400, InvalidRequest, BodyTooSlow, UpstreamRejected, ContentRejected).annotations({
   description: "The request is wrong, or was refused by moderation or by the provider."
 })
 export const PaymentRequired = onWire(402, InsufficientCredits, SpendLimitReached).annotations({
@@ -47,7 +49,7 @@ export const Internal = onWire(500, SettleFailed).annotations({ description: "Th
 export const BadGateway = onWire(502, UpstreamFailed, UpstreamAuthFailed).annotations({
   description: "The provider returned an error."
 })
-export const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted).annotations({
-  description: "No provider could serve the request."
+export const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted, GatewayBusy).annotations({
+  description: "No provider could serve the request, or the gateway is busy."
 })
 export const OutOfTime = onWire(504, TimedOut).annotations({ description: "The request exceeded the allowed time." })

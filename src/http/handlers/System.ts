@@ -9,8 +9,9 @@ import { exposition } from "../Prometheus.ts"
 import { Readiness } from "../Readiness.ts"
 import { json, jsonText } from "../Respond.ts"
 
-/** What proxies add, by whatever name, to say who is really asking. */
-const forwardingHeader = /^(?:via|forwarded|x-forwarded(?:-.*)?|x-real-ip|.*-client-ip|.*-connecting-ip)$/
+/** What proxies add, by whatever name, to say who is really asking, or that they were there. */
+const forwardingHeader =
+  /^(?:via|cdn-loop|cf-.*|x-envoy-.*|x-original-.*|x-real-.*|x-remote-.*|.*forward.*|.*proxy.*|.*-?(?:client|connecting|user|cluster)-?ip)$/
 
 const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
   const { remoteAddress } = NodeHttpServerRequest.toIncomingMessage(request).socket
@@ -47,6 +48,8 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
           return HttpServerResponse.text(exposition(), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
         })
       )
+      // The router would answer HEAD with the route of GET.
+      yield* router.head("/v1/*", new UnknownEndpoint())
       yield* router.get("/v1/openapi.json", Effect.succeed(jsonText(200, openApi)))
     })
   )

@@ -1,7 +1,7 @@
 import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, Effect } from "effect"
-import { AddressBlocked, UnknownEndpoint } from "../../domain/Failure.ts"
+import { AddressBlocked } from "../../domain/Failure.ts"
 import { Auth } from "../../services/Auth.ts"
 import { Ids } from "../../services/Ids.ts"
 import { InFlight } from "../../services/InFlight.ts"
@@ -11,8 +11,6 @@ import { RequestContext } from "../RequestContext.ts"
 import { lastResort } from "./LastResort.ts"
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
-/** A target below `/v1/`, in the origin form or the absolute one. */
-const ofApi = /^(?:https?:\/\/[^/]*)?\/v1\//i
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
@@ -48,8 +46,6 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
           yield* Metrics.count(Metrics.refused, { reason: "access_denied" })
           return yield* new AddressBlocked()
         }
-        // The router would answer HEAD with the route of GET.
-        if (request.method === "HEAD" && ofApi.test(request.url)) return yield* new UnknownEndpoint()
         return yield* app
       })
       const response = yield* lastResort(requestId, Effect.provideService(routed, RequestContext, context))
