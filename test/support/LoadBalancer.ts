@@ -47,9 +47,10 @@ export const make = (targets: ReadonlyArray<string>) =>
     const check = (target: string) =>
       get(`${target}/readyz`).pipe(
         Effect.map(({ status }) => status === 200),
-        Effect.timeout("1 second"),
         Effect.orElseSucceed(() => false),
-        Effect.map((isReady) => (isReady ? ready.add(target) : ready.delete(target)))
+        Effect.map((isReady) => (isReady ? ready.add(target) : ready.delete(target))),
+        // Late is not unready: the machine may be busy.
+        Effect.timeoutOption("3 seconds")
       )
     for (const target of targets) {
       yield* check(target)
