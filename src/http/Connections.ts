@@ -12,6 +12,9 @@ export interface Exchange {
 
 const isOver = ({ response }: Exchange): boolean => response.writableFinished || response.destroyed
 
+/** In so many milliseconds the first bytes of a connection should have come. */
+const arrivalMillis = 1000
+
 /** One client connection. A client may send requests ahead; they are answered in their order. */
 export class Connection {
   readonly socket: Socket
@@ -21,6 +24,7 @@ export class Connection {
   previous: Exchange | undefined
   /** Its client sent what is no HTTP: nothing more is read from it. */
   isRefused = false
+  readonly #openedAt = performance.now()
   /** Larger for connections that were used later. */
   lastUse = 0
 
@@ -31,6 +35,12 @@ export class Connection {
 
   get isIdle(): boolean {
     return this.latest === undefined || isOver(this.latest)
+  }
+
+  /** Whether it may be closed to make room. A new one, of which nothing was read yet, may have sent its request. */
+  get isSpare(): boolean {
+    const isNew = this.socket.bytesRead === 0 && performance.now() - this.#openedAt < arrivalMillis
+    return this.isIdle && !isNew
   }
 
   begin(exchange: Exchange): void {
@@ -72,7 +82,7 @@ export class ConnectionLimits extends Context.Reference<ConnectionLimits>()("gat
 const longestIdle = (connections: Iterable<Connection>): Connection | undefined => {
   let longest: Connection | undefined
   for (const connection of connections) {
-    if (connection.isIdle && connection.lastUse < (longest?.lastUse ?? Infinity)) longest = connection
+    if (connection.isSpare && connection.lastUse < (longest?.lastUse ?? Infinity)) longest = connection
   }
   return longest
 }
