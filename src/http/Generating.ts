@@ -9,6 +9,7 @@ import { Ids } from "../services/Ids.ts"
 import { InFlight } from "../services/InFlight.ts"
 import { Instance } from "../services/Instance.ts"
 import * as Metrics from "../services/Metrics.ts"
+import { HeartbeatLost } from "../services/Outage.ts"
 import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { RequestRecord } from "../services/RequestRecord.ts"
@@ -18,6 +19,7 @@ import { BodyRoom, type Guest } from "./BodyRoom.ts"
 import { CurrentCaller } from "./contract/Authenticated.ts"
 import { RequestContext } from "./RequestContext.ts"
 import * as Respond from "./Respond.ts"
+import { unexpected } from "./Unexpected.ts"
 import * as Wire from "./Wire.ts"
 
 export interface Admitted {
@@ -72,7 +74,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         const room = new BodyRoom()
 
         const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
-          if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
+          if (!(yield* instance.admitting)) return yield* Effect.die(new HeartbeatLost())
           const draining = yield* inFlight.draining
           const allowance = yield* limiter[draining ? "peek" : "take"](caller.key, caller.rpm ?? options.defaultRpm)
           headers["x-ratelimit-limit"] = String(allowance.limit)
@@ -154,10 +156,7 @@ const explain = (
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const failure = Cause.failureOption(cause)
   if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
-    return Effect.logError("A request failed unexpectedly", cause).pipe(
-      Effect.annotateLogs("request_id", record.requestId),
-      Effect.as(answeredWith(Wire.internalError, headers))
-    )
+    return Effect.map(unexpected(cause, record.requestId), (error) => answeredWith(error, headers))
   }
   if (failure.value._tag === "BodyCutOff") {
     record.departed = true

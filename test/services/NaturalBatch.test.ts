@@ -10,7 +10,7 @@ const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =
     const ran = yield* Ref.make<ReadonlyArray<ReadonlyArray<number>>>([])
     const submit = yield* NaturalBatch.make({
       maxSize: 3,
-      patience: { seconds: 10, late: () => "late" as const },
+      patience: { duration: "10 seconds", late: () => "late" as const },
       run: (items: ReadonlyArray<number>) =>
         Ref.update(ran, (before) => [...before, items]).pipe(
           Effect.zipRight(Deferred.await(gate)),

@@ -50,7 +50,7 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
         if (request.method === "HEAD" && ofApi.test(request.url)) return yield* new UnknownEndpoint()
         return yield* app
       })
-      const response = yield* lastResort(Effect.provideService(routed, RequestContext, context))
+      const response = yield* lastResort(Effect.provideService(routed, RequestContext, context), requestId)
       return HttpServerResponse.setHeader(response, "x-request-id", requestId)
     })
 })

@@ -2,7 +2,7 @@ import { HttpApiError, HttpServerError, type HttpServerResponse } from "@effect/
 import { Cause, Effect, Option } from "effect"
 import { InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
 import * as Respond from "../Respond.ts"
-import { internalError } from "../Wire.ts"
+import { unexpected } from "../Unexpected.ts"
 
 const expected = (error: unknown) => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())
@@ -17,7 +17,8 @@ const expected = (error: unknown) => {
  * it looks like; an interruption is left to the server.
  */
 export const lastResort = <R>(
-  app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, R>
+  app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, R>,
+  requestId: string
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, never, R> =>
   Effect.catchAllCause(app, (cause) => {
     if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
@@ -25,5 +26,5 @@ export const lastResort = <R>(
     if (Option.isSome(failure) && Option.isNone(Cause.dieOption(cause))) {
       return Effect.succeed(Respond.failure(failure.value))
     }
-    return Effect.as(Effect.logError("A request failed unexpectedly", cause), Respond.wireError(internalError))
+    return Effect.map(unexpected(cause, requestId), (error) => Respond.wireError(error))
   })
