@@ -107,19 +107,22 @@ export const make = <Item, Result, E, R, Late = never>(
         })
       })
 
-    const goOn = (lane: string, items: Array<Pending>) =>
-      Effect.suspend(() => {
-        const attempt = failLate(items).pipe(
-          Effect.zipRight(
-            Effect.suspend(() =>
-              run(items.splice(0, options.maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
-            )
-          ),
-          Effect.uninterruptible
-        )
-        const isDone = Effect.sync(() => items.length === 0 && blocked.delete(lane))
-        return Effect.zipRight(lanes === undefined ? attempt : lanes.permits.withPermits(1)(attempt), isDone)
-      }).pipe(Effect.repeat({ until: (isDone) => isDone }), Effect.interruptible, Effect.forkIn(scope))
+    const goOn = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
+      const attempt = Effect.suspend(() =>
+        run(items.splice(0, options.maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
+      )
+      return Effect.suspend(() => failLate(items)).pipe(
+        Effect.zipRight(attempt),
+        Effect.uninterruptible,
+        permits.withPermits(1),
+        // Those that wait for the permit take it once they run, which must be before this one does again.
+        Effect.zipRight(EventLoop.turn),
+        Effect.map(() => items.length === 0 && blocked.delete(lane)),
+        Effect.repeat({ until: (isDone) => isDone }),
+        Effect.interruptible,
+        Effect.forkIn(scope)
+      )
+    }
 
     /** Leaves to their lanes what belongs to one that is blocked, and returns the rest. */
     const passOver = (batch: Batch) =>
@@ -136,7 +139,7 @@ export const make = <Item, Result, E, R, Late = never>(
           ([lane, items]) => {
             const queued = [...items]
             blocked.set(lane, queued)
-            return goOn(lane, queued)
+            return goOn(lane, queued, lanes.permits)
           },
           { discard: true }
         )
