@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { HttpServerRequest, type HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Clock, Context, Deferred, Effect, Layer, Option } from "effect"
+import { Cause, Context, Deferred, Effect, Layer, Option } from "effect"
 import type { Scope as KeyScope } from "../domain/ApiKey.ts"
 import { Aborted, type Failure, InsufficientScope, RateLimited } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
@@ -9,6 +9,7 @@ import { Ids } from "../services/Ids.ts"
 import { InFlight } from "../services/InFlight.ts"
 import { Instance } from "../services/Instance.ts"
 import * as Metrics from "../services/Metrics.ts"
+import * as Monotonic from "../services/Monotonic.ts"
 import { HeartbeatLost } from "../services/Outage.ts"
 import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
@@ -87,7 +88,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         })
 
         const write = Effect.fnUntraced(function* (record: RequestRecord, status: number, code: string | null) {
-          const entry = record.entry({ status, code, endedAt: yield* Clock.currentTimeMillis })
+          const entry = record.entry({ status, code, endedAt: yield* Monotonic.millis })
           yield* voids.afterwards(entry.hold, log.write(entry))
           const { code: logged, status: final, surface } = entry
           yield* Metrics.count(Metrics.requests, { surface, status: String(final), code: logged ?? "" })
@@ -97,7 +98,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
           run: (endpoint, work) =>
             Effect.gen(function* () {
               const caller = yield* CurrentCaller
-              const { requestId, startedAt } = yield* RequestContext
+              const { at, requestId, startedAt } = yield* RequestContext
               const httpRequest = yield* HttpServerRequest.HttpServerRequest
               const request = NodeHttpServerRequest.toIncomingMessage(httpRequest)
               const response = NodeHttpServerRequest.toServerResponse(httpRequest)
@@ -106,6 +107,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
                 requestId,
                 surface: endpoint.surface,
                 caller,
+                at,
                 startedAt
               })
               const departed = yield* Deferred.make<void>()

@@ -87,7 +87,10 @@ const laned = (failure: (items: ReadonlyArray<string>) => "blocked" | "gone" | u
     const ran: Array<ReadonlyArray<string>> = []
     const submit = yield* NaturalBatch.make({
       maxSize: 10,
-      patience: { duration: "10 seconds", late: (mayHaveRun) => (mayHaveRun ? ("unknown" as const) : ("not run" as const)) },
+      patience: {
+        duration: "10 seconds",
+        late: (mayHaveRun) => (mayHaveRun ? ("unknown" as const) : ("not run" as const))
+      },
       isShared: (error) => error === "gone",
       lanes: {
         laneOf: (item: string) => item.slice(0, 1),
