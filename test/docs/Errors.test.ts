@@ -187,7 +187,7 @@ describe("the errors of the docs", () => {
     const sent = Object.values(failures)
       .flat()
       .flatMap((failure) => Object.entries(toWire(failure).headers ?? {}).map(([name, value]) => `${name}: ${value}`))
-    assert.deepStrictEqual(sent.toSorted(), ["retry-after: 60", "x-should-retry: false"])
+    assert.deepStrictEqual(sent.toSorted(), ["retry-after: 5", "retry-after: 60", "x-should-retry: false"])
     for (const header of sent) assert.include(codeSpans(api), header)
   })
 

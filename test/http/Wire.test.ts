@@ -173,7 +173,8 @@ const all = Object.values(rows).flat()
 /** What these say beside the envelope; the rest says nothing. */
 const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   IdempotencyConflict: { "x-should-retry": "false" },
-  RateLimited: { "retry-after": "60" }
+  RateLimited: { "retry-after": "60" },
+  SettleFailed: { "retry-after": "5" }
 }
 
 describe("toWire", () => {
