@@ -19,6 +19,7 @@ import { InFlight } from "./services/InFlight.ts"
 import { Instance } from "./services/Instance.ts"
 import { Ledger } from "./services/Ledger.ts"
 import { MediaStore } from "./services/MediaStore.ts"
+import { logFailure } from "./services/Outage.ts"
 import { ProviderRouter } from "./services/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/Providers.ts"
 import { RateLimiter } from "./services/RateLimiter.ts"
@@ -146,7 +147,7 @@ const housekeeping = ({ logRetention }: Settings) =>
         ["Old videos", videos.prune(logRetention)]
       ]
       yield* Effect.forEach(chores, ([what, chore]) =>
-        Effect.catchAllCause(chore, (cause) => Effect.logWarning(`${what} could not be removed`, cause))
+        Effect.catchAllCause(chore, (cause) => logFailure(`${what} could not be removed`, cause))
       ).pipe(Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
     })
   )
@@ -188,7 +189,11 @@ const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) =>
 )
 
 export const database = ({ dataDir, databaseUrl }: Settings) =>
-  Database.layer({ url: Option.fromNullable(databaseUrl), dataDir })
+  Database.layer({
+    url: Option.fromNullable(databaseUrl),
+    dataDir,
+    options: { queryTimeout: "3.5 seconds", isWatched: true }
+  })
 
 /** The whole gateway over the database it is given: what the process launches, and what tests build in their own. */
 export const layer = (options: GatewayOptions) => {

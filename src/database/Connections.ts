@@ -1,8 +1,8 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
-import { ImpatientClient } from "./ImpatientClient.ts"
-import { PreparingClient } from "./PreparingClient.ts"
+import { GuardedPool } from "./GuardedPool.ts"
+import { watch } from "./Watch.ts"
 
 /** Where the server is and who we are there, in the driver's terms. */
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
@@ -10,6 +10,8 @@ export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" 
 export interface Limits {
   readonly maxConnections: number
   readonly queryTimeout: Duration.DurationInput
+  /** Whether everything is to fail at once while the server does not answer, or takes no writes. */
+  readonly isWatched: boolean
 }
 
 const common = {
@@ -35,48 +37,26 @@ const ending = (end: () => Promise<void>, abandon: () => void) =>
     Effect.catchAllCause(() => Effect.sync(abandon))
   )
 
-/**
- * The pool of a process. The server gives up on a statement shortly before we do, so that what we report as failed
- * is not carried out later, and on a transaction whose process stands still, so that its locks do not outlive it.
- */
+/** The pool of a process. */
 export const pool = (server: Server, limits: Limits) =>
   Effect.gen(function* () {
-    const limit = Math.min(Duration.toMillis(limits.queryTimeout), 2 ** 31 - 1)
-    const open = new Set<Pg.Client>()
+    const limitMillis = Math.min(Duration.toMillis(limits.queryTimeout), 2 ** 31 - 1)
     const acquired = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        new Pg.Pool({
-          ...server,
-          ...common,
-          max: limits.maxConnections,
-          idleTimeoutMillis: 30_000,
-          Client: class extends PreparingClient {
-            constructor(config?: Pg.ClientConfig) {
-              super(limit, config)
-            }
-          },
-          onConnect: (client) =>
-            client.query(
-              `SET statement_timeout = ${Math.ceil(limit * 0.9)}; SET idle_in_transaction_session_timeout = ${limit}`
-            )
-        })
-          .on("error", () => {})
-          .on("connect", (client: Pg.Client) => open.add(client))
-          .on("release", (_, client) => {
-            if (client instanceof ImpatientClient && client.isMidQuery) client.end(() => {})
-          })
-          .on("remove", (client: Pg.Client) => open.delete(client))
+      Effect.sync(
+        () =>
+          new GuardedPool({ ...server, ...common, max: limits.maxConnections, idleTimeoutMillis: 30_000 }, limitMillis)
       ),
       (made) =>
         ending(
           () => made.end(),
-          () => open.forEach((client) => client.connection.stream.destroy())
+          () => made.cut(new Error("The pool is closed"))
         )
     )
     yield* Effect.tryPromise({
       try: () => acquired.query("SELECT 1"),
       catch: (cause) => new SqlError({ cause, message: reason(cause) })
     })
+    if (limits.isWatched) yield* watch({ ...server, ...common }, acquired, reason)
     return acquired
   })
 

@@ -41,7 +41,12 @@ const failLostTransactions = (client: PgClient.PgClient) => {
 const layerFrom = (server: Connections.Server, options: Options) =>
   Layer.merge(
     PgClient.layerFromPool({
-      acquire: Connections.pool(server, { maxConnections: 10, queryTimeout: "15 seconds", ...options }),
+      acquire: Connections.pool(server, {
+        maxConnections: 10,
+        queryTimeout: "15 seconds",
+        isWatched: false,
+        ...options
+      }),
       transformResultNames: String.snakeToCamel,
       transformQueryNames: String.camelToSnake,
       transformJson: false

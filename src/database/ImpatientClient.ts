@@ -1,5 +1,8 @@
 import * as Pg from "pg"
 
+/** A replica, or a primary that has become one, refuses to write. */
+const readOnly = "25006"
+
 const isCursor = (query: unknown) => typeof query === "object" && query !== null && "submit" in query
 
 /**
@@ -13,16 +16,23 @@ const isCursor = (query: unknown) => typeof query === "object" && query !== null
 export class ImpatientClient extends Pg.Client {
   #unanswered = 0
   #isRefused = false
+  #isStale = false
   #clock: NodeJS.Timeout | undefined
 
-  constructor(limitMillis: number, config?: Pg.ClientConfig) {
+  /** `onStale`: the server has become another one or is not heard, which may hold for other connections too. */
+  constructor(limitMillis: number, config?: Pg.ClientConfig, onStale: () => void = () => {}) {
     super(config)
     Object.defineProperty(this, "processID", { get: () => undefined, set: () => {} })
-    const lapse = () => {
-      if (this.#unanswered > 0) this.connection.stream.destroy(new Error(`No answer within ${limitMillis} ms`))
+    const cut = () => {
+      if (this.#unanswered === 0) return
+      this.connection.stream.destroy(new Error(`No answer within ${limitMillis} ms`))
+      onStale()
     }
-    this.connection.on("errorMessage", () => {
+    // The answer may have come while this process stood still: first let it be read.
+    const lapse = () => setImmediate(cut)
+    this.connection.on("errorMessage", ({ code }: Pg.DatabaseError) => {
       this.#isRefused = true
+      if (code === readOnly) onStale()
     })
     this.connection.on("readyForQuery", () => {
       this.#isRefused = false
@@ -43,8 +53,13 @@ export class ImpatientClient extends Pg.Client {
     })
   }
 
-  /** Whether an answer is still to come, an error counting as one. */
-  get isMidQuery() {
-    return this.#unanswered > 0 && !this.#isRefused
+  /** Keeps the connection from being used again once what runs on it is over. */
+  retire() {
+    this.#isStale = true
+  }
+
+  /** Whether the next user would find it in order: no answer is still to come, an error counting as one. */
+  get isReusable() {
+    return !this.#isStale && (this.#unanswered === 0 || this.#isRefused)
   }
 }

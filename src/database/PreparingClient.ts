@@ -23,8 +23,8 @@ export class PreparingClient extends ImpatientClient {
   readonly #known = new Map<string, Known>()
   #names = 0
 
-  constructor(limitMillis: number, config?: Pg.ClientConfig) {
-    super(limitMillis, config)
+  constructor(limitMillis: number, config?: Pg.ClientConfig, onStale?: () => void) {
+    super(limitMillis, config, onStale)
     this.query = new Proxy(this.query.bind(this), {
       apply: (query, self, args: ReadonlyArray<unknown>) => {
         const [text, values, ...rest] = args

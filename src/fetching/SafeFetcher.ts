@@ -1,7 +1,8 @@
-import { Clock, Duration, Effect, ExecutionStrategy, Exit, Layer, Option, Scope, Stream } from "effect"
+import { Duration, Effect, ExecutionStrategy, Exit, Layer, Option, Scope, Stream } from "effect"
 import { Client } from "undici"
 import type { AddressRange } from "../services/AddressRange.ts"
 import { Fetcher, type FetchFailed, type FetchRequest } from "../services/Fetcher.ts"
+import * as Monotonic from "../services/Monotonic.ts"
 import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
 import { connect } from "./Connection.ts"
 import { broken, failed } from "./Failed.ts"
@@ -172,12 +173,12 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
   const open = Effect.fnUntraced(function* (request: FetchRequest) {
     const url = yield* read(request.url)
     const late = failed("timeout", url, `not whole within ${request.withinSeconds} s`)
-    const deadline = (yield* Clock.currentTimeMillis) + request.withinSeconds * 1_000
+    const deadline = (yield* Monotonic.millis) + request.withinSeconds * 1_000
     const transfer = yield* Effect.timeoutFail(follow(url, request), {
       duration: Duration.seconds(request.withinSeconds),
       onTimeout: () => late
     })
-    const left = deadline - (yield* Clock.currentTimeMillis)
+    const left = deadline - (yield* Monotonic.millis)
     yield* Effect.forkScoped(
       Effect.delay(
         Effect.sync(() => transfer.fail(late)),

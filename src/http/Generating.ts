@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http"
 import { HttpServerRequest, type HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Clock, Context, Deferred, Effect, Layer, Option, Schedule } from "effect"
+import { Cause, Context, Deferred, Effect, Layer, Option, Schedule } from "effect"
 import type { Scope as KeyScope } from "../domain/ApiKey.ts"
 import { Aborted, type Failure, InsufficientScope, RateLimited } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
@@ -11,6 +11,8 @@ import { InFlight } from "../services/InFlight.ts"
 import { Instance } from "../services/Instance.ts"
 import { Ledger } from "../services/Ledger.ts"
 import * as Metrics from "../services/Metrics.ts"
+import * as Monotonic from "../services/Monotonic.ts"
+import { HeartbeatLost } from "../services/Outage.ts"
 import { RateLimiter } from "../services/RateLimiter.ts"
 import { RequestLog } from "../services/RequestLog.ts"
 import { RequestRecord } from "../services/RequestRecord.ts"
@@ -20,6 +22,7 @@ import { CurrentCaller } from "./contract/Authenticated.ts"
 import { RequestContext } from "./RequestContext.ts"
 import * as Respond from "./Respond.ts"
 import { checkSolvency } from "./Solvency.ts"
+import { unexpected } from "./Unexpected.ts"
 import * as Wire from "./Wire.ts"
 
 export interface Admitted extends Incoming {
@@ -73,7 +76,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         yield* Effect.forkScoped(Effect.repeat(receiver.inspect, Schedule.spaced("1 second")))
 
         const admit = Effect.fnUntraced(function* (endpoint: Endpoint, { caller }: RequestRecord, headers: Headers) {
-          if (!(yield* instance.admitting)) return yield* Effect.dieMessage("this instance lost its heartbeat")
+          if (!(yield* instance.admitting)) return yield* Effect.die(new HeartbeatLost())
           const draining = inFlight.isDraining()
           const allowance = yield* limiter[draining ? "peek" : "take"](caller.key, caller.rpm ?? options.defaultRpm)
           headers["x-ratelimit-limit"] = String(allowance.limit)
@@ -86,7 +89,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
         })
 
         const write = Effect.fnUntraced(function* (record: RequestRecord, status: number, code: string | null) {
-          const entry = record.entry({ status, code, endedAt: yield* Clock.currentTimeMillis })
+          const entry = record.entry({ status, code, endedAt: yield* Monotonic.millis })
           yield* voids.afterwards(entry.hold, log.write(entry))
           const { code: logged, status: final, surface } = entry
           yield* Metrics.count(Metrics.requests, { surface, status: String(final), code: logged ?? "" })
@@ -96,7 +99,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
           run: (endpoint, work) =>
             Effect.gen(function* () {
               const caller = yield* CurrentCaller
-              const { requestId, startedAt } = yield* RequestContext
+              const { at, requestId, startedAt } = yield* RequestContext
               const httpRequest = yield* HttpServerRequest.HttpServerRequest
               const request = NodeHttpServerRequest.toIncomingMessage(httpRequest)
               const response = NodeHttpServerRequest.toServerResponse(httpRequest)
@@ -105,6 +108,7 @@ export class Generating extends Context.Tag("gateway/http/Generating")<
                 requestId,
                 surface: endpoint.surface,
                 caller,
+                at,
                 startedAt
               })
               const departed = yield* Deferred.make<void>()
@@ -159,7 +163,7 @@ const explain = (
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const failure = Cause.failureOption(cause)
   if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
-    return Effect.as(logFailed(record, cause), answeredWith(Wire.internalError, headers))
+    return Effect.map(unexpected(cause, record.requestId), (error) => answeredWith(error, headers))
   }
   if (failure.value._tag === "BodyCutOff") {
     record.departed = true

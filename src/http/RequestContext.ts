@@ -7,7 +7,9 @@ export class RequestContext extends Context.Reference<RequestContext>()("gateway
     requestId: "none",
     /** The client's address, behind the proxies that are trusted. */
     address: "unknown",
-    /** Unix milliseconds. */
+    /** Unix milliseconds of its beginning, for the log. */
+    at: 0,
+    /** The same on the monotonic clock, for durations. */
     startedAt: 0
   })
 }) {}

@@ -40,6 +40,9 @@ const restarting: WireError = {
 /** What a client is told of everything that is no `Failure`. */
 export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
 
+/** The same while the database is out of reach: what failed may well succeed then. */
+export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }
+
 const kindOf: Record<Surface, string> = { chat: "a chat", image: "an image", video: "a video" }
 
 /** Adapters name these fields only for a reference image that the provider could not read. */
@@ -98,7 +101,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     // Worst case of what is left of the window.
     headers: { "retry-after": String(rateWindowSeconds) }
   }),
-  SettleFailed: () => internalError,
+  SettleFailed: () => outage,
   UpstreamFailed: () => upstreamError,
   UpstreamAuthFailed: () => answer(502, "api_error", "upstream_error", "Upstream authentication failed."),
   AllProvidersFailed: ({ provider, status }) => unavailable(`All providers failed (last: ${provider} ${status}).`),

@@ -1,15 +1,25 @@
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Effect, Layer, Option, Redacted, Ref, Schema } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Ref, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 import { type Caller, KeyId, keyPrefix, Scope } from "../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey } from "../domain/Failure.ts"
 import { OrgId } from "../domain/Organization.ts"
+import { NoAnswer, stepTimeout } from "./DatabaseRetry.ts"
 import { keyHash } from "./KeyHash.ts"
 import * as KeyUses from "./KeyUses.ts"
+import * as Monotonic from "./Monotonic.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
+import { isOutage } from "./Outage.ts"
 
 const trustForMillis = 900
+
+const patience = { duration: stepTimeout, late: () => new NoAnswer() }
+
+/** A key as its row is, with the end of its life on this process's clock. */
+interface KnownKey extends KeyRow {
+  readonly expiresAt: number
+}
 
 /**
  * Keys and the address block list, remembered in memory and believed for less than a second: older memories are
@@ -29,13 +39,13 @@ export class Auth extends Context.Tag("gateway/Auth")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const noteUse = yield* KeyUses.make(sql)
-      const keys = new Map<string, KeyRow>()
+      const keys = new Map<string, KnownKey>()
       let blocked: BlockList | undefined
       let revision: string | undefined
       const checkedAt = yield* Ref.make(Number.NEGATIVE_INFINITY)
 
       const refresh = Effect.fnUntraced(function* () {
-        const startedAt = yield* Clock.currentTimeMillis
+        const startedAt = yield* Monotonic.millis
         const [found] = yield* Effect.flatMap(sql`SELECT revision FROM access_revision`, decodeRevision)
         if (found.revision !== revision) {
           const ranges = yield* Effect.flatMap(
@@ -53,22 +63,25 @@ export class Auth extends Context.Tag("gateway/Auth")<
       // Callers that find the memory stale at the same time share one look at the database.
       const submitRefresh = yield* NaturalBatch.make({
         maxSize: 10_000,
+        patience,
+        isShared: isOutage,
         run: (waiting: ReadonlyArray<true>) => Effect.as(refresh(), waiting)
       })
       const fresh = Effect.gen(function* () {
-        const age = (yield* Clock.currentTimeMillis) - (yield* Ref.get(checkedAt))
-        if (age >= 0 && age < trustForMillis) return
-        yield* submitRefresh(true)
+        const age = (yield* Monotonic.millis) - (yield* Ref.get(checkedAt))
+        if (age >= trustForMillis) yield* submitRefresh(true)
       }).pipe(Effect.orDie)
 
       const lookUp = yield* NaturalBatch.make({
         maxSize: 256,
+        patience,
+        isShared: isOutage,
         run: (hashes: ReadonlyArray<string>) =>
           Effect.map(
             Effect.flatMap(
               sql`
                 SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, rpm,
-                  (extract(epoch FROM expires_at) * 1000)::float8 AS expires_at_millis
+                  (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms
                 FROM api_keys JOIN organizations ON organizations.id = api_keys.org_id
                 WHERE hash IN (SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h))
                   AND revoked_at IS NULL AND suspended_at IS NULL`,
@@ -82,10 +95,12 @@ export class Auth extends Context.Tag("gateway/Auth")<
         const known = keys.get(hash)
         if (known !== undefined) return Option.some(known)
         const seen = revision
+        const askedAt = yield* Monotonic.millis
         const row = yield* Effect.orDie(lookUp(hash))
+        const found = Option.map(row, (key): KnownKey => ({ ...key, expiresAt: askedAt + (key.leftMs ?? Infinity) }))
         // Unknown keys are not remembered, and neither is one read while the revision moved.
-        if (Option.isSome(row) && revision === seen) keys.set(hash, row.value)
-        return row
+        if (Option.isSome(found) && revision === seen) keys.set(hash, found.value)
+        return found
       })
 
       const authenticate = Effect.fnUntraced(function* (presented: Option.Option<Redacted.Redacted>) {
@@ -96,10 +111,8 @@ export class Auth extends Context.Tag("gateway/Auth")<
         yield* fresh
         const row = yield* find(keyHash(secret))
         if (Option.isNone(row)) return yield* new InvalidApiKey()
-        const { expiresAtMillis, id, orgId, rpm, scopes } = row.value
-        if (expiresAtMillis !== null && expiresAtMillis <= (yield* Clock.currentTimeMillis)) {
-          return yield* new InvalidApiKey()
-        }
+        const { expiresAt, id, orgId, rpm, scopes } = row.value
+        if (expiresAt !== Infinity && expiresAt <= (yield* Monotonic.millis)) return yield* new InvalidApiKey()
         noteUse(id)
         return { key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined }
       })
@@ -122,7 +135,8 @@ const KeyRow = Schema.Struct({
   hash: Schema.String,
   scopes: Schema.NullOr(Schema.Array(Scope)),
   rpm: Schema.NullOr(Schema.Number),
-  expiresAtMillis: Schema.NullOr(Schema.Number)
+  /** Milliseconds that the key is still good for, by the database's clock. */
+  leftMs: Schema.NullOr(Schema.Number)
 })
 type KeyRow = typeof KeyRow.Type
 

@@ -1,4 +1,4 @@
-import { Clock, Context, Deferred, Effect, Either, Layer, Metric, Option } from "effect"
+import { Context, Deferred, Effect, Either, Layer, Metric, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.ts"
 import { hasImage } from "../domain/ChatRules.ts"
 import {
@@ -17,6 +17,7 @@ import { fitToCap, type Measured, usageOf } from "./ChatUsage.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { type Hold, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
+import * as Monotonic from "./Monotonic.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 import { References } from "./References.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
@@ -140,7 +141,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
         record.route = routed.route
         output.route = routed.route
-        record.firstByteAt = yield* Clock.currentTimeMillis
+        record.firstByteAt = yield* Monotonic.millis
         output.take(routed.first)
         yield* sink.open
         yield* sink.write(routed.first)

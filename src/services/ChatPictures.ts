@@ -1,15 +1,16 @@
-import { Clock, type Context, Effect } from "effect"
+import { type Context, Effect } from "effect"
 import type { ChatRequest, ImagePart, Message } from "../domain/Chat.ts"
 import { InvalidRequest } from "../domain/Failure.ts"
 import type { Picture } from "../domain/Media.ts"
 import { base64Length, decodeBase64, toBase64 } from "./Base64.ts"
 import * as EventLoop from "./EventLoop.ts"
+import * as Monotonic from "./Monotonic.ts"
 import type { References } from "./References.ts"
 
 /** The most different URLs that are fetched for one request. */
 const mostFetched = 32
 
-/** What routes are asked, and since when in milliseconds, where pictures have taken of the request's time. */
+/** What routes are asked, and since when on the monotonic clock, where pictures have taken of the request's time. */
 export interface Asked {
   readonly request: ChatRequest
   readonly since: number | undefined
@@ -53,7 +54,7 @@ export const prepare = Effect.fnUntraced(function* (
   request: ChatRequest,
   inline: boolean
 ) {
-  const since = yield* Clock.currentTimeMillis
+  const since = yield* Monotonic.millis
   const named = new Set<string>()
   const rewritten = new Map<ImagePart, string>()
   for (const image of imagesOf(request)) {

@@ -2,11 +2,11 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../domain/Failure.ts"
 import type { OrgId } from "../domain/Organization.ts"
+import * as DatabaseRetry from "./DatabaseRetry.ts"
 import { Ids } from "./Ids.ts"
 import { Instance } from "./Instance.ts"
 import * as Statements from "./idempotency/Statements.ts"
 import * as Holds from "./ledger/Statements.ts"
-import * as Patience from "./Patience.ts"
 
 const pruneBatch = 500
 
@@ -70,13 +70,13 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       const ids = yield* Ids
       const instance = yield* Instance
       const scope = yield* Effect.scope
-      const patiently = Patience.within(scope, Patience.patience)
+      const inTime = DatabaseRetry.within(scope, DatabaseRetry.stepTimeout)
       const decodeFound = Schema.decodeUnknown(Schema.Tuple(Statements.Found))
       const decodeOld = Schema.decodeUnknown(Schema.Array(Old))
 
       const owe = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
         Effect.uninterruptible(statement).pipe(
-          Effect.retry(Patience.untilDone),
+          Effect.retry(DatabaseRetry.untilDone),
           Effect.catchAllCause((cause) => Effect.logError("An idempotency key could not be freed", cause)),
           Effect.interruptible,
           Effect.forkIn(scope)
@@ -84,7 +84,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
 
       const finish = Effect.fnUntraced(function* (claim: Statements.Claim, isDoubtful: boolean) {
         const statement = isDoubtful ? Statements.bar(sql, claim) : Statements.finish(sql, claim.id)
-        yield* Effect.catchAllCause(patiently(statement), () => owe(statement))
+        yield* Effect.catchAllCause(inTime(statement), () => owe(statement))
       })
 
       const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
@@ -99,8 +99,8 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           { while: ([{ isExpired }]) => isExpired }
         )
         const [found] = yield* unexpired.pipe(
-          Effect.retry(Patience.brief),
-          patiently,
+          Effect.retry(DatabaseRetry.brief),
+          inTime,
           Effect.onError(() => owe(Statements.bar(sql, claim))),
           Effect.orDie
         )

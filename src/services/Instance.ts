@@ -1,9 +1,10 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Metric, Ref, Schedule } from "effect"
+import { Array as Arr, Clock, Context, Duration, Effect, Layer, Metric, Ref, Schedule } from "effect"
 import { Ids } from "./Ids.ts"
 import { InFlight } from "./InFlight.ts"
 import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
+import { isLockTimeout, logFailure } from "./Outage.ts"
 
 const beatEvery = Duration.seconds(5)
 /** Longer than the database takes between two beats of an instance that runs. */
@@ -55,8 +56,8 @@ export class Instance extends Context.Tag("gateway/Instance")<
           yield* Ref.set(current, yield* register)
         }
         yield* Ref.set(beatenAt, startedAt)
-        if (!(yield* Ref.getAndSet(admitting, true))) yield* Effect.logInfo("The database is back; admitting again")
-      }).pipe(Effect.catchAllCause((cause) => Effect.logWarning("Heartbeat failed", cause)))
+        if (!(yield* Ref.getAndSet(admitting, true))) yield* Effect.logInfo("The heartbeat is back: admitting again")
+      }).pipe(Effect.catchAllCause((cause) => logFailure("Heartbeat failed", cause)))
 
       const watch = Effect.gen(function* () {
         const silence = (yield* Clock.currentTimeNanos) - (yield* Ref.get(beatenAt))
@@ -78,30 +79,47 @@ export class Instance extends Context.Tag("gateway/Instance")<
         Effect.orElseSucceed(() => false)
       )
 
-      const sweepSome = Effect.gen(function* () {
-        const found = yield* Statements.orphans(sql, sweepBatch)
-        if (found.length === 0) return 0
-        yield* Statements.close(
-          sql,
-          found.map(({ id }) => ({ id, cost: undefined }))
+      const release = (orphans: ReadonlyArray<Statements.Orphan>) =>
+        Effect.as(
+          Statements.close(
+            sql,
+            orphans.map(({ id }) => ({ id, cost: undefined }))
+          ),
+          orphans.length
         )
-        yield* Metric.incrementBy(Metrics.swept, found.length)
-        yield* Effect.logWarning(`Released ${found.length} holds of instances that are gone`)
-        return found.length
-      }).pipe(Effect.uninterruptible, Effect.orDie)
+      /** Passes over organizations that somebody has locked, and adds them to `locked`. */
+      const releaseUnlocked = (orphans: ReadonlyArray<Statements.Orphan>, locked: Set<string>) =>
+        Effect.catchIf(release(orphans), isLockTimeout, () =>
+          Effect.reduce(Object.entries(Arr.groupBy(orphans, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
+            release(own).pipe(
+              Effect.catchIf(isLockTimeout, () =>
+                Effect.as(
+                  Effect.sync(() => locked.add(org)),
+                  0
+                )
+              ),
+              Effect.map((count) => sum + count)
+            )
+          )
+        )
       const sweep = Effect.gen(function* () {
+        const locked = new Set<string>()
         let released = 0
         while (true) {
-          const found = yield* sweepSome
-          released += found
-          if (found < sweepBatch) return released
+          const found = yield* Statements.orphans(sql, sweepBatch, [...locked])
+          if (found.length > 0) released += yield* releaseUnlocked(found, locked)
+          if (found.length < sweepBatch) break
         }
-      })
+        if (released === 0) return 0
+        yield* Metric.incrementBy(Metrics.swept, released)
+        yield* Effect.logWarning(`Released ${released} holds of instances that are gone`)
+        return released
+      }).pipe(Effect.uninterruptible, Effect.orDie)
 
       yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
       yield* watch.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)
       yield* sweep.pipe(
-        Effect.catchAllCause((cause) => Effect.logWarning("Sweep failed", cause)),
+        Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
         Effect.repeat(Schedule.spaced(beatEvery)),
         Effect.forkScoped
       )

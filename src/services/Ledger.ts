@@ -1,9 +1,10 @@
 import { SqlClient, type SqlError, SqlSchema } from "@effect/sql"
-import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema, type Scope } from "effect"
+import { type Array as Arr, Cause, Context, Effect, Layer, Metric, Option, Schema, type Scope } from "effect"
 import type { KeyId } from "../domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
 import { min, mostStored, type NanoUsd, zero } from "../domain/Money.ts"
 import { Balance, OrgId } from "../domain/Organization.ts"
+import { brief, NoAnswer, NotAsked, settleTimeout, stepTimeout } from "./DatabaseRetry.ts"
 import { Ids } from "./Ids.ts"
 import { Instance } from "./Instance.ts"
 import { jobs } from "./ledger/Jobs.ts"
@@ -11,11 +12,18 @@ import * as Settling from "./ledger/Settling.ts"
 import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
-import { brief, NoAnswer, patience } from "./Patience.ts"
+import { HeartbeatLost, isLockTimeout, isOutage } from "./Outage.ts"
 import { Voids } from "./Voids.ts"
 
-const batchPatience = { seconds: Duration.toSeconds(patience), late: () => new NoAnswer() }
-const answered = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer"
+/** Of the pool's connections, those that wait for the locks of some organizations. */
+const lanesAtOnce = 3
+
+const late = (mayHaveRun: boolean) => (mayHaveRun ? new NoAnswer() : new NotAsked())
+const inTime = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer" && _tag !== "NotAsked"
+
+/** Whether a reservation failed without any chance that it was placed. */
+const isUndone = (cause: Cause.Cause<unknown>) =>
+  Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
 
 /** An amount reserved for one request. It is closed once: settled with a charge, or released. */
 export interface Hold {
@@ -90,12 +98,13 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       // Reservations being made, and whether a statement for them failed: it may have come through all the same.
       const doubtful = new Map<string, boolean>()
 
-      const doubt = (hold: string) => void (doubtful.has(hold) && doubtful.set(hold, true))
+      const doubt = (hold: string, cause: Cause.Cause<unknown>) =>
+        void (doubtful.has(hold) && !isUndone(cause) && doubtful.set(hold, true))
 
       const reserveAll = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
         const id = yield* instance.id
         return yield* Effect.flatMap(Statements.reserve(sql, id, batch), decodeVerdicts).pipe(
-          Effect.tapErrorCause(() => Effect.sync(() => batch.forEach((reservation) => doubt(reservation.id))))
+          Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id: hold }) => doubt(hold, cause))))
         )
       })
       // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit.
@@ -114,15 +123,28 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         return verdicts
       })
 
-      const submitReservation = yield* NaturalBatch.make({ maxSize: 256, patience: batchPatience, run: reserveFairly })
+      const byOrganization = {
+        laneOf: ({ org }: { readonly org: OrgId }) => org,
+        isBlocked: isLockTimeout,
+        permits: yield* Effect.makeSemaphore(lanesAtOnce)
+      }
+      const submitReservation = yield* NaturalBatch.make({
+        maxSize: 256,
+        patience: { duration: stepTimeout, late },
+        isShared: isOutage,
+        lanes: byOrganization,
+        run: reserveFairly
+      })
       const submitClosing = yield* NaturalBatch.make({
         maxSize: 256,
-        patience: batchPatience,
-        run: (batch: Arr.NonEmptyReadonlyArray<Statements.Closing>) =>
+        patience: { duration: settleTimeout, late },
+        isShared: isOutage,
+        lanes: byOrganization,
+        run: (batch: Arr.NonEmptyReadonlyArray<Settling.Closing>) =>
           Effect.flatMap(Statements.close(sql, batch), decodeClosed)
       })
 
-      const close = (closing: Statements.Closing) =>
+      const close = (closing: Settling.Closing) =>
         Effect.filterOrFail(
           submitClosing(closing),
           ({ state }) => state !== "open",
@@ -136,13 +158,13 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         function* (hold: Hold) {
           doubtful.set(hold.id, false)
           const { period, verdict } = yield* submitReservation(hold).pipe(
-            Effect.retry({ schedule: brief, while: answered }),
-            Effect.tapErrorCause(() => Effect.sync(() => doubt(hold.id))),
+            Effect.retry({ schedule: brief, while: inTime }),
+            Effect.tapErrorCause((cause) => Effect.sync(() => doubt(hold.id, cause))),
             Effect.orDie
           )
           if (verdict === "capped" && period !== null) return yield* new SpendLimitReached({ period })
           if (verdict === "insufficient") return yield* new InsufficientCredits()
-          if (verdict === "fenced") return yield* Effect.dieMessage("this instance lost its heartbeat")
+          if (verdict === "fenced") return yield* Effect.die(new HeartbeatLost())
           doubtful.delete(hold.id)
           open.add(hold.id)
           return hold
@@ -161,7 +183,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         (hold: Hold) =>
           Effect.suspend(() =>
             open.delete(hold.id)
-              ? Effect.catchAllCause(Effect.asVoid(close({ id: hold.id, cost: undefined })), () =>
+              ? Effect.catchAllCause(Effect.asVoid(close(Settling.closingOf(hold, undefined))), () =>
                   voids.release(pending(hold))
                 )
               : Effect.void
@@ -177,7 +199,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         const closing = Settling.closingOf(hold, cost)
         const closed = yield* (
           alongside === undefined
-            ? Effect.retry(close(closing), { schedule: Settling.forTenSeconds, while: answered })
+            ? Effect.retry(close(closing), { schedule: Settling.forTenSeconds, while: inTime })
             : closeAlongside(closing, alongside)
         ).pipe(
           Effect.catchAllCause((cause) =>

@@ -1,4 +1,4 @@
-import { Array as Arr, Clock, Context, Effect, Layer, Option, type Scope } from "effect"
+import { Array as Arr, Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../domain/Chat.ts"
 import { needs, tooMuchAtOnce } from "../domain/ChatRules.ts"
 import { type InvalidRequest, type RoutingFailure, TimedOut } from "../domain/Failure.ts"
@@ -16,6 +16,7 @@ import type {
 } from "../domain/Model.ts"
 import { chatCharge } from "../domain/Pricing.ts"
 import type { VideoRequest } from "../domain/Video.ts"
+import * as Monotonic from "./Monotonic.ts"
 import { pictureOf } from "./Pictures.ts"
 import {
   type ChatAdapter,
@@ -81,7 +82,7 @@ const usual: RoutingDeadlines = {
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
   {
-    /** The deadlines count from `since`, in milliseconds, where it is given. */
+    /** The deadlines count from `since`, on the monotonic clock, where it is given. */
     readonly complete: (
       model: ChatModel,
       request: ChatRequest,
@@ -95,7 +96,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       attempts: Attempts,
       since?: number
     ) => Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope>
-    /** A picture by its bytes; what is none is the route's failure. `since`, in Unix milliseconds, is when time began to run. */
+    /** A picture by its bytes; what is none is the route's failure. `since`, on the monotonic clock, is when time began to run. */
     readonly image: (
       model: ImageModel,
       request: ImageRequest,
@@ -168,7 +169,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       routes: yield* Candidates.inOrder(candidates(model, request)),
       attempts,
       costOf: chatCost,
-      within: since === undefined ? within : Math.max(0, within - (yield* Clock.currentTimeMillis) + since),
+      within: since === undefined ? within : Math.max(0, within - (yield* Monotonic.millis) + since),
       fairAttempt: firstByte
     }
   })
@@ -209,7 +210,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     since?: number
   ) {
     const scope = yield* Effect.scope
-    const endsAt = (yield* Clock.currentTimeMillis) + deadlines.streamTimeoutSeconds * 1000
+    const endsAt = (yield* Monotonic.millis) + deadlines.streamTimeoutSeconds * 1000
     return yield* failover(circuits, {
       ...(yield* plan(model, request, attempts, since)),
       attemptWithin: firstByte,
@@ -226,7 +227,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     attempts: Attempts,
     since: number
   ) {
-    const left = within - (yield* Clock.currentTimeMillis) + since
+    const left = within - (yield* Monotonic.millis) + since
     // What is given up half-way was paid for: a request that took its time until here is not begun.
     if (left < within * leastLeft) return yield* new TimedOut()
     return yield* failover(circuits, {
@@ -272,7 +273,9 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     })
   })
 
-  const health = Effect.map(Clock.currentTimeMillis, (now) => circuits.health(now))
+  const health = Effect.map(Effect.clock, (clock) =>
+    circuits.health(Monotonic.millisOf(clock), clock.unsafeCurrentTimeMillis())
+  )
   return ProviderRouter.of({
     complete,
     stream,

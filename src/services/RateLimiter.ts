@@ -1,7 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../domain/ApiKey.ts"
+import { NoAnswer, stepTimeout } from "./DatabaseRetry.ts"
+import { waitsBriefly } from "./ledger/Statements.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
+import { isLockTimeout, isOutage } from "./Outage.ts"
 
 export interface Allowance {
   readonly limit: number
@@ -37,6 +40,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           INSERT INTO rate_windows AS w (key_id, started_at, used)
           SELECT key_id, now(), wanted
           FROM unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::bigint[]) AS t (key_id, wanted)
+          WHERE ${waitsBriefly(sql, "many")}
           ORDER BY key_id
           ON CONFLICT (key_id) DO UPDATE SET
             started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
@@ -52,7 +56,13 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           return mine
         })
       })
-      const submit = yield* NaturalBatch.make({ maxSize: 256, run: takeAll })
+      const submit = yield* NaturalBatch.make({
+        maxSize: 256,
+        patience: { duration: stepTimeout, late: () => new NoAnswer() },
+        isShared: isOutage,
+        lanes: { laneOf: (key: KeyId) => key, isBlocked: isLockTimeout, permits: yield* Effect.makeSemaphore(1) },
+        run: takeAll
+      })
 
       const usedBy = Effect.fnUntraced(function* (key: KeyId) {
         const rows = yield* sql`

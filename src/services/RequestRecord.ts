@@ -21,6 +21,7 @@ export class RequestRecord {
   usage: Usage | undefined
   charge = 0n
   cost: bigint | undefined
+  /** On the monotonic clock. */
   firstByteAt: number | undefined
   /** The client dropped its connection before the end. */
   departed = false
@@ -31,6 +32,8 @@ export class RequestRecord {
   readonly surface: Surface
   readonly caller: Caller
   /** Unix milliseconds. */
+  readonly at: number
+  /** On the monotonic clock. */
   readonly startedAt: number
 
   constructor(options: {
@@ -38,12 +41,14 @@ export class RequestRecord {
     readonly requestId: string
     readonly surface: Surface
     readonly caller: Caller
+    readonly at: number
     readonly startedAt: number
   }) {
     this.id = options.id
     this.requestId = options.requestId
     this.surface = options.surface
     this.caller = options.caller
+    this.at = options.at
     this.startedAt = options.startedAt
   }
 
@@ -58,7 +63,7 @@ export class RequestRecord {
     return {
       id: this.id,
       requestId: this.requestId,
-      at: this.startedAt,
+      at: this.at,
       surface: this.surface,
       status: this.departed ? 499 : outcome.status,
       code: this.departed ? "client_closed" : (this.code ?? outcome.code),
@@ -75,7 +80,7 @@ export class RequestRecord {
       charge: this.charge,
       cost: this.cost,
       firstByteMs: this.firstByteAt === undefined ? undefined : this.firstByteAt - this.startedAt,
-      totalMs: Math.max(0, outcome.endedAt - this.startedAt)
+      totalMs: outcome.endedAt - this.startedAt
     }
   }
 }

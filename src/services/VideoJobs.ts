@@ -15,6 +15,7 @@ import { Failpoint } from "./Failpoint.ts"
 import type { Hold } from "./Ledger.ts"
 import { MediaStore } from "./MediaStore.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
+import { makeTurns } from "./Turns.ts"
 import { Voids } from "./Voids.ts"
 import * as Clips from "./videos/Clips.ts"
 import { errorOf } from "./videos/Errors.ts"
@@ -96,7 +97,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   const rows = Rows.make(sql)
   const clips = Clips.make(sql)
   const underway = new Set<string>()
-  const inTurn = (yield* Effect.makeSemaphore(Finish.transactionsAtOnce)).withPermits(1)
+  const inTurn = yield* makeTurns(Finish.transactionsAtOnce)
 
   /** `reference`: what was stored for the job, which nothing tells of where the job was not written. */
   const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {

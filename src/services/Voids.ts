@@ -3,6 +3,7 @@ import { Cause, Context, Effect, Layer, Queue, Schedule } from "effect"
 import { Instance } from "./Instance.ts"
 import * as Settling from "./ledger/Settling.ts"
 import * as Statements from "./ledger/Statements.ts"
+import { makeTurns } from "./Turns.ts"
 import { type PendingVoid, VoidJournal } from "./VoidJournal.ts"
 import { abandon } from "./videos/Abandon.ts"
 import { internalError } from "./videos/Errors.ts"
@@ -47,6 +48,7 @@ export class Voids extends Context.Tag("gateway/Voids")<
       const sql = yield* SqlClient.SqlClient
       const instance = yield* Instance
       const journal = yield* VoidJournal
+      const inTurn = yield* makeTurns(atOnce)
       const pending = new Map<string, Pending>()
       const news = yield* Queue.sliding<void>(1)
       const wake = Effect.asVoid(Queue.offer(news, undefined))
@@ -68,6 +70,7 @@ export class Voids extends Context.Tag("gateway/Voids")<
 
       const attempt = (one: Pending) =>
         Effect.uninterruptible(carryOut(one)).pipe(
+          inTurn(one.entry.org),
           Effect.zipRight(forget(one)),
           Effect.zipRight(Effect.suspend(() => Effect.all(one.next, { discard: true }))),
           Effect.map(() => pending.delete(one.entry.hold)),
@@ -80,7 +83,7 @@ export class Voids extends Context.Tag("gateway/Voids")<
         )
       /** Says whether nothing is left. */
       const workOff = Effect.suspend(() =>
-        Effect.forEach([...pending.values()], attempt, { concurrency: atOnce, discard: true })
+        Effect.forEach([...pending.values()], attempt, { concurrency: "unbounded", discard: true })
       ).pipe(Effect.map(() => pending.size === 0))
 
       const add = (entry: PendingVoid, isCharged: boolean) => {

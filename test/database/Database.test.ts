@@ -3,8 +3,9 @@ import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Option, Redacted, Schedule, Stream } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, Schedule, Stream } from "effect"
 import { Database } from "../../src/database/Database.ts"
+import { isAnnounced, isOutage } from "../../src/services/Outage.ts"
 import { postmasterPid, query, temporarySite } from "../support/Attacher.ts"
 import * as Postgres from "../support/Postgres.ts"
 import * as Proxy from "../support/Proxy.ts"
@@ -110,6 +111,67 @@ describe("Database", () => {
       yield* thaw
       yield* Effect.retry(sql.withTransaction(sql`LOCK TABLE organizations`), untilItWorks)
     })
+  )
+
+  it.live("ends a transaction that stands still, and with it its locks", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const over = yield* Deferred.make<void>()
+      const locked = yield* Deferred.make<void>()
+      const still = sql`LOCK TABLE organizations`.pipe(
+        Effect.zipRight(Deferred.succeed(locked, undefined)),
+        Effect.zipRight(Deferred.await(over)),
+        Effect.zipRight(sql`SELECT 1`)
+      )
+      const standing = yield* Effect.fork(Effect.flip(sql.withTransaction(still)))
+      yield* Deferred.await(locked)
+      yield* sql.withTransaction(sql`LOCK TABLE organizations`)
+      yield* Deferred.succeed(over, undefined)
+      assert.isTrue(isOutage(yield* Fiber.join(standing)))
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 2 })))
+  )
+
+  it.live("makes every connection anew once its server takes no writes", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const onEach = Effect.replicateEffect(sql`SELECT pg_backend_pid() AS pid FROM pg_sleep(0.1)`, 3, {
+        concurrency: "unbounded"
+      })
+      const demoted = yield* Effect.replicateEffect(
+        sql`SELECT pg_backend_pid() AS pid, set_config('default_transaction_read_only', 'on', false) FROM pg_sleep(0.1)`,
+        3,
+        { concurrency: "unbounded" }
+      )
+      const write = sql`UPDATE access_revision SET revision = revision + 1`
+      const { cause } = yield* Effect.flip(write)
+      assert.include(String(cause), "read-only transaction")
+      yield* Effect.retry(write, untilItWorks)
+      yield* Effect.replicateEffect(write, 10)
+      const before = new Set(demoted.flat().map(({ pid }) => pid))
+      const after = (yield* onEach).flat().map(({ pid }) => pid)
+      assert.isFalse(after.some((pid) => before.has(pid)))
+    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 3 })))
+  )
+
+  it.scopedLive("is lost while its server takes no writes, and found again when it does", () =>
+    Effect.gen(function* () {
+      const url = yield* freshUrl
+      const name = url.pathname.slice(1)
+      const admin = yield* Layer.build(Database.layerUrl(Redacted.make(url.href), { maxConnections: 1 }))
+      const adminSql = Context.get(admin, SqlClient)
+      const layer = yield* Layer.build(Database.layerUrl(Redacted.make(url.href), { isWatched: true }))
+      const sql = Context.get(layer, SqlClient)
+      yield* adminSql.unsafe(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+      yield* adminSql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()`
+      const failure = yield* Effect.flip(sql`SELECT 1`).pipe(
+        Effect.filterOrFail(isAnnounced),
+        Effect.retry(untilItWorks)
+      )
+      assert.include(String(failure.cause), "takes no writes")
+      yield* adminSql.unsafe(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
+      yield* Effect.retry(sql`UPDATE access_revision SET revision = revision + 1`, untilItWorks)
+    }).pipe(Logger.withMinimumLogLevel(LogLevel.None))
   )
 
   it.live("fails, and does not die, when a transaction cannot be committed", () =>

@@ -178,7 +178,8 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   GatewayBusy: { "retry-after": "5" },
   IdempotencyConflict: { "x-should-retry": "false" },
   RateLimited: { "retry-after": "60" },
-  Aborted: { "retry-after": "5" }
+  Aborted: { "retry-after": "5" },
+  SettleFailed: { "retry-after": "5" }
 }
 
 describe("toWire", () => {

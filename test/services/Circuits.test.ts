@@ -25,7 +25,7 @@ const bench = (...names: ReadonlyArray<string>) => {
   const trip = (name: string, now: number, random = 0) => {
     for (let times = 0; times < 5; times++) fail(name, now, outage, random)
   }
-  const state = (name: string, now: number) => circuits.health(now).find((one) => one.provider === name)?.circuit
+  const state = (name: string, now: number) => circuits.health(now, now).find((one) => one.provider === name)?.circuit
   /** Milliseconds from `now` until the route lets a request through. */
   const closedFor = (name: string, now: number) => (circuit(name).openUntil ?? now) - now
   return { admitted, circuit, circuits, closedFor, enter, fail, state, succeed, trip }
@@ -277,7 +277,7 @@ describe("health", () => {
     succeed("a", 6)
     circuit("a").answered(100)
     circuit("a").answered(200)
-    assert.deepStrictEqual(circuits.health(7), [
+    assert.deepStrictEqual(circuits.health(7, 5_007), [
       {
         route: "m@a",
         provider: "a",
@@ -285,7 +285,7 @@ describe("health", () => {
         circuit: "closed",
         openUntil: undefined,
         lastError: "retry 503: overloaded",
-        lastErrorAt: 5,
+        lastErrorAt: 5_005,
         latencyMs: 120,
         requests: 2,
         failures: 1

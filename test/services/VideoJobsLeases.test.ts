@@ -1,7 +1,8 @@
+import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { done, rendering, type Script } from "../fakes/VideoProviderFake.ts"
-import { eventually, type NeverHappened } from "../support/Money.ts"
+import { eventually, keptFor, type NeverHappened } from "../support/Money.ts"
 import { assertDelivered, price, submitsOnly, type VideoBench, withBench } from "../support/VideoBench.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
@@ -123,9 +124,8 @@ describe.concurrent("a lease", () => {
         )
         const leases = (yield* rows).map(({ lease }) => lease)
         const over = yield* Deferred.make<void>()
-        const kept = sql`SELECT id FROM videos WHERE id <> ${video.id} FOR UPDATE`.pipe(
-          Effect.zipRight(Deferred.await(over)),
-          sql.withTransaction
+        const kept = keptFor(sql`SELECT id FROM videos WHERE id <> ${video.id} FOR UPDATE`, Deferred.await(over)).pipe(
+          Effect.provideService(SqlClient.SqlClient, sql)
         )
         yield* sql`UPDATE videos SET lease_until = now() + interval '16 seconds'`
         const keeping = yield* Effect.fork(kept)

@@ -112,14 +112,22 @@ export const doorTo = (databaseUrl: string) =>
     return { ...door, url: url.href }
   })
 
-/** Bundles the gateway that dies at a failpoint; answers the path of the program. */
-export const failpointProgram = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const root = fileURLToPath(new URL("../../", import.meta.url))
-    const program = path.join(root, `node_modules/.cache/gateway-test/failpoint-${process.pid}.js`)
-    const entry = fileURLToPath(new URL("FailpointProgram.ts", import.meta.url))
-    await promisify(execFile)(process.execPath, ["build.mjs", entry, program], { cwd: root })
-    return program
-  }),
-  (program) => Effect.promise(() => Promise.all([rm(program, { force: true }), rm(`${program}.map`, { force: true })]))
-)
+/** Bundles a program of this folder; answers the path of the bundle. */
+const bundle = (source: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const root = fileURLToPath(new URL("../../", import.meta.url))
+      const program = path.join(root, `node_modules/.cache/gateway-test/${source}-${process.pid}.js`)
+      const entry = fileURLToPath(new URL(`${source}.ts`, import.meta.url))
+      await promisify(execFile)(process.execPath, ["build.mjs", entry, program], { cwd: root })
+      return program
+    }),
+    (program) =>
+      Effect.promise(() => Promise.all([rm(program, { force: true }), rm(`${program}.map`, { force: true })]))
+  )
+
+/** The gateway that dies at a failpoint. */
+export const failpointProgram = bundle("FailpointProgram")
+
+/** The gateway whose wall clock is set by a signal. */
+export const steppedClockProgram = bundle("SteppedClockProgram")

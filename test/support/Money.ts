@@ -62,18 +62,26 @@ export const eventually = <A, E, R>(
   })
 }
 
+/** A lock that is not given up by itself, as another program may keep one. */
+export const keptFor = <A, E, R>(statement: Effect.Effect<unknown, E, R>, whileHeld: Effect.Effect<A>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql`SET LOCAL idle_in_transaction_session_timeout = 0`.pipe(
+      Effect.zipRight(statement),
+      Effect.zipRight(whileHeld),
+      sql.withTransaction
+    )
+  )
+
 /** Keeps every other transaction from changing the organization's money. */
 export const lock = (org: OrgId) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const taken = yield* Deferred.make<void>()
     const over = yield* Deferred.make<void>()
-    yield* sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`.pipe(
-      Effect.zipRight(Deferred.succeed(taken, undefined)),
-      Effect.zipRight(Deferred.await(over)),
-      sql.withTransaction,
-      Effect.forkScoped
-    )
+    yield* keptFor(
+      sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`,
+      Effect.zipRight(Deferred.succeed(taken, undefined), Deferred.await(over))
+    ).pipe(Effect.forkScoped)
     yield* Deferred.await(taken)
     return { unlock: Deferred.succeed(over, undefined) }
   })

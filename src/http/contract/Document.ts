@@ -18,6 +18,7 @@ const replayed = { "idempotency-replayed": textHeader("`true` where this is the 
 const headersOf: Readonly<Record<string, object>> = {
   "302": { location: textHeader("The video's `url`.") },
   "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
+  "500": { "retry-after": countHeader("Seconds to wait, where the gateway's database is away.") },
   "429": { "retry-after": countHeader("Seconds to wait.") }
 }
 

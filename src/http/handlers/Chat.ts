@@ -7,6 +7,7 @@ import { ChatCompletions } from "../../services/ChatCompletions.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
 import { Ids } from "../../services/Ids.ts"
 import { InFlight } from "../../services/InFlight.ts"
+import * as Monotonic from "../../services/Monotonic.ts"
 import { Api } from "../Api.ts"
 import { readDocument } from "../Body.ts"
 import { completionJson, SseEncoder } from "../ChatAnswer.ts"
@@ -62,7 +63,7 @@ export const ChatHandlers = HttpApiBuilder.group(
         return HttpServerResponse.empty({ status: 200 })
       }
       const { answer, usage } = yield* chat.complete(job)
-      record.firstByteAt = yield* Clock.currentTimeMillis
+      record.firstByteAt = yield* Monotonic.millis
       return json(200, completionJson({ ...name, answer, usage }), marked())
     })
 

@@ -1,11 +1,12 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { ModelNotFound } from "../../domain/Failure.ts"
 import { variantFor } from "../../domain/ImageRules.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { Ids } from "../../services/Ids.ts"
 import { ImageGenerations, type ImageResult } from "../../services/ImageGenerations.ts"
 import { InFlight } from "../../services/InFlight.ts"
+import * as Monotonic from "../../services/Monotonic.ts"
 import { Encoded, jsonPieces } from "../../services/Pieces.ts"
 import { Api } from "../Api.ts"
 import { type Body, readJson, readJsonOrForm } from "../Body.ts"
@@ -57,7 +58,7 @@ export const ImagesHandlers = HttpApiBuilder.group(
       asked: Effect.Effect.Success<ReturnType<typeof read>>
     ) {
       const result = yield* images.generate({ ...asked, idempotencyKey: keyOf(request), record })
-      record.firstByteAt = yield* Clock.currentTimeMillis
+      record.firstByteAt = yield* Monotonic.millis
       const all = { ...headers, ...marks(result) }
       return "url" in result.image
         ? json(200, imageJson(result), all)

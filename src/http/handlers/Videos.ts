@@ -1,10 +1,11 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Clock, Effect, Predicate } from "effect"
+import { Effect, Predicate } from "effect"
 import { ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
 import { InFlight } from "../../services/InFlight.ts"
+import * as Monotonic from "../../services/Monotonic.ts"
 import { VideoJobs } from "../../services/VideoJobs.ts"
 import { Api } from "../Api.ts"
 import { type Body, readJsonOrForm } from "../Body.ts"
@@ -58,7 +59,7 @@ export const VideosHandlers = HttpApiBuilder.group(
       const { headers, record, request } = admitted
       const asked = yield* read(admitted)
       const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: keyOf(request), record })
-      record.firstByteAt = yield* Clock.currentTimeMillis
+      record.firstByteAt = yield* Monotonic.millis
       const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
       return json(202, videoJson(video), { ...headers, ...marks({ replayed, sandbox: video.sandbox || sandbox }) })
     })

@@ -1,11 +1,12 @@
 import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { AddressBlocked } from "../../domain/Failure.ts"
 import { Auth } from "../../services/Auth.ts"
 import { Ids } from "../../services/Ids.ts"
 import { InFlight } from "../../services/InFlight.ts"
 import * as Metrics from "../../services/Metrics.ts"
+import * as Monotonic from "../../services/Monotonic.ts"
 import { clientAddress } from "../ClientAddress.ts"
 import { RequestContext } from "../RequestContext.ts"
 import { lastResort } from "./LastResort.ts"
@@ -38,7 +39,9 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
       const sent = request.headers["x-request-id"]
       const requestId = sent !== undefined && wellFormedId.test(sent) ? sent : ids.prefixed("req")
       const address = clientAddress(socket.remoteAddress, request.headers["x-forwarded-for"], options.trustedProxies)
-      const context = { requestId, address, startedAt: yield* Clock.currentTimeMillis }
+      const clock = yield* Effect.clock
+      const at = clock.unsafeCurrentTimeMillis()
+      const context = { requestId, address, at, startedAt: Monotonic.millisOf(clock) }
 
       const routed = Effect.gen(function* () {
         const isBlocked = auth.isBlocked(address)

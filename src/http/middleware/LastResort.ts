@@ -2,7 +2,7 @@ import { HttpApiError, HttpServerError, type HttpServerResponse } from "@effect/
 import { Cause, Effect, Option } from "effect"
 import { InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
 import * as Respond from "../Respond.ts"
-import { internalError } from "../Wire.ts"
+import { unexpected } from "../Unexpected.ts"
 
 const expected = (error: unknown) => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())
@@ -26,8 +26,5 @@ export const lastResort = <R>(
     if (Option.isSome(failure) && Option.isNone(Cause.dieOption(cause))) {
       return Effect.succeed(Respond.failure(failure.value))
     }
-    return Effect.logError("A request failed unexpectedly", cause).pipe(
-      Effect.annotateLogs("request_id", requestId),
-      Effect.as(Respond.wireError(internalError))
-    )
+    return Effect.map(unexpected(cause, requestId), (error) => Respond.wireError(error))
   })

@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
 import type { IdempotentRequest, KeptResult } from "../Idempotency.ts"
-import { deadAfterSeconds } from "../ledger/Statements.ts"
+import { deadAfterSeconds, waitsBriefly } from "../ledger/Statements.ts"
 
 /** Hours for which a result is replayed. */
 const keptHours = 24
@@ -37,7 +37,7 @@ const isOver = (sql: SqlClient.SqlClient) => sql`(kept.state = 'done' OR kept.cr
  */
 export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, key, org }: Claim) => sql`
   INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, key, fingerprint, instance_id)
-  VALUES (${id}, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance})
+  SELECT ${id}::uuid, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance}::uuid WHERE ${waitsBriefly(sql, "one")}
   ON CONFLICT (org_id, endpoint, key) DO UPDATE SET (claim, fingerprint, instance_id, created_at, state) = (
     SELECT
       CASE WHEN is_free THEN excluded.claim ELSE kept.claim END,

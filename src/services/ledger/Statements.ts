@@ -4,6 +4,20 @@ import { CapPeriod, type KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 
+/** Milliseconds that a statement for many waits for a lock: none of them may wait long for another's. */
+const sharedLockWait = 250
+/** The same for a statement of one organization's, of which few run at a time. */
+const ownLockWait = 1_000
+
+/**
+ * A condition that is always true, and by which a statement, and what follows it in its transaction, is given up when a
+ * lock is not to be had in time: whoever waits occupies a connection.
+ */
+export const waitsBriefly = (sql: SqlClient.SqlClient, forWhom: "many" | "one") =>
+  sql.literal(
+    `(SELECT set_config('lock_timeout', '${forWhom === "many" ? sharedLockWait : ownLockWait}', true)) IS NOT NULL`
+  )
+
 /** Seconds without a heartbeat after which an instance is dead and its holds are released. */
 export const deadAfterSeconds = 45
 
@@ -49,7 +63,7 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string | null, batch
     ) WITH ORDINALITY AS t (id, org_id, key_id, amount, ord)
   ), payers AS (
     SELECT id, balance - held AS available FROM organizations
-    WHERE id IN (SELECT org_id FROM input) ORDER BY id FOR NO KEY UPDATE
+    WHERE ${waitsBriefly(sql, instance === null ? "one" : "many")} AND id IN (SELECT org_id FROM input) ORDER BY id FOR NO KEY UPDATE
   ), known AS (
     SELECT id FROM holds WHERE id IN (SELECT id FROM input)
   ), alive AS (
@@ -104,21 +118,21 @@ export const tombstone = (
   { id, key, org }: Omit<Reservation, "amount">
 ) => sql`
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
-  VALUES (${id}, ${org}, ${key}, 0, 'released', ${instance}, now())
+  SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${waitsBriefly(sql, "one")}
   ON CONFLICT (id) DO NOTHING`
 
 /**
  * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
  * hold what it is now, whoever closed it.
  */
-export const close = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Closing>) => sql`
+export const close = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Closing>, forWhom: "many" | "one" = "many") => sql`
   WITH input AS (
     SELECT * FROM unnest(
       ${batch.map(({ id }) => id)}::uuid[], ${batch.map(({ cost }) => cost ?? null)}::bigint[]
     ) WITH ORDINALITY AS t (id, cost, ord)
   ), payers AS (
-    SELECT id FROM organizations
-    WHERE id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
+    SELECT id FROM organizations WHERE ${waitsBriefly(sql, forWhom)}
+      AND id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
   ), closed AS (
     UPDATE holds SET
       state = CASE WHEN input.cost IS NULL THEN 'released' ELSE 'settled' END,
@@ -145,15 +159,20 @@ export const close = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Closing>) =
   FROM input JOIN holds ON holds.id = input.id LEFT JOIN closed ON closed.id = input.id
   ORDER BY input.ord`
 
+export interface Orphan {
+  readonly id: string
+  readonly orgId: string
+}
+
 /** Marks instances dead that have not renewed their heartbeat, and lists open holds whose instance is gone. */
-export const orphans = (sql: SqlClient.SqlClient, limit: number) => sql<{ readonly id: string }>`
+export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: ReadonlyArray<string>) => sql<Orphan>`
   WITH dead AS (
     UPDATE instances SET swept_at = now()
     WHERE swept_at IS NULL AND stopped_at IS NULL AND beat_at <= now() - ${deadAfterSeconds} * interval '1 second'
     RETURNING id
   )
-  SELECT holds.id FROM holds JOIN instances ON instances.id = holds.instance_id
-  WHERE holds.state = 'open'
+  SELECT holds.id, holds.org_id FROM holds JOIN instances ON instances.id = holds.instance_id
+  WHERE holds.state = 'open' AND holds.org_id <> ALL (${exceptOrgs}::text[])
     AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
   LIMIT ${limit}`
 
@@ -163,7 +182,8 @@ export const orphans = (sql: SqlClient.SqlClient, limit: number) => sql<{ readon
  */
 export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
   WITH payer AS (
-    SELECT id FROM organizations WHERE id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
+    SELECT id FROM organizations
+    WHERE ${waitsBriefly(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
   ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
     SELECT org_id, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'

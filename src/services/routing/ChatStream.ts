@@ -2,6 +2,7 @@ import { Effect, ExecutionStrategy, Exit, Option, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { Route } from "../../domain/Model.ts"
+import * as Monotonic from "../Monotonic.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "../Provider.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Trial } from "./Trial.ts"
@@ -20,7 +21,7 @@ export interface Opening {
   readonly attempts: Attempts
   /** Holds the upstream call once the stream is opened. */
   readonly scope: Scope.Scope
-  /** Unix milliseconds at which the stream is cut. */
+  /** When the stream is cut, on the monotonic clock. */
   readonly endsAt: number
 }
 
@@ -72,7 +73,7 @@ const cutAt = (endsAt: number, call: Scope.CloseableScope, scope: Scope.Scope, t
     const failure = new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" })
     return Effect.zipRight(trial.failed(failure, false), Scope.close(call, Exit.void))
   })
-  return Effect.clockWith((clock) => Effect.sleep(endsAt - clock.unsafeCurrentTimeMillis())).pipe(
+  return Effect.flatMap(Monotonic.millis, (now) => Effect.sleep(endsAt - now)).pipe(
     Effect.interruptible,
     Effect.zipRight(end),
     Effect.forkIn(scope),

@@ -26,7 +26,7 @@ const describe = ({ class: kind, detail, status }: ProviderFailure) =>
 const growing = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
   Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
 
-/** The circuit of one route, and what is known of the route's health. Times are Unix milliseconds. */
+/** The circuit of one route, and what is known of the route's health. Times are on the monotonic clock. */
 export class Circuit {
   readonly route: string
   readonly provider: string

@@ -27,6 +27,7 @@ export interface Routed {
 /** The circuits of every route that this instance has used, in memory. */
 export class Circuits {
   readonly #byRoute = new Map<string, Circuit>()
+  #unixOffset = 0
 
   of(model: Routed, route: RouteBase): Circuit {
     const known = this.#byRoute.get(route.id)
@@ -40,15 +41,19 @@ export class Circuits {
     return this.#byRoute.get(route.id) ?? this.of({ id: model.id, routes: [route] }, route)
   }
 
-  health(now: number): ReadonlyArray<RouteHealth> {
+  /** `now` is on the circuits' clock, `at` the same moment in Unix milliseconds. */
+  health(now: number, at: number): ReadonlyArray<RouteHealth> {
+    // Only a clock that was set counts as news.
+    if (Math.abs(at - now - this.#unixOffset) > 1_000) this.#unixOffset = at - now
+    const unix = (time: number | undefined) => (time === undefined ? undefined : time + this.#unixOffset)
     return [...this.#byRoute.values()].map((circuit) => ({
       route: circuit.route,
       provider: circuit.provider,
       model: circuit.model,
       circuit: circuit.state(now),
-      openUntil: circuit.openUntil,
+      openUntil: unix(circuit.openUntil),
       lastError: circuit.lastError,
-      lastErrorAt: circuit.lastErrorAt,
+      lastErrorAt: unix(circuit.lastErrorAt),
       latencyMs: circuit.latencyMs,
       requests: circuit.requests,
       failures: circuit.failures

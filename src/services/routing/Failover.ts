@@ -1,6 +1,7 @@
 import { Cause, type Clock, Effect, Either, Exit, Option } from "effect"
 import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
+import * as Monotonic from "../Monotonic.ts"
 import { ProviderFailure } from "../Provider.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Circuits, Routed } from "./Circuits.ts"
@@ -34,11 +35,11 @@ export const failover = Effect.fnUntraced(function* <T extends RouteBase, A, R>(
   const untried = [...plan.routes]
   const skipped = new Set<T>()
   const clock = yield* Effect.clock
-  const deadline = clock.unsafeCurrentTimeMillis() + plan.within
+  const deadline = Monotonic.millisOf(clock) + plan.within
   let last: Failed | undefined
 
   while (untried.length > 0) {
-    const now = clock.unsafeCurrentTimeMillis()
+    const now = Monotonic.millisOf(clock)
     if (now >= deadline) return yield* new TimedOut()
     const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
     const fair = last === undefined || allowance >= plan.fairAttempt
@@ -67,7 +68,7 @@ const nextTrial = <T extends RouteBase, A, R>(
   const { attempts, model } = plan
   for (const [position, route] of untried.entries()) {
     const circuit = circuits.of(model, route)
-    const permit = circuit.enter(clock.unsafeCurrentTimeMillis())
+    const permit = circuit.enter(Monotonic.millisOf(clock))
     if (permit !== undefined) {
       untried.splice(position, 1)
       return new Trial(route, circuit, permit, plan, clock)

@@ -2,6 +2,7 @@ import { type Clock, Duration, Effect, MetricLabel, Random } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../Metrics.ts"
+import * as Monotonic from "../Monotonic.ts"
 import type { ProviderFailure } from "../Provider.ts"
 import type { Attempt, Attempts } from "./Attempts.ts"
 import type { Circuit, Permit } from "./Circuit.ts"
@@ -52,12 +53,12 @@ export class Trial<R extends RouteBase> {
     this.#attempts = attempts
     this.#costOf = costOf
     this.#clock = clock
-    this.#startedAt = clock.unsafeCurrentTimeMillis()
+    this.#startedAt = Monotonic.millisOf(clock)
   }
 
   /** The answer is here, or the first delta of a stream: from here on the route is the request's. */
   answered(): void {
-    const now = this.#clock.unsafeCurrentTimeMillis()
+    const now = Monotonic.millisOf(this.#clock)
     this.#circuit.answered(now - this.#startedAt)
     this.#note("ok", 200, now)
   }
@@ -75,7 +76,7 @@ export class Trial<R extends RouteBase> {
 
   #failed(failure: ProviderFailure, blame: boolean, random: number): Effect.Effect<void> {
     if (!this.#close(failure.class)) return Effect.void
-    const now = this.#clock.unsafeCurrentTimeMillis()
+    const now = Monotonic.millisOf(this.#clock)
     const cost = this.#costOfFailing(failure)
     this.#attempts.underway = undefined
     this.#note(failure.class, failure.status, now, { detail: failure.detail, ...(cost !== undefined && { cost }) })
@@ -99,7 +100,7 @@ export class Trial<R extends RouteBase> {
   /** Ended by us or by the client. */
   left(outcome: "cancelled" | "defect"): void {
     if (!this.#close(outcome)) return
-    if (this.#answeredAs === undefined) this.#note(outcome, undefined, this.#clock.unsafeCurrentTimeMillis())
+    if (this.#answeredAs === undefined) this.#note(outcome, undefined, Monotonic.millisOf(this.#clock))
     this.#circuit.leave(this.#permit)
   }
 

@@ -1,13 +1,15 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
+import { often, settleTimeout, upTo } from "../DatabaseRetry.ts"
 import { type Hold, Ledger } from "../Ledger.ts"
 import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../MediaStore.ts"
 import * as Metrics from "../Metrics.ts"
 import type { Attempt } from "../routing/Attempts.ts"
+import type { Turns } from "../Turns.ts"
 import { unbind } from "./Abandon.ts"
 import type { Clips } from "./Clips.ts"
 import type { VideoError } from "./Errors.ts"
@@ -16,31 +18,26 @@ import type { Rows, Work } from "./Rows.ts"
 /** What pays for a job. */
 export const holdOf = (job: Work): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
-const often = Schedule.exponential("50 millis").pipe(Schedule.union(Schedule.spaced("1 second")))
-
-/** For statements that somebody waits for. */
-export const brief = Schedule.upTo(often, "10 seconds")
+/** For statements about a render that its provider has taken and that somebody waits for. */
+export const brief = upTo(settleTimeout)(often)
 
 /** Of the pool's connections, transactions that wait for each other's organizations must leave some to the rest. */
 export const transactionsAtOnce = 3
 
-/** Runs a transaction once it is its turn. */
-export type InTurn = <A, E, R>(transaction: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-
 /** For what a render hangs on that has been paid for: a database that comes back finds it again. */
-export const patient = Schedule.upTo(often, "2 minutes")
+export const patient = upTo("2 minutes")(often)
 
 /**
  * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
  * nothing for a job that is not its caller's any more.
  */
-export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTurn: InTurn) {
+export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTurn: Turns) {
   const sql = yield* SqlClient.SqlClient
   const ledger = yield* Ledger
   const store = yield* MediaStore
 
-  const inOneStep = <A>(changes: Effect.Effect<A, SqlError.SqlError>) =>
-    inTurn(sql.withTransaction(changes)).pipe(Effect.uninterruptible, Effect.retry(patient), Effect.orDie)
+  const inOneStep = <A>({ orgId }: Work, changes: Effect.Effect<A, SqlError.SqlError>) =>
+    sql.withTransaction(changes).pipe(inTurn(orgId), Effect.uninterruptible, Effect.retry(patient), Effect.orDie)
 
   /** Of a job that is over: whoever else has it may need to submit it again. */
   const dropReference = (job: Work) =>
@@ -52,6 +49,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTur
   const complete = Effect.fnUntraced(function* (job: Work, media: string, route: VideoRoute) {
     const cost = route.cost === undefined ? undefined : clipPrice(route.cost, job.seconds)
     const done = yield* inOneStep(
+      job,
       Effect.gen(function* () {
         const accepted = yield* rows.finish(job, { status: "completed", media, sandbox: isSandbox(route), cost }, [])
         return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
@@ -81,6 +79,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTur
     const { attempts = [], cancelling = false } = options
     const sandbox = job.route?.provider.adapter === sandboxAdapter
     const done = yield* inOneStep(
+      job,
       Effect.gen(function* () {
         const told = yield* rows.finish(job, { status: "failed", error, cancelling, sandbox }, attempts)
         if (told === undefined) return undefined

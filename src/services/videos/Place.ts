@@ -1,18 +1,21 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { Clock, Data, Duration, Effect, Schema } from "effect"
+import { Data, Duration, Effect, Schema } from "effect"
 import type { Picture } from "../../domain/Media.ts"
+import type { OrgId } from "../../domain/Organization.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
+import { NotAsked, often, settleTimeout, upTo } from "../DatabaseRetry.ts"
 import { Idempotency } from "../Idempotency.ts"
 import { Ids } from "../Ids.ts"
 import { fingerprint } from "../idempotency/Fingerprint.ts"
 import { keyFrom } from "../idempotency/Key.ts"
 import { type Hold, Ledger } from "../Ledger.ts"
 import { MediaStore } from "../MediaStore.ts"
-import { NoAnswer, patience } from "../Patience.ts"
+import * as Monotonic from "../Monotonic.ts"
+import { isAnnounced, isLockTimeout } from "../Outage.ts"
 import { References } from "../References.ts"
+import type { Turns } from "../Turns.ts"
 import type { VideoJob } from "../VideoJobs.ts"
 import type { Clips } from "./Clips.ts"
-import { brief, type InTurn } from "./Finish.ts"
 import type { Rows } from "./Rows.ts"
 
 /** What an idempotency key keeps: the first answer. */
@@ -33,13 +36,16 @@ const keepable = (text: string): string => text.replaceAll("\u0000", " ").replac
 /** A transaction that is not to be kept. */
 class Undone extends Data.TaggedError("Undone")<{}> {}
 
-const tooBusy = new SqlError.SqlError({ cause: new NoAnswer(), message: "too many others write jobs" })
+const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too many others write jobs" })
+
+/** An organization's jobs are written one after the other, and the last has to wait for the others. */
+const untilWritten = upTo(settleTimeout)(often)
 
 /** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to whoever wrote it. */
 export const make = Effect.fnUntraced(function* (
   rows: Rows,
   clips: Clips,
-  inTurn: InTurn,
+  inTurn: Turns,
   options: {
     readonly timeoutSeconds: number
     /** Ends the job of a request that failed, should it have been written all the same. */
@@ -66,11 +72,23 @@ export const make = Effect.fnUntraced(function* (
 
   const put = ({ bytes, type }: Picture) => Effect.orDie(store.put({ type, visibility: "private", body: bytes }))
 
+  /** A transaction that a request waits for: none is begun once its time is over. */
+  const inTime = Effect.fnUntraced(function* <A, E>(org: OrgId, transaction: Effect.Effect<A, E>) {
+    const late = (yield* Monotonic.millis) + Duration.toMillis(settleTimeout)
+    const begun = Effect.flatMap(
+      Monotonic.millis,
+      (now): Effect.Effect<A, E | SqlError.SqlError> => (now > late ? Effect.fail(tooBusy) : transaction)
+    )
+    return yield* Effect.retry(inTurn(org)(begun), {
+      schedule: untilWritten,
+      while: (error) => error instanceof SqlError.SqlError && !isAnnounced(error)
+    })
+  })
+
   /** Whether the hold could be made: nothing is looked at or stored for whoever cannot pay. */
   const affords = (hold: Hold) =>
-    inTurn(sql.withTransaction(Effect.zipRight(ledger.job.hold(hold), new Undone()))).pipe(
+    inTime(hold.org, sql.withTransaction(Effect.zipRight(ledger.job.hold(hold), new Undone()))).pipe(
       Effect.catchTag("Undone", () => Effect.void),
-      Effect.retry({ schedule: brief, while: ({ _tag }) => _tag === "SqlError" }),
       Effect.catchTag("SqlError", Effect.die)
     )
 
@@ -102,43 +120,40 @@ export const make = Effect.fnUntraced(function* (
     const lease = ids.uuid()
     const kept = yield* referenceOf(job, hold)
     record.hold = hold.id
-    const late = (yield* Clock.currentTimeMillis) + Duration.toMillis(patience)
-    const written = sql.withTransaction(
-      Effect.gen(function* () {
-        if ((yield* Clock.currentTimeMillis) > late) return yield* tooBusy
-        yield* ledger.job.hold(hold)
-        yield* rows.insert({
-          id,
-          org,
-          key,
-          hold: hold.id,
-          requestId: record.requestId,
-          model: model.id,
-          seconds,
-          price,
-          prompt: keepable(ask.prompt),
-          referenceUrl: given?._tag === "Url" ? given.url : undefined,
-          reference: kept?.name,
-          timeoutSeconds: options.timeoutSeconds,
-          lease
-        })
-        const createdAt = yield* clips.createdAt(id)
-        const [work] = yield* rows.held(id, lease)
-        if (work === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
-        const answer: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
-        if (claim !== undefined) yield* claim.bind(answer, hold.id)
-        return { work, kept: answer, picture: kept?.picture }
+    // Of a transaction whose end was not heard of, the job may have been written.
+    let isDoubtful = false
+    const written = Effect.gen(function* () {
+      yield* ledger.job.hold(hold)
+      yield* rows.insert({
+        id,
+        org,
+        key,
+        hold: hold.id,
+        requestId: record.requestId,
+        model: model.id,
+        seconds,
+        price,
+        prompt: keepable(ask.prompt),
+        referenceUrl: given?._tag === "Url" ? given.url : undefined,
+        reference: kept?.name,
+        timeoutSeconds: options.timeoutSeconds,
+        lease
       })
+      const createdAt = yield* clips.createdAt(id)
+      const [work] = yield* rows.held(id, lease)
+      if (work === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
+      const answer: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
+      if (claim !== undefined) yield* claim.bind(answer, hold.id)
+      return { work, kept: answer, picture: kept?.picture }
+    }).pipe(
+      sql.withTransaction,
+      Effect.tapErrorTag("SqlError", (error) => Effect.sync(() => (isDoubtful ||= !isLockTimeout(error))))
     )
-    return yield* inTurn(written).pipe(
-      Effect.retry({ schedule: brief, while: ({ _tag }) => _tag === "SqlError" }),
-      // After a failure of the database the job may have been written all the same.
-      Effect.tapError(({ _tag }) =>
-        kept === undefined || _tag === "SqlError" || _tag === "ParseError"
-          ? Effect.void
-          : Effect.ignoreLogged(store.remove(kept.name))
-      ),
-      Effect.tapErrorTag("SqlError", () => options.disown(id, hold, kept?.name)),
+    return yield* inTime(org, written).pipe(
+      Effect.tapError(() => {
+        if (isDoubtful) return options.disown(id, hold, kept?.name)
+        return kept === undefined ? Effect.void : Effect.ignoreLogged(store.remove(kept.name))
+      }),
       Effect.catchTag("SqlError", "ParseError", Effect.die),
       Effect.uninterruptible
     )

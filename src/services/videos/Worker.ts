@@ -1,4 +1,5 @@
 import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
+import { logFailure } from "../Outage.ts"
 import { LeaseLost } from "./Errors.ts"
 import type { Next } from "./Rest.ts"
 import type { Rows, Work } from "./Rows.ts"
@@ -66,7 +67,7 @@ export const make = Effect.fnUntraced(function* (
     if (Exit.isInterrupted(exit)) return rest(job, 0)
     if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is somebody else's now, or over`)
     return Effect.zipRight(
-      Effect.logError(`Working on video ${job.id} failed unexpectedly`, exit.cause),
+      logFailure(`Working on video ${job.id} failed unexpectedly`, exit.cause, Effect.logError),
       rest(job, restAfterDefect)
     )
   }
@@ -122,7 +123,7 @@ export const make = Effect.fnUntraced(function* (
   )
   yield* renewal.pipe(
     Effect.uninterruptible,
-    Effect.catchAllCause((cause) => Effect.logWarning("Leases of videos could not be renewed", cause)),
+    Effect.catchAllCause((cause) => logFailure("Leases of videos could not be renewed", cause)),
     Effect.schedule(Schedule.spaced(renewEvery)),
     Effect.forkScoped
   )
@@ -140,7 +141,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() => Effect.zipRight(handOver, arrived))
 
   yield* round.pipe(
-    Effect.catchAllCause((cause) => Effect.zipRight(Effect.logWarning("Jobs could not be taken on", cause), pause)),
+    Effect.catchAllCause((cause) => Effect.zipRight(logFailure("Jobs could not be taken on", cause), pause)),
     Effect.forever,
     Effect.interruptible,
     Effect.forkScoped

@@ -1,0 +1,91 @@
+import * as Pg from "pg"
+import { DatabaseLost } from "../services/Outage.ts"
+import { PreparingClient } from "./PreparingClient.ts"
+
+/** Milliseconds that a transaction's locks outlive a process that stands still or is cut off. */
+const longestIdleInTransaction = 2_000
+
+/** A function with a callback that fails at once while something is lost; a proxy keeps its overloads. */
+const unlessLost = <F extends (callback: never) => void>(run: F, lost: () => Error | undefined): F =>
+  new Proxy(run, {
+    apply: (target, self, args) => {
+      const error = lost()
+      if (error === undefined) return Reflect.apply(target, self, args)
+      const [callback]: ReadonlyArray<unknown> = args
+      return typeof callback === "function" ? process.nextTick(callback, error) : Promise.reject(error)
+    }
+  })
+
+/**
+ * A pool whose connections can be made anew, and which fails at once while the database is known to be lost.
+ * The server gives up on a statement shortly before we do, so that what we report as failed is not carried out later.
+ */
+export class GuardedPool extends Pg.Pool {
+  readonly #open: ReadonlySet<PreparingClient>
+  readonly #idle = new Set<Pg.ClientBase>()
+  #lost: DatabaseLost | undefined
+  #answers = 0
+
+  constructor(config: Pg.PoolConfig, limitMillis: number) {
+    const open = new Set<PreparingClient>()
+    super({
+      ...config,
+      Client: class extends PreparingClient {
+        constructor(options?: Pg.ClientConfig) {
+          super(limitMillis, options, () => retire())
+          if (lost() === undefined) open.add(this)
+          this.on("end", () => open.delete(this))
+          this.connection.on("readyForQuery", hear)
+          this.connect = unlessLost(super.connect.bind(this), lost)
+        }
+      },
+      onConnect: (client) =>
+        client.query(
+          `SET statement_timeout = ${Math.ceil(limitMillis * 0.9)};
+           SET idle_in_transaction_session_timeout = ${longestIdleInTransaction}`
+        )
+    })
+    const lost = () => this.#lost
+    const retire = () => this.retire()
+    const hear = () => {
+      this.#answers += 1
+    }
+    this.#open = open
+    this.on("error", () => {})
+    this.on("acquire", (client) => this.#idle.delete(client))
+    this.on("remove", (client) => this.#idle.delete(client))
+    this.on("release", (_, client) => {
+      if (client instanceof PreparingClient && !client.isReusable) client.end(() => {})
+      else this.#idle.add(client)
+    })
+    this.connect = unlessLost(super.connect.bind(this), lost)
+  }
+
+  /** How many statements the server has answered so far. */
+  get answers() {
+    return this.#answers
+  }
+
+  /** Lets no connection be used again that is there now. */
+  retire() {
+    for (const client of this.#open) {
+      client.retire()
+      if (this.#idle.has(client)) client.connection.stream.destroy(new Error("The connection is made anew"))
+    }
+  }
+
+  /** Ends every connection, and with it what runs on it. */
+  cut(error: Error) {
+    for (const client of this.#open) client.connection.stream.destroy(error)
+  }
+
+  /** From now on everything fails at once, what is under way included. */
+  lose(reason: string) {
+    this.#lost = new DatabaseLost(reason)
+    this.cut(this.#lost)
+  }
+
+  regain() {
+    this.#lost = undefined
+  }
+}

@@ -1,0 +1,86 @@
+import { Clock, Data, Duration, Effect, Either } from "effect"
+import * as Pg from "pg"
+import type { GuardedPool } from "./GuardedPool.ts"
+
+const every = Duration.millis(250)
+/** For one question, which is asked twice before the server counts as lost: the second time on a new connection. */
+const answerWithin = Duration.seconds(2)
+
+const tooManyConnections = "53300"
+const isFull = (error: unknown) => error instanceof Pg.DatabaseError && error.code === tooManyConnections
+
+class TooSlow extends Data.TaggedError("TooSlow")<{}> {
+  override readonly message = "it does not answer"
+}
+
+/**
+ * Asks the server a few times a second, on a connection beside the pool, whether it answers and takes writes, so that nobody
+ * has to find out by waiting. Says once when it is lost and once when it is back.
+ */
+export const watch = Effect.fnUntraced(function* (
+  config: Pg.ClientConfig,
+  pool: GuardedPool,
+  reason: (error: unknown) => string
+) {
+  let client: Pg.Client | undefined
+  let lostAt: bigint | undefined
+
+  const drop = Effect.sync(() => {
+    client?.connection.stream.destroy()
+    client = undefined
+  })
+  const connected = async () => {
+    if (client !== undefined) return client
+    client = new Pg.Client(config).on("error", () => {})
+    await client.connect()
+    return client
+  }
+  const ask = Effect.tryPromise({
+    try: async () => {
+      const connection = await connected()
+      const { rows } = await connection.query<{ readonly refuses: boolean }>(
+        "SELECT current_setting('transaction_read_only')::boolean AS refuses"
+      )
+      if (rows[0]?.refuses === true) throw new Error("it takes no writes")
+    },
+    catch: (error) => error
+  }).pipe(
+    Effect.timeoutFail({ duration: answerWithin, onTimeout: () => new TooSlow() }),
+    Effect.tapError(() => drop),
+    Effect.catchIf(isFull, () => Effect.void)
+  )
+  const askTwice = Effect.suspend(() => {
+    const { answers } = pool
+    // A machine that is overloaded may be late with this question while it answers others.
+    const isHeard = (error: unknown) => error instanceof TooSlow && pool.answers > answers
+    return Effect.catchIf(Effect.retry(ask, { times: 1 }), isHeard, () => Effect.void)
+  })
+
+  const look = Effect.gen(function* () {
+    const answer = yield* Effect.either(askTwice)
+    const now = yield* Clock.currentTimeNanos
+    if (Either.isLeft(answer) && lostAt === undefined) {
+      lostAt = now
+      const why = reason(answer.left)
+      pool.lose(`The database is out of reach: ${why}`)
+      yield* Effect.logError(`The database is out of reach (${why}); requests fail until it is back`)
+    }
+    if (Either.isRight(answer) && lostAt !== undefined) {
+      pool.regain()
+      yield* Effect.logInfo(
+        `The database is back after ${Duration.format(Duration.millis(Number((now - lostAt) / 1_000_000n)))}`
+      )
+      lostAt = undefined
+    }
+  })
+
+  yield* Effect.addFinalizer(() => drop)
+  yield* look.pipe(
+    Effect.zipRight(Effect.sleep(every)),
+    Effect.forever,
+    // Sockets keep to real time, whatever clock the rest of the process is given.
+    Effect.withClock(Clock.make()),
+    Effect.interruptible,
+    Effect.forkScoped
+  )
+})

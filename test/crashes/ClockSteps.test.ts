@@ -1,0 +1,57 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Deferred, Effect, Fiber, Redacted } from "effect"
+import { ApiKeys } from "../../src/services/ApiKeys.ts"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import { openAccount } from "../support/Account.ts"
+import { ask } from "../support/ChatClient.ts"
+import { after, charge, completion, stream } from "../support/ChatReplies.ts"
+import { Deployment, inDeployment, steppedClockProgram } from "../support/Deployment.ts"
+import { assertCharged, eventually } from "../support/Money.ts"
+
+const hour = 3_600_000
+
+describe.concurrent("a gateway whose clock is set", () => {
+  for (const [direction, step] of [
+    ["forward", 2 * hour],
+    ["back", -2 * hour]
+  ] as const) {
+    it.live(`${direction} goes on with what it serves, and logs how long it took`, () =>
+      Effect.gen(function* () {
+        const { gateway, upstream } = yield* Deployment
+        const entry = yield* steppedClockProgram
+        const { signal, stderr, url } = yield* gateway({ entry, env: { CLOCK_STEP_MS: String(step) } })
+        const log = yield* RequestLog
+        const keys = yield* ApiKeys
+        const { org, secret } = yield* openAccount({})
+        const expiresAt = (yield* Clock.currentTimeMillis) + hour
+        const shortLived = yield* keys.create({ org, expiresAt: new Date(expiresAt) })
+
+        const answer = yield* Deferred.make<void>()
+        yield* upstream.script(after(Deferred.await(answer), completion))
+        const json = yield* Effect.fork(ask({ url, secret }))
+        yield* upstream.received
+        yield* upstream.script(stream(Deferred.await(answer)))
+        const sse = yield* Effect.fork(ask({ url, secret, stream: true }))
+        yield* upstream.received
+
+        yield* signal("SIGUSR2")
+        yield* eventually(Effect.sync(stderr), (text) => text.includes(`clock set by ${step} ms`))
+        yield* Deferred.succeed(answer, undefined)
+        assert.strictEqual((yield* Fiber.join(json)).status, 200)
+        assert.match((yield* Fiber.join(sse)).text, /\[DONE\]\n\n$/)
+        yield* upstream.script(completion)
+        const later = yield* ask({ url, secret: Redacted.value(shortLived.secret) })
+        assert.strictEqual(later.status, 200, "the key is good by the database's clock")
+        yield* assertCharged(org, [charge, charge, charge])
+
+        const rows = yield* eventually(log.list({ org, limit: 10 }), (all) => all.length === 3)
+        for (const { attempts, firstByteMs, totalMs } of rows) {
+          for (const ms of [firstByteMs ?? -1, totalMs, ...attempts.map((attempt) => attempt.ms)]) {
+            assert.isAtLeast(ms, 0)
+            assert.isBelow(ms, hour)
+          }
+        }
+      }).pipe(inDeployment)
+    )
+  }
+})
