@@ -192,7 +192,8 @@ export const database = ({ dataDir, databaseUrl }: Settings) =>
   Database.layer({
     url: Option.fromNullable(databaseUrl),
     dataDir,
-    options: { queryTimeout: "3.5 seconds", isWatched: true }
+    // Longer than it takes to find out that the database is lost, which is told once and not for each statement.
+    options: { queryTimeout: "4.25 seconds", isWatched: true }
   })
 
 /** The whole gateway over the database it is given: what the process launches, and what tests build in their own. */

@@ -4,7 +4,7 @@ import type { GuardedPool } from "./GuardedPool.ts"
 
 const every = Duration.millis(250)
 /** For one question, which is asked twice before the server counts as lost: the second time on a new connection. */
-const answerWithin = Duration.seconds(2)
+const answerWithin = Duration.millis(1_750)
 
 const tooManyConnections = "53300"
 const isFull = (error: unknown) => error instanceof Pg.DatabaseError && error.code === tooManyConnections
