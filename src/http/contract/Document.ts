@@ -18,8 +18,9 @@ const replayed = { "idempotency-replayed": textHeader("`true` where this is the 
 const headersOf: Readonly<Record<string, object>> = {
   "302": { location: textHeader("The video's `url`.") },
   "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
+  "429": { "retry-after": countHeader("Seconds to wait.") },
   "500": { "retry-after": countHeader("Seconds to wait, where the gateway's database is away.") },
-  "429": { "retry-after": countHeader("Seconds to wait.") }
+  "503": { "retry-after": countHeader("Seconds to wait, where the gateway is busy or restarting.") }
 }
 
 const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
