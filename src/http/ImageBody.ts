@@ -33,7 +33,7 @@ const plainFields = [n, responseFormat, stream]
 
 /** Fields of other services that would change what is drawn. */
 const checkForeign = ({ images, mask }: JsonObject): InvalidRequest | undefined => {
-  if (!isAbsent(mask)) return refuseAt("mask", "mask", "is not supported: describe the edit in `prompt`")
+  if (!isEmpty(mask)) return refuseAt("mask", "mask", "is not supported: describe the edit in `prompt`")
   return isEmpty(images) ? undefined : refuseAt("images", "images", "is not supported: use `image`")
 }
 

@@ -92,7 +92,9 @@ describe("the optional fields", () => {
     [{ n: 1 }, {}],
     [{ stream: false }, {}],
     [{ images: [] }, {}],
-    [{ images: "" }, {}]
+    [{ images: "" }, {}],
+    [{ mask: "" }, {}],
+    [{ mask: {} }, {}]
   ])("%j is taken", (fields, expected) => {
     assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
   })
@@ -137,7 +139,7 @@ describe("the optional fields", () => {
     ["response_format", ["", "URL", "b64", "png", 1, [], {}], "`response_format` must be url or b64_json."],
     ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."],
     ["stream", [true, "true", 1], "`stream` must be false: images are not streamed."],
-    ["mask", [gif, {}, ""], "`mask` is not supported: describe the edit in `prompt`."],
+    ["mask", [gif, { file_id: "f" }, true], "`mask` is not supported: describe the edit in `prompt`."],
     ["images", [[gif], [{ image_url: gif }], gif, { 0: gif }], "`images` is not supported: use `image`."]
   ])("%s: %j is refused: %s", (field, values, message) => {
     for (const value of values) {

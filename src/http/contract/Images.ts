@@ -48,7 +48,7 @@ export const ImageGenerationRequest = Schema.Struct({
   response_format: optional(Schema.Literal(...formats), texts.responseFormat),
   n: optional(Schema.Literal(1), texts.n),
   stream: optional(Schema.Literal(false), texts.stream),
-  mask: described(Schema.Null, texts.mask),
+  mask: described(Empty, texts.mask),
   images: described(Empty, texts.images)
 }).annotations({ identifier: "ImageGenerationRequest" })
 
