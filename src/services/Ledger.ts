@@ -98,8 +98,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       // Reservations being made, and whether a statement for them failed: it may have come through all the same.
       const doubtful = new Map<string, boolean>()
 
-      const doubt = (hold: string, cause: Cause.Cause<unknown>) =>
-        void (doubtful.has(hold) && !isUndone(cause) && doubtful.set(hold, true))
+      const mayBeHeld = (hold: string) => void (doubtful.has(hold) && doubtful.set(hold, true))
+      const doubt = (hold: string, cause: Cause.Cause<unknown>) => isUndone(cause) || mayBeHeld(hold)
 
       const reserveAll = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
         const id = yield* instance.id
@@ -107,7 +107,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id: hold }) => doubt(hold, cause))))
         )
       })
-      // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit.
+      // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit. Where
+      // that fails, nobody of the batch hears that the first statement has placed its hold.
       const reserveFairly = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
         const verdicts = [...(yield* reserveAll(batch))]
         if (batch.length === 1) return verdicts
@@ -115,7 +116,9 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         for (const [index, reservation] of batch.entries()) {
           const left = remaining.get(reservation.org) ?? zero
           if (verdicts[index]?.verdict !== "insufficient" || left <= 0n || reservation.amount > left) continue
-          const [alone] = yield* reserveAll([reservation])
+          const [alone] = yield* Effect.tapErrorCause(reserveAll([reservation]), () =>
+            Effect.sync(() => batch.forEach(({ id }) => mayBeHeld(id)))
+          )
           if (alone === undefined) continue
           verdicts[index] = alone
           remaining.set(reservation.org, alone.remaining)

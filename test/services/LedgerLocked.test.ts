@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect, Exit, Layer, Option } from "effect"
+import { Deferred, Effect, Exit, Layer, Option } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Books } from "../../src/services/Books.ts"
 import { Ids } from "../../src/services/Ids.ts"
@@ -10,7 +10,7 @@ import { outageIn } from "../../src/services/Outage.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import { process } from "../support/IdempotencyBench.ts"
 import * as Bench from "../support/LedgerBench.ts"
-import { eventually, lock } from "../support/Money.ts"
+import { eventually, keptFor, lock } from "../support/Money.ts"
 import * as Postgres from "../support/Postgres.ts"
 
 const one = NanoUsd(1_000_000_000n)
@@ -38,6 +38,37 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("an org
       yield* unlock
       yield* Effect.scoped(ledger.hold({ org, key, upTo: one }))
       assert.lengthOf(yield* sql`SELECT id FROM holds WHERE org_id = ${org}`, 1, "nothing else was tried")
+      assert.isTrue(yield* bench.proved)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("keeps nothing of holds that were placed beside one that waits for the lock", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const bench = yield* LedgerBench
+      const ledger = yield* Ledger
+      const { key, org } = yield* bench.organization(100n * one)
+      const last = NanoUsd(20n * one)
+      const over = yield* Deferred.make<void>()
+      const taken = yield* Deferred.make<void>()
+      // The last of the batch, which the one before it bars, is placed by itself, and by then there is a lock.
+      yield* sql`CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql
+        AS 'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END'`
+      yield* sql`CREATE TRIGGER waits BEFORE INSERT ON holds FOR EACH ROW
+        WHEN (NEW.amount = ${sql.literal(String(last))}) EXECUTE FUNCTION wait_for_the_test()`
+      yield* keptFor(
+        sql`SELECT pg_advisory_xact_lock(4711)`,
+        Effect.zipRight(Deferred.succeed(taken, undefined), Deferred.await(over))
+      ).pipe(Effect.forkScoped)
+      yield* Deferred.await(taken)
+      const exits = yield* Effect.forEach(
+        [NanoUsd(10n * one), NanoUsd(200n * one), last],
+        (upTo) => Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo }))),
+        { concurrency: "unbounded" }
+      )
+      for (const exit of exits) assert.isTrue(Exit.isFailure(exit) && Option.isSome(outageIn(exit.cause)))
+      yield* Deferred.succeed(over, undefined)
+      yield* eventually(bench.openHolds(org), (open) => open === 0)
       assert.isTrue(yield* bench.proved)
     }).pipe(Effect.scoped)
   )
