@@ -24,9 +24,14 @@ export const make = Effect.fnUntraced(function* (dataDir: string) {
   const file = path.join(dataDir, "postgres/data/postmaster.pid")
   let frozen: ReadonlyArray<number> = []
 
-  const signal = (name: NodeJS.Signals) => {
-    const pid = Number.parseInt(readFileSync(file, "utf8"), 10)
-    if (pid > 1) send(pid, name)
+  /** None between two lives. */
+  const running = () => {
+    try {
+      const pid = Number.parseInt(readFileSync(file, "utf8"), 10)
+      return pid > 1 ? pid : undefined
+    } catch {
+      return undefined
+    }
   }
   const thaw = () => {
     for (const pid of frozen) send(pid, "SIGCONT")
@@ -39,16 +44,13 @@ export const make = Effect.fnUntraced(function* (dataDir: string) {
     socket: path.join(host, ".s.PGSQL.5432"),
     /** Ends the server: as a crash, at once with its sessions broken, or with them rolled back. */
     end: (how: "SIGKILL" | "SIGQUIT" | "SIGINT") => {
-      try {
-        signal(how)
-      } catch {
-        // It is between two lives already.
-      }
+      const pid = running()
+      if (pid !== undefined) send(pid, how)
     },
     /** Stops every process of the server where it stands. */
     freeze: () => {
-      const pid = Number.parseInt(readFileSync(file, "utf8"), 10)
-      frozen = [pid, ...childrenOf(pid)]
+      const pid = running()
+      frozen = pid === undefined ? [] : [pid, ...childrenOf(pid)]
       for (const each of frozen) send(each, "SIGSTOP")
     },
     thaw
