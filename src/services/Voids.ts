@@ -1,9 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { Cause, Context, Effect, Layer, Queue, Schedule } from "effect"
+import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
 import { Instance } from "./Instance.ts"
 import * as Settling from "./ledger/Settling.ts"
 import * as Statements from "./ledger/Statements.ts"
-import { makeTurns } from "./Turns.ts"
+import { isOutage } from "./Outage.ts"
 import { type PendingVoid, VoidJournal } from "./VoidJournal.ts"
 import { abandon } from "./videos/Abandon.ts"
 import { internalError } from "./videos/Errors.ts"
@@ -11,7 +11,10 @@ import { internalError } from "./videos/Errors.ts"
 const retryEvery = "1 second"
 const recoverEvery = "10 seconds"
 const flushWithin = "5 seconds"
-const atOnce = 4
+/** Organizations of which voids are carried out at a time: one that is locked occupies a connection. */
+const atOnce = 2
+
+const isTransient = (error: unknown) => error instanceof Settling.HoldContended || isOutage(error)
 
 interface Pending {
   readonly entry: PendingVoid
@@ -19,6 +22,8 @@ interface Pending {
   isCharged: boolean
   /** Runs once the void is done. */
   readonly next: Array<Effect.Effect<void>>
+  /** Whether the operator has been told that it cannot be carried out. */
+  isReported: boolean
 }
 
 /**
@@ -48,7 +53,6 @@ export class Voids extends Context.Tag("gateway/Voids")<
       const sql = yield* SqlClient.SqlClient
       const instance = yield* Instance
       const journal = yield* VoidJournal
-      const inTurn = yield* makeTurns(atOnce)
       const pending = new Map<string, Pending>()
       const news = yield* Queue.sliding<void>(1)
       const wake = Effect.asVoid(Queue.offer(news, undefined))
@@ -68,27 +72,37 @@ export class Voids extends Context.Tag("gateway/Voids")<
             )
           : Effect.void
 
+      const report = (one: Pending, cause: Cause.Cause<unknown>) => {
+        const log = one.isReported ? Effect.logDebug : Effect.logError
+        one.isReported = true
+        return log(`The hold ${one.entry.hold} of a failed request cannot be given back`, cause)
+      }
+
+      /** Says whether the next of the same organization may fare better. */
       const attempt = (one: Pending) =>
         Effect.uninterruptible(carryOut(one)).pipe(
-          inTurn(one.entry.org),
           Effect.zipRight(forget(one)),
           Effect.zipRight(Effect.suspend(() => Effect.all(one.next, { discard: true }))),
           Effect.map(() => pending.delete(one.entry.hold)),
-          Effect.catchAllCause((cause) =>
-            Effect.as(
-              Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logDebug("A void is to be repeated", cause),
-              false
-            )
-          )
+          Effect.catchAllCause((cause) => {
+            if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
+            return Option.exists(Cause.failureOption(cause), isTransient)
+              ? Effect.as(Effect.logDebug("A void is to be repeated", cause), false)
+              : Effect.as(report(one, cause), true)
+          })
         )
-      /** Says whether nothing is left. */
+      /** Says whether nothing is left. One organization's lock is waited for once, however much it is owed. */
       const workOff = Effect.suspend(() =>
-        Effect.forEach([...pending.values()], attempt, { concurrency: "unbounded", discard: true })
+        Effect.forEach(
+          Object.values(Arr.groupBy([...pending.values()], ({ entry }) => entry.org)),
+          (own) => Effect.reduce(own, true, (goesOn, one) => (goesOn ? attempt(one) : Effect.succeed(false))),
+          { concurrency: atOnce, discard: true }
+        )
       ).pipe(Effect.map(() => pending.size === 0))
 
       const add = (entry: PendingVoid, isCharged: boolean) => {
         const known = pending.get(entry.hold)
-        if (known === undefined) pending.set(entry.hold, { entry, isCharged, next: [] })
+        if (known === undefined) pending.set(entry.hold, { entry, isCharged, next: [], isReported: false })
         else known.isCharged ||= isCharged
       }
       const recover = journal.entries.pipe(

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
@@ -16,7 +17,7 @@ import { Voids } from "../../src/services/Voids.ts"
 import * as DiskVoidJournal from "../../src/storage/DiskVoidJournal.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import * as Bench from "../support/LedgerBench.ts"
-import { eventually, moneyOf } from "../support/Money.ts"
+import { eventually, lock, moneyOf } from "../support/Money.ts"
 import * as Postgres from "../support/Postgres.ts"
 import { prefix } from "../support/temporary.ts"
 
@@ -126,6 +127,22 @@ describe("voids", () => {
       assert.strictEqual((yield* moneyOf(org)).balance, one)
       assert.isTrue(yield* (yield* LedgerBench).proved)
     }).pipe(Effect.provide(process(DiskVoidJournal.layer({ directory: "/dev/null/voids" }))))
+  )
+
+  it.live("of an organization that is locked keep no other's waiting", () =>
+    Effect.gen(function* () {
+      const voids = yield* Voids
+      const [locked, other] = yield* Effect.all([charged, charged])
+      const holds = Array.from({ length: 30 }, () => randomUUID())
+      const { unlock } = yield* lock(locked.org)
+      yield* Effect.forEach(holds, (hold) => voids.release({ ...locked, hold }))
+      yield* Effect.sleep("500 millis")
+      yield* voids.void(other)
+      yield* eventually(moneyOf(other.org), ({ balance }) => balance === one, "15 seconds")
+      yield* unlock
+      const closed = (yield* SqlClient.SqlClient)`SELECT id FROM holds WHERE org_id = ${locked.org} AND amount = 0`
+      yield* eventually(closed, (rows) => rows.length === holds.length)
+    }).pipe(Effect.scoped, Effect.provide(process(VoidJournal.layerMemory)))
   )
 
   it.live("are carried out before the process ends, and those of a dead process by the next one", () =>
