@@ -124,8 +124,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           ...answer.toolCalls.map((call) => call.function.name + call.function.arguments)
         ]
         const measured = yield* measure(job, answer.usage, produced.join(""))
+        // Whatever may fail comes before the charge.
+        const fitted = yield* fitToCap(tokens, job, answer, measured)
         yield* settle(job, held, measured, route.cost)
-        return { answer: yield* fitToCap(tokens, job, answer, measured), usage: measured.billed }
+        return { answer: fitted, usage: measured.billed }
       }, Effect.scoped)
 
       /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
