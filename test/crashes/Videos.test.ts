@@ -118,7 +118,7 @@ describe("two gateways that are killed again and again while 40 videos are made"
       Effect.gen(function* () {
         const { env } = yield* Deployment
         yield* LeaseLog.keep
-        const { org, secret } = yield* openAccount({})
+        const { org, secret } = yield* openAccount({ rpm: 6000 })
         let mayEnd = false
         const { farm, kill, left, right, start } = yield* Fleet.make({ fate, isOpen: () => mayEnd })
         const slots = [left, right]

@@ -187,7 +187,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     ],
     ["NoHealthyProvider", new Failure.NoHealthyProvider(), refusals.noProvider],
     ["TimedOut", new Failure.TimedOut(), refusals.timedOut],
-    ["SettleFailed", new Failure.SettleFailed(), refusals.internal]
+    ["SettleFailed", new Failure.SettleFailed(), { ...refusals.internal, retryAfter: "5" }]
   ] as const)("ends in %s", ([, failure, refusal]) =>
     Effect.gen(function* () {
       const { script } = yield* ImageServer

@@ -61,6 +61,8 @@ export interface Refusal {
   readonly code: string | null
   readonly message: string
   readonly param?: string | null
+  /** The header of that name. */
+  readonly retryAfter?: string
 }
 
 export const badRequest = (message: string, param: string | null = null): Refusal => ({
@@ -137,14 +139,14 @@ export const refusals = {
 
 export const ownId = /^req_[0-9a-f]{32}$/
 
-/** The answer is this refusal and nothing else: status, envelope, id, and `retry-after` on a 429 alone. */
+/** The answer is this refusal and nothing else: status, envelope, id, and `retry-after` on a 429 or where it is said. */
 export const assertRefused = ({ headers, status, text }: Answer, { param = null, ...refusal }: Refusal): void => {
-  const { code, message, type } = refusal
+  const { code, message, retryAfter = refusal.status === 429 ? "60" : null, type } = refusal
   const expected: unknown = { status: refusal.status, body: { error: { message, type, param, code } } }
   assert.deepStrictEqual<unknown>({ status, body: JSON.parse(text) }, expected)
   assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
   assert.match(headers.get("x-request-id") ?? "", ownId)
-  assert.strictEqual(headers.get("retry-after"), status === 429 ? "60" : null)
+  assert.strictEqual(headers.get("retry-after"), retryAfter)
 }
 
 /** Both rate headers, as numbers; undefined where there is none of them. One without the other is an error. */
