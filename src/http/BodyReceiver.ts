@@ -12,8 +12,10 @@ const fastPace = mib
 /** Below this, in bytes per second over so many seconds, a body is refused. */
 const minimumPace = 1000
 const paceSeconds = 10
-/** Chunks are joined when there are so many: each Buffer costs some hundred bytes beside its own. */
-const mostLooseChunks = 256
+/** Chunks are kept as they come up to so many bytes, and copied into blocks from then on. */
+const looseBytes = 128 * 1024
+/** The system takes back a block of this size when it is freed; the many chunks of a large body stay with the process. */
+const mostOfBlock = 4 * mib
 
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
@@ -43,8 +45,9 @@ class Reception {
   readonly #request: IncomingMessage
   readonly #memory: BodyMemory
   readonly #limitBytes: number
+  /** Complete but for the last, which has `#filled` bytes. */
   readonly #blocks: Array<Buffer> = []
-  readonly #loose: Array<Buffer> = []
+  #filled = 0
   #stop: ((failure: BodyTooSlow) => void) | undefined
   #seconds = -1
   #receivedBefore = 0
@@ -85,7 +88,9 @@ class Reception {
   }
 
   bytes(): Buffer {
-    const all = [...this.#blocks, ...this.#loose]
+    const all = this.#blocks.map((block, index) =>
+      index === this.#blocks.length - 1 ? block.subarray(0, this.#filled) : block
+    )
     const [first] = all
     return all.length === 1 && first !== undefined ? first : Buffer.concat(all)
   }
@@ -114,10 +119,23 @@ class Reception {
 
   #add(chunk: Buffer): void {
     this.received += chunk.length
-    this.#loose.push(chunk)
-    if (this.#loose.length < mostLooseChunks) return
-    this.#blocks.push(Buffer.concat(this.#loose))
-    this.#loose.length = 0
+    if (this.received <= looseBytes) {
+      this.#blocks.push(chunk)
+      this.#filled = chunk.length
+      return
+    }
+    let rest = chunk
+    while (rest.length > 0) {
+      const last = this.#blocks.at(-1)
+      const room = last === undefined ? 0 : last.length - this.#filled
+      if (last === undefined || room === 0) {
+        this.#blocks.push(Buffer.allocUnsafeSlow(Math.min(Math.max(this.received, looseBytes), mostOfBlock)))
+        this.#filled = 0
+        continue
+      }
+      this.#filled += rest.copy(last, this.#filled)
+      rest = rest.subarray(room)
+    }
   }
 }
 
