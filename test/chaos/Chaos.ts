@@ -102,11 +102,15 @@ export const run = Effect.fnUntraced(function* ({ hurry, millis, pace, seed }: O
   const history: History = { calls: load.calls, services: world.providers.services, windows }
 
   const healedAt = now()
-  let rows = yield* Rows.read(world.database.url)
-  let found = Checker.ofRows(history, rows)
-  while (found.length > 0 && now() - healedAt < mending) {
+  while (!(yield* Rows.isSettled(world.database.url)) && now() - healedAt < mending) {
     yield* Effect.sleep("1 second")
     if (hurry) yield* Rows.ageDeadInstances(world.database.url)
+  }
+  let rows = yield* Rows.read(world.database.url)
+  let found = Checker.ofRows(history, rows)
+  // Rows of the log come a moment after what they tell of.
+  for (let again = 0; found.length > 0 && again < 5; again += 1) {
+    yield* Effect.sleep("2 seconds")
     rows = yield* Rows.read(world.database.url)
     found = Checker.ofRows(history, rows)
   }

@@ -114,8 +114,8 @@ const videos = function* (history: History, rows: Rows): Generator<Finding> {
   }
   for (const { n, outcome } of asked) {
     const job = (jobsOf.get(n) ?? []).find(({ status }) => status === "completed")
-    const isAnswered = asked.some((call) => (call.n === n || call.repeats === n) && isGood(call.outcome))
-    if (isFailed(outcome) && job !== undefined && !isAnswered) {
+    const isAnswered = () => asked.some((call) => (call.n === n || call.repeats === n) && isGood(call.outcome))
+    if (isFailed(outcome) && job !== undefined && !isAnswered()) {
       yield { rule: "a failed answer is not charged", detail: `its job ${job.id} was rendered and charged`, about: [n] }
     }
     if (outcome.kind !== "answer" || !isGood(outcome) || !Predicate.isRecord(outcome.body)) continue

@@ -97,6 +97,14 @@ export const read = (url: string): Effect.Effect<Rows> =>
     return rows
   }).pipe(Effect.flatMap((rows) => Effect.orDie(Schema.decodeUnknown(Snapshot)(rows))))
 
+/** Whether no hold is open and every job is over: what is left to be mended takes its time, and reading all rows too. */
+export const isSettled = (url: string): Effect.Effect<boolean> =>
+  withClient(url, async (client) => {
+    const { rows } = await client.query(`SELECT 1 FROM holds WHERE state = 'open'
+      UNION ALL SELECT 1 FROM videos WHERE step <> 'over' LIMIT 1`)
+    return rows.length === 0
+  })
+
 /** Lets the time pass for dead gateways after which the living release their holds; these renew every 5 s. */
 export const ageDeadInstances = (url: string) =>
   withClient(url, (client) =>
