@@ -201,7 +201,7 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
         const done = yield* Effect.makeLatch()
         yield* at(command.by).voids.void({ hold: id, key, org })
         yield* at(command.by).voids.afterwards(id, Effect.asVoid(done.open))
-        yield* done.await
+        yield* Effect.timeout(done.await, "10 seconds")
         model.void(target.expected)
       } else {
         yield* Effect.all(
