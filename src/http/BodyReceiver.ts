@@ -20,7 +20,7 @@ const mostOfBlock = 4 * mib
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 
-export type ReceiveFailure = BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
+type ReceiveFailure = BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
 
 /** A request whose body is still to come. */
 export interface Incoming {
@@ -29,7 +29,7 @@ export interface Incoming {
   readonly receive: (limitBytes: number) => Effect.Effect<Buffer, ReceiveFailure>
 }
 
-export interface IncomingBody extends Incoming {
+interface IncomingBody extends Incoming {
   /** The request is over: gives the body's memory back. */
   readonly release: () => void
 }
