@@ -3,6 +3,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Layer, Option, Redacted, type Scope, String } from "effect"
 import * as Pg from "pg"
+import { Prepared } from "../services/Prepared.ts"
 import * as Connections from "./Connections.ts"
 import { Embedded } from "./Embedded.ts"
 import type { EmbeddedUnavailable } from "./embedded/EmbeddedUnavailable.ts"
@@ -37,24 +38,48 @@ const failLostTransactions = (client: PgClient.PgClient) => {
   })
 }
 
+class Pool extends Context.Tag("gateway/database/Pool")<Pool, Pg.Pool>() {}
+
+const prepared = (pool: Pg.Pool) =>
+  Prepared.of({
+    run: ({ read, text, values }) =>
+      Effect.async((resume) => {
+        const fail = (cause: Error) => resume(new SqlError({ cause, message: Connections.reason(cause) }))
+        pool.connect((error, client, release) => {
+          if (error !== undefined || client === undefined) return fail(error ?? new Error("no connection"))
+          client.query<Record<string, unknown>>(text, [...values], (failed: Error | null, result) => {
+            release()
+            if (failed) fail(failed)
+            else resume(Effect.sync(() => result.rows.map(read)))
+          })
+        })
+      })
+  })
+
 /** Rows come with camelCase names; names given to `sql` helpers go out in snake_case. JSON values stay as they are. */
-const layerFrom = (server: Connections.Server, options: Options) =>
-  Layer.merge(
-    PgClient.layerFromPool({
-      acquire: Connections.pool(server, {
-        maxConnections: 10,
-        queryTimeout: "15 seconds",
-        isWatched: false,
-        ...options
-      }),
-      transformResultNames: String.snakeToCamel,
-      transformQueryNames: String.camelToSnake,
-      transformJson: false
-    }).pipe(Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient))))),
-    Layer.succeed(Database, { connect: Connections.single(server) })
+const layerFrom = (server: Connections.Server, options: Options) => {
+  const pool = Layer.scoped(
+    Pool,
+    Connections.pool(server, { maxConnections: 10, queryTimeout: "15 seconds", isWatched: false, ...options })
+  )
+  return Layer.unwrapEffect(
+    Effect.map(Pool, (acquired) =>
+      PgClient.layerFromPool({
+        acquire: Effect.succeed(acquired),
+        transformResultNames: String.snakeToCamel,
+        transformQueryNames: String.camelToSnake,
+        transformJson: false
+      }).pipe(
+        Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient)))),
+        Layer.merge(Layer.succeed(Prepared, prepared(acquired)))
+      )
+    )
   ).pipe(
+    Layer.provide(pool),
+    Layer.merge(Layer.succeed(Database, { connect: Connections.single(server) })),
     Layer.mapError(({ message }) => new DatabaseUnavailable({ message: `The database cannot be reached: ${message}.` }))
   )
+}
 
 /** Connections of one's own, beside the pool that is behind `SqlClient`. */
 export class Database extends Context.Tag("gateway/Database")<
@@ -68,14 +93,14 @@ export class Database extends Context.Tag("gateway/Database")<
   static readonly layerUrl = (
     url: Redacted.Redacted,
     options: Options = {}
-  ): Layer.Layer<Database | SqlClient | PgClient.PgClient, DatabaseUnavailable> =>
+  ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared, DatabaseUnavailable> =>
     Layer.unwrapEffect(Effect.map(parse(url), (config) => layerFrom(config, options)))
 
   /** The embedded server of a data directory. */
   static readonly layerEmbedded = (
     dataDir: string,
     options: Options = {}
-  ): Layer.Layer<Database | SqlClient | PgClient.PgClient, DatabaseUnavailable | EmbeddedUnavailable> =>
+  ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared, DatabaseUnavailable | EmbeddedUnavailable> =>
     Embedded.pipe(
       Effect.map((address) => layerFrom({ ...address, ssl: false }, options)),
       Layer.unwrapEffect,

@@ -5,7 +5,7 @@ import { Credits } from "./contract/Credits.ts"
 import { describe } from "./contract/Document.ts"
 import { Images } from "./contract/Images.ts"
 import { Models } from "./contract/Models.ts"
-import { Videos } from "./contract/Videos.ts"
+import { Videos, VideosRead } from "./contract/Videos.ts"
 
 /** The contract: every endpoint under `/v1`. */
 export class Api extends HttpApi.make("gateway")
@@ -25,3 +25,6 @@ export class Api extends HttpApi.make("gateway")
       transform: ({ components, paths, ...rest }) => ({ ...rest, ...describe({ components, paths }) })
     })
   ) {}
+
+/** The part of it that the platform's router serves; what generates has a shorter way (`GeneratingRoutes`). */
+export class ReadApi extends HttpApi.make("gateway").add(VideosRead).add(Models).add(Credits).prefix("/v1") {}

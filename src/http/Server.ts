@@ -4,16 +4,17 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { InFlight } from "../services/InFlight.ts"
 import { Instance } from "../services/Instance.ts"
-import { Api } from "./Api.ts"
+import { Admission, type Endpoint } from "./Admission.ts"
+import { ReadApi } from "./Api.ts"
 import { ConnectionLimits, connectionLimits } from "./Connections.ts"
-import { Generating } from "./Generating.ts"
-import { ChatHandlers } from "./handlers/Chat.ts"
+import * as GeneratingRoutes from "./GeneratingRoutes.ts"
+import { chatEndpoint } from "./handlers/Chat.ts"
 import { CreditsHandlers } from "./handlers/Credits.ts"
-import { ImagesHandlers } from "./handlers/Images.ts"
+import { imageEndpoints } from "./handlers/Images.ts"
 import { MediaRoutes } from "./handlers/Media.ts"
 import { ModelsHandlers } from "./handlers/Models.ts"
 import { SystemRoutes } from "./handlers/System.ts"
-import { VideosHandlers } from "./handlers/Videos.ts"
+import { VideosHandlers, videoEndpoint } from "./handlers/Videos.ts"
 import { Limits } from "./Limits.ts"
 import { listener } from "./Listener.ts"
 import { AuthenticatedLayer } from "./middleware/Authenticated.ts"
@@ -68,24 +69,37 @@ const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) 
     })
   )
 
+const generatingRoutes = Layer.effect(
+  GeneratingRoutes.GeneratingRoutes,
+  Effect.gen(function* () {
+    const { edit, generate } = yield* imageEndpoints
+    return new Map<string, Endpoint>([
+      ["/v1/chat/completions", yield* chatEndpoint],
+      ["/v1/images/generations", generate],
+      ["/v1/images/edits", edit],
+      ["/v1/videos", yield* videoEndpoint]
+    ])
+  })
+)
+
 /** The wire: routes, middleware and the Node server. Needs every service, and is the first to close. */
 export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
-      const api = HttpApiBuilder.api(Api).pipe(
-        Layer.provide([ChatHandlers, ImagesHandlers, VideosHandlers, ModelsHandlers, CreditsHandlers]),
-        Layer.provide([AuthenticatedLayer, Generating.layer(options)]),
-        Layer.provide(Layer.succeed(Limits, options))
+      const limits = Layer.succeed(Limits, options)
+      const api = HttpApiBuilder.api(ReadApi).pipe(
+        Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers]),
+        Layer.provide(AuthenticatedLayer)
       )
+      const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
         Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
-        Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget }))
+        Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
+        Layer.provide(Layer.provide(GeneratingRoutes.layer(node), generating))
       )
-      // While anything listens for upgrades, Node keeps the body of a request that offers one, as clients of HTTP/2 do.
-      const plain = Layer.effectDiscard(Effect.sync(() => node.removeAllListeners("upgrade")))
       const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
-      return Layer.merge(Drain(node, options), plain).pipe(Layer.provideMerge(serving), Layer.provideMerge(server))
+      return Layer.provideMerge(Layer.provideMerge(Drain(node, options), serving), server)
     })
   )

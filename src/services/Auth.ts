@@ -1,6 +1,6 @@
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Redacted, Ref, Schema } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 import { type Caller, KeyId, keyPrefix, Scope } from "../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey } from "../domain/Failure.ts"
@@ -42,10 +42,12 @@ export class Auth extends Context.Tag("gateway/Auth")<
       const keys = new Map<string, KnownKey>()
       let blocked: BlockList | undefined
       let revision: string | undefined
-      const checkedAt = yield* Ref.make(Number.NEGATIVE_INFINITY)
+      let checkedAt = Number.NEGATIVE_INFINITY
+      const clock = yield* Effect.clock
+      const now = () => Monotonic.millisOf(clock)
 
       const refresh = Effect.fnUntraced(function* () {
-        const startedAt = yield* Monotonic.millis
+        const startedAt = now()
         const [found] = yield* Effect.flatMap(sql`SELECT revision FROM access_revision`, decodeRevision)
         if (found.revision !== revision) {
           const ranges = yield* Effect.flatMap(
@@ -58,7 +60,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
           keys.clear()
           revision = found.revision
         }
-        yield* Ref.set(checkedAt, startedAt)
+        checkedAt = startedAt
       })
       // Callers that find the memory stale at the same time share one look at the database.
       const submitRefresh = yield* NaturalBatch.make({
@@ -67,10 +69,10 @@ export class Auth extends Context.Tag("gateway/Auth")<
         isShared: isOutage,
         run: (waiting: ReadonlyArray<true>) => Effect.as(refresh(), waiting)
       })
-      const fresh = Effect.gen(function* () {
-        const age = (yield* Monotonic.millis) - (yield* Ref.get(checkedAt))
-        if (age >= trustForMillis) yield* submitRefresh(true)
-      }).pipe(Effect.orDie)
+      const refreshed = Effect.orDie(submitRefresh(true))
+      /** Runs with a memory that can be believed. */
+      const whenFresh = <A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+        Effect.suspend(() => (now() - checkedAt < trustForMillis ? use() : Effect.flatMap(refreshed, use)))
 
       const lookUp = yield* NaturalBatch.make({
         maxSize: 256,
@@ -91,38 +93,41 @@ export class Auth extends Context.Tag("gateway/Auth")<
           )
       })
 
-      const find = Effect.fnUntraced(function* (hash: string) {
+      const find = (hash: string): Effect.Effect<KnownKey, InvalidApiKey> => {
         const known = keys.get(hash)
-        if (known !== undefined) return Option.some(known)
+        if (known !== undefined) return Effect.succeed(known)
         const seen = revision
-        const askedAt = yield* Monotonic.millis
-        const row = yield* Effect.orDie(lookUp(hash))
-        const found = Option.map(row, (key): KnownKey => ({ ...key, expiresAt: askedAt + (key.leftMs ?? Infinity) }))
-        // Unknown keys are not remembered, and neither is one read while the revision moved.
-        if (Option.isSome(found) && revision === seen) keys.set(hash, found.value)
-        return found
-      })
+        const askedAt = now()
+        return Effect.flatMap(Effect.orDie(lookUp(hash)), (row) => {
+          if (Option.isNone(row)) return new InvalidApiKey()
+          const found = { ...row.value, expiresAt: askedAt + (row.value.leftMs ?? Infinity) }
+          // Unknown keys are not remembered, and neither is one read while the revision moved.
+          if (revision === seen) keys.set(hash, found)
+          return Effect.succeed(found)
+        })
+      }
 
-      const authenticate = Effect.fnUntraced(function* (presented: Option.Option<Redacted.Redacted>) {
-        if (Option.isNone(presented)) return yield* new MissingApiKey()
-        const secret = Redacted.value(presented.value)
-        if (secret === "") return yield* new MissingApiKey()
-        if (!secret.startsWith(keyPrefix)) return yield* new InvalidApiKey()
-        yield* fresh
-        const row = yield* find(keyHash(secret))
-        if (Option.isNone(row)) return yield* new InvalidApiKey()
-        const { expiresAt, id, orgId, rpm, scopes } = row.value
-        if (expiresAt !== Infinity && expiresAt <= (yield* Monotonic.millis)) return yield* new InvalidApiKey()
+      const callerOf = ({ expiresAt, id, orgId, rpm, scopes }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
+        if (expiresAt <= now()) return new InvalidApiKey()
         noteUse(id)
-        return { key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined }
-      })
+        return Effect.succeed({ key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined })
+      }
 
-      const isBlocked = Effect.fnUntraced(function* (address: string) {
-        yield* fresh
-        if (blocked === undefined || !ipaddr.isValid(address)) return false
-        const parsed = ipaddr.process(address)
-        return blocked.check(parsed.toString(), parsed.kind())
-      })
+      const authenticate = (
+        presented: Option.Option<Redacted.Redacted>
+      ): Effect.Effect<Caller, MissingApiKey | InvalidApiKey> => {
+        const secret = Option.isSome(presented) ? Redacted.value(presented.value) : ""
+        if (secret === "") return new MissingApiKey()
+        if (!secret.startsWith(keyPrefix)) return new InvalidApiKey()
+        return whenFresh(() => Effect.flatMap(find(keyHash(secret)), callerOf))
+      }
+
+      const isBlocked = (address: string): Effect.Effect<boolean> =>
+        whenFresh(() => {
+          if (blocked === undefined || !ipaddr.isValid(address)) return Effect.succeed(false)
+          const parsed = ipaddr.process(address)
+          return Effect.succeed(blocked.check(parsed.toString(), parsed.kind()))
+        })
 
       return Auth.of({ authenticate, isBlocked })
     })

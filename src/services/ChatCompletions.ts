@@ -3,11 +3,10 @@ import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.t
 import { hasImage } from "../domain/ChatRules.ts"
 import {
   Aborted,
-  type InsufficientCredits,
   type InvalidRequest,
+  type RateLimited,
   type RoutingFailure,
   type SettleFailed,
-  type SpendLimitReached,
   UpstreamFailed
 } from "../domain/Failure.ts"
 import type { ChatModel, ChatPricing } from "../domain/Model.ts"
@@ -15,11 +14,12 @@ import * as Pricing from "../domain/Pricing.ts"
 import { type Asked, prepare } from "./ChatPictures.ts"
 import { fitToCap, type Measured, usageOf } from "./ChatUsage.ts"
 import { Failpoint } from "./Failpoint.ts"
-import { type Hold, Ledger } from "./Ledger.ts"
+import { type Hold, type HoldRefused, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Monotonic from "./Monotonic.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 import { References } from "./References.ts"
+import { rowOf } from "./RequestLog.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { Tokens } from "./Tokens.ts"
@@ -46,11 +46,17 @@ export interface ChatSink {
   readonly departed: Deferred.Deferred<void>
 }
 
-export type ChatFailure = InsufficientCredits | InvalidRequest | SpendLimitReached | RoutingFailure | SettleFailed
+export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
 
 const headAfter = "25 seconds"
 
 const plain = ({ request }: ChatJob): Asked => ({ request, since: undefined })
+
+const producedIn = ({ content, reasoning, toolCalls }: ChatAnswer): string => {
+  let produced = (reasoning ?? "") + (content ?? "")
+  for (const { function: called } of toolCalls) produced += called.name + called.arguments
+  return produced
+}
 
 /** A chat from hold to settle: what it costs, who answers, and who pays when it ends early. */
 export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
@@ -79,13 +85,22 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const pictured = ({ model, request }: ChatJob): Effect.Effect<Asked, InvalidRequest> =>
         Effect.flatMap(router.inlines(model, request), (inline) => prepare(references, request, inline))
 
-      const hold = Effect.fnUntraced(function* ({ model, record, request }: ChatJob) {
-        const { key, org } = record.caller
-        const held = yield* ledger.hold({ org, key, upTo: Pricing.chatHold(model, request) })
-        record.hold = held.id
-        yield* failpoint.reach("after_hold")
-        return held
-      })
+      /** Runs with a hold, which is released at the end if nothing has closed it. */
+      const holding = <A, E>({ model, record, request }: ChatJob, use: (held: Hold) => Effect.Effect<A, E>) =>
+        Effect.suspend(() => {
+          const { caller, rate } = record
+          const { key, org } = caller
+          const upTo = Pricing.chatHold(model, request)
+          return ledger.admit({ org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
+        }).pipe(
+          Effect.flatMap((held) => {
+            record.hold = held.id
+            return Effect.onExit(
+              Effect.flatMap(failpoint.reach("after_hold"), () => use(held)),
+              () => ledger.release(held)
+            )
+          })
+        )
 
       const settle = Effect.fnUntraced(function* (
         { model, record }: ChatJob,
@@ -96,10 +111,13 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         record.usage = billed
         if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
         yield* failpoint.reach("before_settle")
-        record.settled(yield* ledger.settle(held, Pricing.chatCharge(model.pricing, billed)))
+        const cost = Pricing.chatCharge(model.pricing, billed)
+        if (cost > held.amount) record.notes.add("hold_exceeded")
+        const row = rowOf(record.entry({ status: 200, code: null, endedAt: yield* Monotonic.millis }))
+        record.settled(yield* ledger.settle(held, cost, { row }))
         yield* failpoint.reach("after_settle")
-        yield* Metrics.add(Metrics.tokens, billed.prompt, { kind: "prompt" })
-        yield* Metrics.add(Metrics.tokens, billed.completion, { kind: "completion" })
+        Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
+        Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
       })
 
       const measure = Effect.fnUntraced(function* (job: ChatJob, reported: Usage | undefined, produced: string) {
@@ -110,25 +128,26 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         return measured
       })
 
-      const complete = Effect.fnUntraced(function* (job: ChatJob) {
-        yield* router.admit(job.model, job.request)
-        const held = yield* hold(job)
-        const { request, since } = hasImage(job.request) ? yield* Effect.interruptible(pictured(job)) : plain(job)
-        const { answer, route } = yield* Effect.interruptible(
-          router.complete(job.model, request, job.record.attempts, since)
+      const complete = (job: ChatJob) =>
+        Effect.flatMap(router.admit(job.model, job.request), () =>
+          holding(
+            job,
+            Effect.fnUntraced(function* (held) {
+              const { record } = job
+              const { request, since } = hasImage(job.request) ? yield* Effect.interruptible(pictured(job)) : plain(job)
+              const { answer, route } = yield* Effect.interruptible(
+                router.complete(job.model, request, record.attempts, since)
+              )
+              record.route = route
+              const measured = yield* measure(job, answer.usage, producedIn(answer))
+              // Whatever may fail comes before the charge.
+              const fitted = yield* fitToCap(tokens, job, answer, measured)
+              record.firstByteAt = yield* Monotonic.millis
+              yield* settle(job, held, measured, route.cost)
+              return { answer: fitted, usage: measured.billed }
+            })
+          )
         )
-        job.record.route = route
-        const produced = [
-          answer.reasoning ?? "",
-          answer.content ?? "",
-          ...answer.toolCalls.map((call) => call.function.name + call.function.arguments)
-        ]
-        const measured = yield* measure(job, answer.usage, produced.join(""))
-        // Whatever may fail comes before the charge.
-        const fitted = yield* fitToCap(tokens, job, answer, measured)
-        yield* settle(job, held, measured, route.cost)
-        return { answer: fitted, usage: measured.billed }
-      }, Effect.scoped)
 
       /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
       const pump = Effect.fnUntraced(function* (
@@ -215,28 +234,32 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(measured.billed)
       })
 
-      const stream = Effect.fnUntraced(function* (job: ChatJob, sink: ChatSink) {
-        yield* router.admit(job.model, job.request)
-        const held = yield* hold(job)
-        const ask = hasImage(job.request)
-          ? yield* Effect.interruptible(
-              Effect.raceFirst(pictured(job), Effect.as(Deferred.await(sink.departed), undefined))
-            )
-          : plain(job)
-        if (ask === undefined) return
-        const output = new StreamOutput()
-        yield* Effect.catchAllDefect(
-          streamHeld(job, ask, sink, held, output),
-          // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
-          Effect.fnUntraced(function* (defect) {
-            if (!(yield* sink.opened)) return yield* Effect.die(defect)
-            yield* Effect.logError("A stream failed unexpectedly", defect).pipe(
-              Effect.annotateLogs("request_id", job.record.requestId)
-            )
-            return yield* broken(job, sink, held, output, new UpstreamFailed())
-          })
+      const stream = (job: ChatJob, sink: ChatSink) =>
+        Effect.flatMap(router.admit(job.model, job.request), () =>
+          holding(
+            job,
+            Effect.fnUntraced(function* (held) {
+              const ask = hasImage(job.request)
+                ? yield* Effect.interruptible(
+                    Effect.raceFirst(pictured(job), Effect.as(Deferred.await(sink.departed), undefined))
+                  )
+                : plain(job)
+              if (ask === undefined) return
+              const output = new StreamOutput()
+              yield* Effect.catchAllDefect(
+                streamHeld(job, ask, sink, held, output),
+                // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
+                Effect.fnUntraced(function* (defect) {
+                  if (!(yield* sink.opened)) return yield* Effect.die(defect)
+                  yield* Effect.logError("A stream failed unexpectedly", defect).pipe(
+                    Effect.annotateLogs("request_id", job.record.requestId)
+                  )
+                  return yield* broken(job, sink, held, output, new UpstreamFailed())
+                })
+              )
+            })
+          )
         )
-      }, Effect.scoped)
 
       return ChatCompletions.of({ complete, stream })
     })

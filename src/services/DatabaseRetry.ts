@@ -23,6 +23,16 @@ const elapsed = Schedule.makeWithState(Option.none<bigint>(), (now, _: unknown, 
   })
 )
 
+/** The effect, of which a first try has failed already: retries of it begin with their delay. */
+export const afterFailure = <A, E, R>(error: E, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  let isFirst = true
+  return Effect.suspend(() => {
+    if (!isFirst) return effect
+    isFirst = false
+    return Effect.fail(error)
+  })
+}
+
 /** Ends a schedule after that time, whatever the wall clock does meanwhile. */
 export const upTo =
   (duration: Duration.DurationInput) =>

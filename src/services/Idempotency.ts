@@ -114,7 +114,9 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         keep: (result, hold) =>
           Statements.give(sql, id, "done", { result, hold }).pipe(
             Effect.flatMap(([given]) =>
-              given === undefined ? Effect.asVoid(Holds.close(sql, [{ id: hold, cost: undefined }])) : Effect.void
+              given === undefined
+                ? Effect.asVoid(Holds.runWith(sql, Holds.close([{ id: hold, cost: undefined }])))
+                : Effect.void
             ),
             Effect.uninterruptible
           ),

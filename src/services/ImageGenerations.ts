@@ -145,7 +145,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")
-        record.settled(yield* ledger.settle(held, variant.price, claim?.keep(kept, held.id)))
+        record.settled(yield* ledger.settle(held, variant.price, claim && { effect: claim.keep(kept, held.id) }))
         yield* failpoint.reach("after_settle")
         return {
           created: kept.created,

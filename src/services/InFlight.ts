@@ -1,25 +1,18 @@
-import { Context, type Duration, Effect, Exit, Fiber, FiberSet, Layer } from "effect"
+import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../domain/Failure.ts"
 import * as Metrics from "./Metrics.ts"
 
 /** Room for a settle and its retries; what is longer waits for a client that does not read. */
 const abortWithin = "12 seconds"
 
-/**
- * Requests being worked on. Each runs in a fiber of its own, so that a client's departure does not end the work
- * that its money is tied to; only a stop or the loss of the database does.
- */
+type RequestFiber = Fiber.RuntimeFiber<unknown, unknown>
+
+/** Requests being worked on: only a stop or the loss of the database ends them. */
 export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
-    /**
-     * Runs the work to its end even if the caller is interrupted; `onDeparture` tells the work of it. An abort ends
-     * it only inside `Effect.interruptible`: whoever was charged is also answered.
-     */
-    readonly run: <A, E, R>(
-      work: Effect.Effect<A, E, R>,
-      onDeparture: Effect.Effect<void>
-    ) => Effect.Effect<A, E | Aborted, R>
+    /** Counts this fiber as a request's until the work is over. The work must be uninterruptible, but for what an abort may end. */
+    readonly track: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
     /** A part of the work that a stop does not wait for: receiving what the client may never send. */
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
     /** Tells all running work to end, and does not wait until it lets itself be ended; its finalizers give holds back. */
@@ -33,68 +26,62 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     readonly isDraining: () => boolean
   }
 >() {
-  static readonly layer = Layer.scoped(
-    InFlight,
-    Effect.gen(function* () {
-      const running = yield* FiberSet.make()
-      const receiving = new Set<Fiber.Fiber<unknown, unknown>>()
-      let stopping = false
-      let draining = false
-      let count = 0
-      const add = (change: 1 | -1) => {
-        count += change
-        Metrics.inFlight.unsafeUpdate(count, [])
-      }
-      const begin = Effect.sync(() => {
-        stopping = true
-        draining = true
-      })
+  static readonly layer = Layer.sync(InFlight, () => {
+    const running = new Set<RequestFiber>()
+    const receiving = new Set<RequestFiber>()
+    let stopping = false
+    let draining = false
+    let onEmpty = () => {}
 
-      const whileReceiving = <A, E, R>(part: Effect.Effect<A, E, R>) =>
-        Effect.withFiberRuntime<A, E, R>((fiber) => {
-          receiving.add(fiber)
-          return Effect.ensuring(
-            part,
-            Effect.sync(() => receiving.delete(fiber))
-          )
-        })
-      const ended = Effect.suspend(() => Fiber.interruptAll([...running]))
-
-      return InFlight.of({
-        abort: Effect.suspend(() => Effect.forEach([...running], Fiber.interruptFork, { discard: true })),
-        announceStop: Effect.sync(() => {
-          stopping = true
-        }),
-        isStopping: () => stopping,
-        isDraining: () => draining,
-        drain: (patience) =>
-          begin.pipe(
-            Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${count} requests are running`))),
-            Effect.zipRight(Effect.suspend(() => Fiber.interruptAll([...receiving]))),
-            Effect.zipRight(FiberSet.awaitEmpty(running)),
-            // A stop runs in a finalizer, where patience would have no end.
-            Effect.interruptible,
-            Effect.timeoutOption(patience),
-            Effect.zipRight(Effect.timeoutOption(Effect.interruptible(ended), abortWithin)),
-            Effect.asVoid
-          ),
-        receive: (part) =>
-          Effect.zipRight(
-            Effect.suspend(() => (draining ? new Aborted() : Effect.void)),
-            whileReceiving(Effect.interruptible(part))
-          ),
-        run: (work, onDeparture) =>
-          Effect.uninterruptibleMask((restore) =>
-            Effect.gen(function* () {
-              const fiber = yield* FiberSet.run(running, work)
-              add(1)
-              fiber.addObserver(() => add(-1))
-              const exit = yield* Effect.onInterrupt(restore(Fiber.await(fiber)), () => onDeparture)
-              if (Exit.isFailure(exit) && Exit.isInterrupted(exit)) return yield* new Aborted()
-              return yield* exit
-            })
-          )
-      })
+    const showCount = () => Metrics.inFlight.unsafeUpdate(running.size, [])
+    const whenEmpty = Effect.async<void>((resume) => {
+      onEmpty = () => resume(Effect.void)
+      if (running.size === 0) onEmpty()
     })
-  )
+    const begin = Effect.sync(() => {
+      stopping = true
+      draining = true
+    })
+    const ended = Effect.suspend(() => Fiber.interruptAll([...running]))
+
+    return InFlight.of({
+      track: (work) =>
+        Effect.withFiberRuntime((fiber) => {
+          running.add(fiber)
+          showCount()
+          return Effect.onExit(work, () => {
+            running.delete(fiber)
+            showCount()
+            if (running.size === 0) onEmpty()
+            return Effect.void
+          })
+        }),
+      receive: (part) =>
+        Effect.withFiberRuntime((fiber) => {
+          if (draining) return new Aborted()
+          receiving.add(fiber)
+          return Effect.onExit(Effect.interruptible(part), () => {
+            receiving.delete(fiber)
+            return Effect.void
+          })
+        }),
+      abort: Effect.suspend(() => Effect.forEach([...running], Fiber.interruptFork, { discard: true })),
+      announceStop: Effect.sync(() => {
+        stopping = true
+      }),
+      isStopping: () => stopping,
+      isDraining: () => draining,
+      drain: (patience) =>
+        begin.pipe(
+          Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${running.size} requests are running`))),
+          Effect.zipRight(Effect.suspend(() => Fiber.interruptAll([...receiving]))),
+          Effect.zipRight(whenEmpty),
+          // A stop runs in a finalizer, where patience would have no end.
+          Effect.interruptible,
+          Effect.timeoutOption(patience),
+          Effect.zipRight(Effect.timeoutOption(Effect.interruptible(ended), abortWithin)),
+          Effect.asVoid
+        )
+    })
+  })
 }

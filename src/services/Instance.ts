@@ -5,6 +5,7 @@ import { InFlight } from "./InFlight.ts"
 import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
 import { isLockTimeout, logFailure } from "./Outage.ts"
+import { Prepared } from "./Prepared.ts"
 
 const beatEvery = Duration.seconds(5)
 /** Longer than the database takes between two beats of an instance that runs. */
@@ -35,6 +36,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const inFlight = yield* InFlight
+      const prepared = yield* Prepared
 
       const register = Effect.gen(function* () {
         const id = ids.uuid()
@@ -80,13 +82,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
       )
 
       const release = (orphans: ReadonlyArray<Statements.Orphan>) =>
-        Effect.as(
-          Statements.close(
-            sql,
-            orphans.map(({ id }) => ({ id, cost: undefined }))
-          ),
-          orphans.length
-        )
+        Effect.as(prepared.run(Statements.close(orphans.map(({ id }) => ({ id, cost: undefined })))), orphans.length)
       /** Passes over organizations that somebody has locked, and adds them to `locked`. */
       const releaseUnlocked = (orphans: ReadonlyArray<Statements.Orphan>, locked: Set<string>) =>
         Effect.catchIf(release(orphans), isLockTimeout, () =>

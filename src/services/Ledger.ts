@@ -1,10 +1,10 @@
 import { SqlClient, type SqlError, SqlSchema } from "@effect/sql"
-import { type Array as Arr, Cause, Context, Effect, Layer, Metric, Option, Schema, type Scope } from "effect"
+import { type Array as Arr, Cause, Context, Effect, Layer, Metric, Option, type Scope } from "effect"
 import type { KeyId } from "../domain/ApiKey.ts"
-import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
+import { InsufficientCredits, RateLimited, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
 import { min, mostStored, type NanoUsd, zero } from "../domain/Money.ts"
 import { Balance, OrgId } from "../domain/Organization.ts"
-import { brief, NoAnswer, NotAsked, settleTimeout, stepTimeout } from "./DatabaseRetry.ts"
+import { afterFailure, brief, NoAnswer, NotAsked, settleTimeout, stepTimeout } from "./DatabaseRetry.ts"
 import { Ids } from "./Ids.ts"
 import { Instance } from "./Instance.ts"
 import { jobs } from "./ledger/Jobs.ts"
@@ -12,7 +12,9 @@ import * as Settling from "./ledger/Settling.ts"
 import * as Statements from "./ledger/Statements.ts"
 import * as Metrics from "./Metrics.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
-import { HeartbeatLost, isLockTimeout, isOutage } from "./Outage.ts"
+import { HeartbeatLost, isLockTimeout, isOutage, isRefusal } from "./Outage.ts"
+import { Prepared } from "./Prepared.ts"
+import { allowanceAt, type RateUnit } from "./RateLimiter.ts"
 import { Voids } from "./Voids.ts"
 
 /** Of the pool's connections, those that wait for the locks of some organizations. */
@@ -40,7 +42,25 @@ export interface Settlement {
   readonly exceeded: boolean
   /** The hold had been released meanwhile (this process was taken for dead): nothing was charged. */
   readonly lost: boolean
+  /** The row of the request was written with it. */
+  readonly logged?: true
 }
+
+/** What happens with a charge, or not at all. */
+export interface Alongside {
+  /** It must be safe to repeat. */
+  readonly effect?: Effect.Effect<unknown, SqlError.SqlError>
+  /** The request's row in the log, as `RequestLog.rowOf` gives it. */
+  readonly row?: string
+}
+
+export interface HoldRequest {
+  readonly org: OrgId
+  readonly key: KeyId
+  readonly upTo: NanoUsd
+}
+
+export type HoldRefused = InsufficientCredits | SpendLimitReached
 
 /**
  * The one place where customers' money moves. Every operation is a single idempotent statement, uninterruptible
@@ -53,21 +73,16 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
      * Reserves an upper bound, after the key's spending cap. Whatever is still open when the scope closes is
      * released. An organization with nothing available is refused even a hold of zero.
      */
-    readonly hold: (request: {
-      readonly org: OrgId
-      readonly key: KeyId
-      readonly upTo: NanoUsd
-    }) => Effect.Effect<Hold, InsufficientCredits | SpendLimitReached, Scope.Scope>
+    readonly hold: (request: HoldRequest) => Effect.Effect<Hold, HoldRefused, Scope.Scope>
+    /** The same for whoever releases what is still open. Where a rate unit is given, it is taken first, with the hold. */
+    readonly admit: (
+      request: HoldRequest & { readonly rate?: RateUnit | undefined }
+    ) => Effect.Effect<Hold, HoldRefused | RateLimited>
     /**
      * Charges the cost, visible in `balance` once this returns. Retried for 10 s, then the hold is given back, and
-     * with it the idempotency key that it paid for. What is to happen `alongside` happens with the charge or not at
-     * all; it must be safe to repeat.
+     * with it the idempotency key that it paid for.
      */
-    readonly settle: (
-      hold: Hold,
-      cost: NanoUsd,
-      alongside?: Effect.Effect<unknown, SqlError.SqlError>
-    ) => Effect.Effect<Settlement, SettleFailed>
+    readonly settle: (hold: Hold, cost: NanoUsd, alongside?: Alongside) => Effect.Effect<Settlement, SettleFailed>
     /** Gives the hold back. Never fails: what the database cannot take now is repeated until it can. */
     readonly release: (hold: Hold) => Effect.Effect<void>
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
@@ -78,7 +93,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     readonly job: {
       /** The same id again answers the hold that is there. */
       readonly hold: (hold: Hold) => Effect.Effect<Hold, InsufficientCredits | SpendLimitReached | SqlError.SqlError>
-      /** The same again answers the same. Count it (`Settling.counted`) once it is committed. */
+      /** The same again answers the same. Count it (`Settling.count`) once it is committed. */
       readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SqlError.SqlError>
       readonly release: (hold: Hold) => Effect.Effect<void, SqlError.SqlError>
     }
@@ -91,8 +106,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const ids = yield* Ids
       const instance = yield* Instance
       const voids = yield* Voids
-      const decodeVerdicts = Schema.decodeUnknown(Schema.Array(Statements.Verdict))
-      const decodeClosed = Schema.decodeUnknown(Schema.Array(Statements.Closed))
+      const prepared = yield* Prepared
       // Holds of this process that nobody has closed yet, so that a scope's end costs a statement only when it must.
       const open = new Set<string>()
       // Reservations being made, and whether a statement for them failed: it may have come through all the same.
@@ -101,30 +115,36 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const mayBeHeld = (hold: string) => void (doubtful.has(hold) && doubtful.set(hold, true))
       const doubt = (hold: string, cause: Cause.Cause<unknown>) => isUndone(cause) || mayBeHeld(hold)
 
-      const reserveAll = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
-        const id = yield* instance.id
-        return yield* Effect.flatMap(Statements.reserve(sql, id, batch), decodeVerdicts).pipe(
+      const reserveAll = (batch: Arr.NonEmptyReadonlyArray<Statements.AdmittedReservation>) =>
+        Effect.flatMap(instance.id, (id) => prepared.run(Statements.reserve(id, batch))).pipe(
           Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id: hold }) => doubt(hold, cause))))
         )
-      })
       // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit. Where
       // that fails, nobody of the batch hears that the first statement has placed its hold.
-      const reserveFairly = Effect.fnUntraced(function* (batch: Arr.NonEmptyReadonlyArray<Statements.Reservation>) {
-        const verdicts = [...(yield* reserveAll(batch))]
-        if (batch.length === 1) return verdicts
+      const reserveAgain = Effect.fnUntraced(function* (
+        batch: Arr.NonEmptyReadonlyArray<Statements.AdmittedReservation>,
+        first: ReadonlyArray<Statements.Verdict>
+      ) {
+        const verdicts = [...first]
         const remaining = new Map(batch.map(({ org }, index) => [org, verdicts[index]?.remaining ?? zero]))
         for (const [index, reservation] of batch.entries()) {
           const left = remaining.get(reservation.org) ?? zero
           if (verdicts[index]?.verdict !== "insufficient" || left <= 0n || reservation.amount > left) continue
-          const [alone] = yield* Effect.tapErrorCause(reserveAll([reservation]), () =>
+          const [alone] = yield* Effect.tapErrorCause(reserveAll([{ ...reservation, rateLimit: undefined }]), () =>
             Effect.sync(() => batch.forEach(({ id }) => mayBeHeld(id)))
           )
           if (alone === undefined) continue
-          verdicts[index] = alone
+          verdicts[index] = { ...alone, place: verdicts[index].place }
           remaining.set(reservation.org, alone.remaining)
         }
         return verdicts
       })
+      const reserveFairly = (batch: Arr.NonEmptyReadonlyArray<Statements.AdmittedReservation>) =>
+        Effect.flatMap(reserveAll(batch), (verdicts) =>
+          batch.length > 1 && verdicts.some(({ verdict }) => verdict === "insufficient")
+            ? reserveAgain(batch, verdicts)
+            : Effect.succeed(verdicts)
+        )
 
       const byOrganization = {
         laneOf: ({ org }: { readonly org: OrgId }) => org,
@@ -138,49 +158,72 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         lanes: byOrganization,
         run: reserveFairly
       })
+      const closeAll = (batch: Arr.NonEmptyReadonlyArray<Settling.Closing>) => {
+        const rows = batch.flatMap(({ row }) => row ?? [])
+        const all = prepared.run(Statements.close(batch, "many", rows))
+        if (batch.length > 1 || rows.length === 0) return all
+        // A row that the database cannot take is no reason not to be paid.
+        return Effect.catchIf(all, isRefusal, (error) =>
+          Effect.logError(`A row of the request log is lost: ${String(error)}`).pipe(
+            Effect.zipRight(Metric.increment(Metrics.logDropped)),
+            Effect.zipRight(prepared.run(Statements.close(batch)))
+          )
+        )
+      }
       const submitClosing = yield* NaturalBatch.make({
         maxSize: 256,
         patience: { duration: settleTimeout, late },
         isShared: isOutage,
         lanes: byOrganization,
-        run: (batch: Arr.NonEmptyReadonlyArray<Settling.Closing>) =>
-          Effect.flatMap(Statements.close(sql, batch), decodeClosed)
+        run: closeAll
       })
 
-      const close = (closing: Settling.Closing) =>
-        Effect.filterOrFail(
-          submitClosing(closing),
-          ({ state }) => state !== "open",
-          () => new Settling.HoldContended()
-        )
-
+      const close = (closing: Settling.Closing) => Effect.flatMap(submitClosing(closing), Settling.ended)
       const closeAlongside = yield* Settling.makeAlongside(sql, yield* Effect.scope)
       const pending = ({ id, key, org }: Hold) => ({ hold: id, org, key })
 
-      const reserve = Effect.fnUntraced(
-        function* (hold: Hold) {
+      const refused = ({ period, verdict }: Statements.Verdict): Effect.Effect<never, HoldRefused | RateLimited> => {
+        if (verdict === "limited") return new RateLimited()
+        if (verdict === "fenced") return Effect.die(new HeartbeatLost())
+        return verdict === "capped" && period !== null ? new SpendLimitReached({ period }) : new InsufficientCredits()
+      }
+
+      const submitted = (reservation: Statements.AdmittedReservation) =>
+        submitReservation(reservation).pipe(
+          Effect.catchAll((error) =>
+            inTime(error)
+              ? Effect.retry(afterFailure(error, submitReservation(reservation)), { schedule: brief, while: inTime })
+              : Effect.fail(error)
+          ),
+          Effect.onError((cause) => Effect.sync(() => doubt(reservation.id, cause))),
+          Effect.orDie
+        )
+
+      const reserve = (hold: Hold, rate: RateUnit | undefined) =>
+        Effect.suspend(() => {
           doubtful.set(hold.id, false)
-          const { period, verdict } = yield* submitReservation(hold).pipe(
-            Effect.retry({ schedule: brief, while: inTime }),
-            Effect.tapErrorCause((cause) => Effect.sync(() => doubt(hold.id, cause))),
-            Effect.orDie
+          return Effect.flatMap(
+            submitted({ ...hold, rateLimit: rate?.limit }),
+            (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
+              if (rate !== undefined && placed.place !== undefined)
+                rate.allowance = allowanceAt(placed.place, rate.limit)
+              if (placed.verdict !== "held") return refused(placed)
+              doubtful.delete(hold.id)
+              open.add(hold.id)
+              return Effect.succeed(hold)
+            }
           )
-          if (verdict === "capped" && period !== null) return yield* new SpendLimitReached({ period })
-          if (verdict === "insufficient") return yield* new InsufficientCredits()
-          if (verdict === "fenced") return yield* Effect.die(new HeartbeatLost())
-          doubtful.delete(hold.id)
-          open.add(hold.id)
-          return hold
-        },
-        (reserving, hold) =>
-          Effect.onError(reserving, () =>
+        }).pipe(
+          Effect.onError(() =>
             Effect.suspend(() => {
               const isHeldPerhaps = doubtful.get(hold.id) === true
               doubtful.delete(hold.id)
               return isHeldPerhaps ? voids.release(pending(hold)) : Effect.void
             })
           )
-      )
+        )
+      const admit = ({ key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
+        Effect.suspend(() => reserve({ id: ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate))
 
       const release = Effect.fn("Ledger.release")(
         (hold: Hold) =>
@@ -194,30 +237,52 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         Effect.uninterruptible
       )
 
-      const settle = Effect.fnUntraced(function* (
-        hold: Hold,
-        cost: NanoUsd,
-        alongside?: Effect.Effect<unknown, SqlError.SqlError>
-      ) {
-        const closing = Settling.closingOf(hold, cost)
-        const closed = yield* (
-          alongside === undefined
-            ? Effect.retry(close(closing), { schedule: Settling.forTenSeconds, while: inTime })
-            : closeAlongside(closing, alongside)
-        ).pipe(
-          Effect.catchAllCause((cause) =>
-            Effect.logError("Settling failed; the hold is given back", cause).pipe(
-              Effect.zipRight(Metric.increment(Metrics.settleFailed)),
-              Effect.zipRight(voids.void(pending(hold))),
-              Effect.zipRight(new SettleFailed())
-            )
-          ),
-          Effect.ensuring(Effect.sync(() => open.delete(hold.id)))
+      /** Places a hold again that the database has lost. */
+      const restore = (hold: Hold) =>
+        Effect.flatMap(
+          submitReservation({ ...hold, rateLimit: undefined }),
+          (placed): Effect.Effect<void, HoldRefused | RateLimited> =>
+            placed.verdict === "held" ? Effect.void : refused(placed)
         )
-        const settlement = Settling.settlementOf(hold, cost, closed)
-        yield* Settling.counted(settlement)
-        return settlement
-      }, Effect.uninterruptible)
+
+      const closeSurely = (hold: Hold, closing: Settling.Closing) => {
+        const attempt = Effect.catchTag(close(closing), "HoldMissing", () =>
+          Effect.zipRight(restore(hold), close(closing))
+        )
+        return Effect.catchAll(attempt, (error) =>
+          inTime(error)
+            ? Effect.retry(afterFailure(error, attempt), { schedule: Settling.forTenSeconds, while: inTime })
+            : Effect.fail(error)
+        )
+      }
+
+      const giveUp = (hold: Hold, cause: Cause.Cause<unknown>) =>
+        Effect.logError("Settling failed; the hold is given back", cause).pipe(
+          Effect.zipRight(Metric.increment(Metrics.settleFailed)),
+          Effect.zipRight(voids.void(pending(hold))),
+          Effect.zipRight(new SettleFailed())
+        )
+
+      const settle = (hold: Hold, cost: NanoUsd, { effect, row }: Alongside = {}) => {
+        const closing = { ...Settling.closingOf(hold, cost), row }
+        const closed =
+          effect === undefined ? closeSurely(hold, closing) : closeAlongside(closing, effect, restore(hold))
+        return closed.pipe(
+          Effect.onExit(() => {
+            open.delete(hold.id)
+            return Effect.void
+          }),
+          Effect.matchCauseEffect({
+            onFailure: (cause) => giveUp(hold, cause),
+            onSuccess: (ended) => {
+              const settlement = Settling.settlementOf(hold, cost, ended)
+              Settling.count(settlement)
+              return Effect.succeed<Settlement>(row === undefined ? settlement : { ...settlement, logged: true })
+            }
+          }),
+          Effect.uninterruptible
+        )
+      }
 
       const balanceOf = SqlSchema.single({
         Request: OrgId,
@@ -226,11 +291,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       })
 
       return Ledger.of({
-        hold: ({ org, key, upTo }) =>
-          Effect.acquireRelease(
-            Effect.suspend(() => reserve({ id: ids.uuid(), org, key, amount: min(upTo, mostStored) })),
-            release
-          ),
+        hold: (request) => Effect.acquireRelease(Effect.catchTag(admit(request), "RateLimited", Effect.die), release),
+        admit,
         settle,
         release,
         job: jobs(sql),

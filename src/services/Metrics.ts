@@ -1,4 +1,4 @@
-import { type Effect, Metric, MetricLabel } from "effect"
+import { Effect, Metric, MetricLabel } from "effect"
 
 /** The gateway's own counters; `/metrics` shows whatever is registered here and by Effect itself. */
 export const requests = Metric.counter("gateway_requests_total", {
@@ -72,28 +72,34 @@ export const logDropped = Metric.counter("gateway_log_rows_dropped_total", {
 })
 
 // Labelling a metric anew for each request would cost more than counting it. Labels come from small fixed sets.
-const labelled = new WeakMap<Metric.Metric.Counter<number>, Map<string, Metric.Metric.Counter<number>>>()
+const labelled = new WeakMap<Metric.Metric.Counter<number>, Map<string, ReadonlyArray<MetricLabel.MetricLabel>>>()
+
+/** The same labels are the same array each time, by which the metric finds its series. */
+const labelsOf = (counter: Metric.Metric.Counter<number>, labels: Readonly<Record<string, string>>) => {
+  let known = labelled.get(counter)
+  if (known === undefined) labelled.set(counter, (known = new Map()))
+  let name = ""
+  for (const key in labels) name += `${labels[key]}\n`
+  let made = known.get(name)
+  if (made === undefined) {
+    made = Object.entries(labels).map(([key, value]) => MetricLabel.make(key, value))
+    known.set(name, made)
+  }
+  return made
+}
+
+/** Adds to the series of a counter that carries these labels, now. */
+export const unsafeAdd = (
+  counter: Metric.Metric.Counter<number>,
+  amount: number,
+  labels: Readonly<Record<string, string>>
+): void => counter.unsafeUpdate(amount, labelsOf(counter, labels))
+
+export const unsafeCount = (counter: Metric.Metric.Counter<number>, labels: Readonly<Record<string, string>>): void =>
+  unsafeAdd(counter, 1, labels)
 
 /** Adds one to the series of a counter that carries these labels. */
 export const count = (
   counter: Metric.Metric.Counter<number>,
   labels: Readonly<Record<string, string>>
-): Effect.Effect<void> => add(counter, 1, labels)
-
-export const add = (
-  counter: Metric.Metric.Counter<number>,
-  amount: number,
-  labels: Readonly<Record<string, string>>
-): Effect.Effect<void> => {
-  const series = labelled.get(counter) ?? new Map<string, Metric.Metric.Counter<number>>()
-  labelled.set(counter, series)
-  const name = Object.values(labels).join("\n")
-  const one =
-    series.get(name) ??
-    Metric.taggedWithLabels(
-      counter,
-      Object.entries(labels).map(([key, value]) => MetricLabel.make(key, value))
-    )
-  series.set(name, one)
-  return Metric.incrementBy(one, amount)
-}
+): Effect.Effect<void> => Effect.sync(() => unsafeCount(counter, labels))

@@ -1,4 +1,4 @@
-import { Array as Arr, Cause, Deferred, Duration, Effect, Exit, Option, Queue, Schedule, type Scope } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Exit, Option, Schedule, type Scope } from "effect"
 import * as EventLoop from "./EventLoop.ts"
 
 const tickMillis = 250
@@ -42,7 +42,7 @@ export const make = <Item, Result, E, R, Late = never>(
   Effect.gen(function* () {
     interface Pending {
       readonly item: Item
-      readonly done: Deferred.Deferred<Result, E | Late>
+      readonly resume: (outcome: Exit.Exit<Result, E | Late>) => void
       readonly since: number
       isRunning: boolean
       /** It was part of a run that failed, which may have done it all the same. */
@@ -52,34 +52,33 @@ export const make = <Item, Result, E, R, Late = never>(
 
     const { lanes, patience } = options
     const scope = yield* Effect.scope
-    const queue = yield* Queue.unbounded<Pending>()
+    let queue: Array<Pending> = []
+    let wake: (() => void) | undefined
     const waiting = new Set<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock for all that wait: a timer for each would cost more than the batching saves.
     let ticks = 0
     const longest = patience === undefined ? Infinity : Duration.toMillis(patience.duration) / tickMillis
 
-    const end = (pending: Pending, outcome: Exit.Exit<Result, E | Late>) =>
-      Effect.suspend(() => {
-        waiting.delete(pending)
-        return Deferred.done(pending.done, outcome)
+    const end = (pending: Pending, outcome: Exit.Exit<Result, E | Late>): void => {
+      if (waiting.delete(pending)) pending.resume(outcome)
+    }
+
+    const answer = (batch: Batch, results: ReadonlyArray<Result>): void =>
+      batch.forEach((pending, index) => {
+        const result = results[index]
+        end(
+          pending,
+          result === undefined ? Exit.die(new Error("a batch left an item unanswered")) : Exit.succeed(result)
+        )
       })
 
-    const answer = (pending: Pending, result: Result | undefined) =>
-      end(pending, result === undefined ? Exit.die(new Error("a batch left an item unanswered")) : Exit.succeed(result))
-
-    const failLate = (candidates: Iterable<Pending>) => {
-      if (patience === undefined) return Effect.void
-      const late = [...candidates].filter(
-        ({ isRunning, since }) => ticks - since > longest + (isRunning ? graceTicks : 0)
-      )
-      return Effect.forEach(
-        late,
-        (pending) => end(pending, Exit.fail(patience.late(pending.isRunning || pending.hasFailed))),
-        {
-          discard: true
-        }
-      )
+    const failLate = (candidates: Iterable<Pending>): void => {
+      if (patience === undefined) return
+      for (const pending of [...candidates]) {
+        if (ticks - pending.since <= longest + (pending.isRunning ? graceTicks : 0)) continue
+        end(pending, Exit.fail(patience.late(pending.isRunning || pending.hasFailed)))
+      }
     }
 
     const failsWith = (cause: Cause.Cause<E>, is: ((error: E) => boolean) | undefined) =>
@@ -91,15 +90,18 @@ export const make = <Item, Result, E, R, Late = never>(
         if (!Arr.isNonEmptyArray(wanted)) return Effect.void
         for (const pending of wanted) pending.isRunning = true
         return Effect.matchCauseEffect(options.run(Arr.map(wanted, ({ item }) => item)), {
-          onSuccess: (results) =>
-            Effect.forEach(wanted, (pending, index) => answer(pending, results[index]), { discard: true }),
+          onSuccess: (results) => {
+            answer(wanted, results)
+            return Effect.void
+          },
           onFailure: (cause): Effect.Effect<void, never, R> => {
             for (const pending of wanted) pending.isRunning = false
             if (failsWith(cause, lanes?.isBlocked)) return onBlocked(wanted)
             for (const pending of wanted) pending.hasFailed = true
             const isShared = failsWith(cause, options.isShared)
             if (isRepeated || (wanted.length === 1 && !isShared)) {
-              return Effect.forEach(wanted, (pending) => end(pending, Exit.failCause(cause)), { discard: true })
+              for (const pending of wanted) end(pending, Exit.failCause(cause))
+              return Effect.void
             }
             if (isShared) return run(wanted, true, onBlocked)
             return Effect.forEach(wanted, (pending) => run([pending], true, onBlocked), { discard: true })
@@ -108,11 +110,11 @@ export const make = <Item, Result, E, R, Late = never>(
       })
 
     const goOn = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
-      const attempt = Effect.suspend(() =>
-        run(items.splice(0, options.maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
-      )
-      return Effect.suspend(() => failLate(items)).pipe(
-        Effect.zipRight(attempt),
+      const attempt = Effect.suspend(() => {
+        failLate(items)
+        return run(items.splice(0, options.maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
+      })
+      return attempt.pipe(
         Effect.uninterruptible,
         permits.withPermits(1),
         // Those that wait for the permit take it once they run, which must be before this one does again.
@@ -145,28 +147,40 @@ export const make = <Item, Result, E, R, Late = never>(
         )
       })
 
-    yield* Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const first = yield* restore(Queue.take(queue))
-        // What came in together is asked together, also when nothing was running.
-        yield* EventLoop.turn
-        const rest = yield* Queue.takeUpTo(queue, options.maxSize - 1)
-        yield* run(passOver([first, ...rest]), false, split)
-      })
-    ).pipe(Effect.forever, Effect.forkScoped)
+    /** Waits for an item, and then for those that come in with it, also when nothing was running. */
+    const arrival = Effect.async<void>((resume) => {
+      const gather = () => {
+        wake = undefined
+        setImmediate(() => resume(Effect.void))
+      }
+      if (queue.length > 0) return gather()
+      wake = gather
+    })
+    const take = () => {
+      const batch = queue.length > options.maxSize ? queue.splice(0, options.maxSize) : queue
+      if (batch === queue) queue = []
+      return batch
+    }
+    yield* Effect.interruptible(arrival).pipe(
+      Effect.flatMap(() => run(passOver(take()), false, split)),
+      Effect.forever,
+      Effect.uninterruptible,
+      Effect.forkScoped
+    )
 
     if (patience !== undefined) {
-      const tick = Effect.suspend(() => {
+      const tick = Effect.sync(() => {
         ticks += 1
-        return failLate(waiting)
+        failLate(waiting)
       })
       yield* tick.pipe(Effect.schedule(Schedule.spaced(tickMillis)), Effect.forkScoped)
     }
 
     return (item) =>
-      Effect.flatMap(Deferred.make<Result, E | Late>(), (done) => {
-        const pending = { item, done, since: ticks, isRunning: false, hasFailed: false }
+      Effect.async((resume) => {
+        const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false }
         waiting.add(pending)
-        return Effect.zipRight(Queue.offer(queue, pending), Deferred.await(done))
+        queue.push(pending)
+        wake?.()
       })
   })

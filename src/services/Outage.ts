@@ -33,6 +33,9 @@ export const isOutage = (error: unknown): boolean =>
   error instanceof HeartbeatLost ||
   (error instanceof SqlError.SqlError && passing.test(sqlState(error) ?? "08000"))
 
+/** Whether the server cannot take a value or its rules are broken by it: that fails however often. */
+export const isRefusal = (error: SqlError.SqlError): boolean => /^2[23]...$/.test(sqlState(error) ?? "")
+
 /** Whether it is an outage that the operator was told of when it began: to try again is of no use before it ends. */
 export const isAnnounced = (error: unknown): boolean =>
   error instanceof HeartbeatLost || (error instanceof SqlError.SqlError && error.cause instanceof DatabaseLost)

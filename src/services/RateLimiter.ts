@@ -12,6 +12,19 @@ export interface Allowance {
   readonly admitted: boolean
 }
 
+/** A request's unit of its key's window: how many there are, and once it is taken, what is left. */
+export interface RateUnit {
+  readonly limit: number
+  allowance: Allowance | undefined
+}
+
+/** What a place in a window, from 1, leaves of it. */
+export const allowanceAt = (place: number, limit: number): Allowance => ({
+  limit,
+  remaining: Math.max(0, limit - place),
+  admitted: place <= limit
+})
+
 /**
  * Fixed windows of 60 s, one a key, counted exactly over all instances. A window starts at the key's first request
  * after the last one ended, by the database's clock.
@@ -71,15 +84,9 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
         return (yield* decode(rows))[0]?.used ?? 0
       }, Effect.uninterruptible)
 
-      const allowance = (limit: number, place: number): Allowance => ({
-        limit,
-        remaining: Math.max(0, limit - place),
-        admitted: place <= limit
-      })
-
       return RateLimiter.of({
-        take: (key, limit) => Effect.map(Effect.orDie(submit(key)), (place) => allowance(limit, place)),
-        peek: (key, limit) => Effect.map(Effect.orDie(usedBy(key)), (used) => allowance(limit, used))
+        take: (key, limit) => Effect.map(Effect.orDie(submit(key)), (place) => allowanceAt(place, limit)),
+        peek: (key, limit) => Effect.map(Effect.orDie(usedBy(key)), (used) => allowanceAt(used, limit))
       })
     })
   )

@@ -1,11 +1,12 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Predicate, Schema } from "effect"
+import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import type { Usage } from "../domain/Chat.ts"
 import type { Surface } from "../domain/Model.ts"
 import { mostStored, NanoUsdFromRow } from "../domain/Money.ts"
 import { OrgId } from "../domain/Organization.ts"
 import * as Metrics from "./Metrics.ts"
+import { isRefusal } from "./Outage.ts"
 import * as Outbox from "./Outbox.ts"
 import type { Attempt } from "./routing/Attempts.ts"
 import { storable } from "./StorableText.ts"
@@ -81,10 +82,6 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-/** PostgreSQL's classes of errors for values it cannot take and rules they break: they fail however often. */
-const isRefusal = ({ cause }: SqlError.SqlError): boolean =>
-  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^2[23]...$/.test(cause.code)
-
 /** What others wrote, bounded. */
 const tame = (text: string | undefined): string | null => (text === undefined ? null : storable(text.slice(0, 200)))
 
@@ -119,6 +116,9 @@ const toRow = (entry: RequestEntry) => ({
   total_ms: entry.totalMs
 })
 
+/** An entry as JSON of a row, to be written together with its charge. */
+export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
+
 /**
  * One row per authenticated request to a generating endpoint, written behind the request's back and flushed at a
  * normal stop.
@@ -126,6 +126,7 @@ const toRow = (entry: RequestEntry) => ({
 export class RequestLog extends Context.Tag("gateway/RequestLog")<
   RequestLog,
   {
+    /** What comes later of a request replaces its outcome: one whose charge had to be taken back failed. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
     /** Newest first. */
     readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
@@ -145,7 +146,9 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
           id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
           prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms
         FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
-        ON CONFLICT (id) DO NOTHING`
+        ON CONFLICT (id) DO UPDATE SET
+          status = excluded.status, code = excluded.code, notes = excluded.notes, charge = excluded.charge,
+          cost = excluded.cost, attempts = excluded.attempts, total_ms = excluded.total_ms`
 
       const write = yield* Outbox.make<RequestEntry, SqlError.SqlError>({
         capacity: 50_000,

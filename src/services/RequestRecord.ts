@@ -2,6 +2,7 @@ import type { Caller } from "../domain/ApiKey.ts"
 import type { Usage } from "../domain/Chat.ts"
 import type { RouteBase, Surface } from "../domain/Model.ts"
 import type { Settlement } from "./Ledger.ts"
+import type { RateUnit } from "./RateLimiter.ts"
 import type { RequestEntry } from "./RequestLog.ts"
 import { Attempts } from "./routing/Attempts.ts"
 
@@ -25,6 +26,9 @@ export class RequestRecord {
   firstByteAt: number | undefined
   /** The client dropped its connection before the end. */
   departed = false
+  /** Its row has been written, together with its charge. */
+  isLogged = false
+  readonly rate: RateUnit
   /** Overrides the code of the answer's error, e.g. `stream_error` beside a status that was already 200. */
   code: string | undefined
   readonly id: string
@@ -41,6 +45,8 @@ export class RequestRecord {
     readonly requestId: string
     readonly surface: Surface
     readonly caller: Caller
+    /** Requests that its key has in a window. */
+    readonly limit: number
     readonly at: number
     readonly startedAt: number
   }) {
@@ -48,15 +54,22 @@ export class RequestRecord {
     this.requestId = options.requestId
     this.surface = options.surface
     this.caller = options.caller
+    this.rate = { limit: options.limit, allowance: undefined }
     this.at = options.at
     this.startedAt = options.startedAt
   }
 
   /** What came of settling the request's hold. */
-  settled({ charged, exceeded, lost }: Settlement): void {
+  settled({ charged, exceeded, logged, lost }: Settlement): void {
     this.charge = charged
+    this.isLogged = logged === true
     if (exceeded) this.notes.add("hold_exceeded")
     if (lost) this.notes.add("hold_lost")
+  }
+
+  /** As the log has it, whatever the client was told. */
+  outcome({ code, status }: { readonly status: number; readonly code: string | null }) {
+    return this.departed ? { status: 499, code: "client_closed" } : { status, code: this.code ?? code }
   }
 
   entry(outcome: { readonly status: number; readonly code: string | null; readonly endedAt: number }): RequestEntry {
@@ -65,8 +78,7 @@ export class RequestRecord {
       requestId: this.requestId,
       at: this.at,
       surface: this.surface,
-      status: this.departed ? 499 : outcome.status,
-      code: this.departed ? "client_closed" : (this.code ?? outcome.code),
+      ...this.outcome(outcome),
       org: this.caller.org,
       key: this.caller.key,
       model: this.model,

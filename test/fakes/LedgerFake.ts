@@ -98,8 +98,10 @@ export const layer = Layer.effectContext(
           Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false)),
           release
         ),
-      settle: (hold, cost, alongside = Effect.void) =>
-        alongside.pipe(
+      admit: ({ key, org, upTo }) =>
+        Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false)),
+      settle: (hold, cost, { effect = Effect.void } = {}) =>
+        effect.pipe(
           Effect.tapError(() => release(hold)),
           Effect.mapError(() => new SettleFailed()),
           Effect.zipRight(charge(hold, cost))

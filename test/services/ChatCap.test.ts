@@ -34,7 +34,15 @@ const asked = Effect.gen(function* () {
   const ledger = yield* Ledger
   const { key, org } = yield* Effect.flatMap(LedgerBench, (books) => books.organization(1_000_000_000n))
   const caller = { key, org, scopes: undefined, rpm: undefined }
-  const record = new RequestRecord({ id: "1", requestId: "r", surface: "chat", caller, at: 0, startedAt: 0 })
+  const record = new RequestRecord({
+    id: "1",
+    requestId: "r",
+    surface: "chat",
+    caller,
+    limit: 600,
+    at: 0,
+    startedAt: 0
+  })
   const exit = yield* Effect.exit(chat.complete({ model: priced, request: request({ maxTokens: 6 }), record }))
   return { exit, spent: 1_000_000_000n - (yield* ledger.balance(org)).balance }
 })

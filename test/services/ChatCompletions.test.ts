@@ -74,6 +74,7 @@ const bench = Effect.gen(function* () {
     requestId: "r",
     surface: "chat",
     caller: { key, org, scopes: undefined, rpm: undefined },
+    limit: 600,
     at: 0,
     startedAt: 0
   })

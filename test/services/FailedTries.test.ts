@@ -60,7 +60,7 @@ const running = (fake: ProviderFake) => {
 const recorded = Effect.gen(function* () {
   const { key, org } = yield* Effect.flatMap(LedgerBench, ({ organization }) => organization(1_000_000n))
   const caller = { key, org, scopes: undefined, rpm: undefined }
-  return new RequestRecord({ id: "1", requestId: "r", surface: "chat", caller, at: 0, startedAt: 0 })
+  return new RequestRecord({ id: "1", requestId: "r", surface: "chat", caller, limit: 600, at: 0, startedAt: 0 })
 })
 
 const makeSink = Effect.gen(function* () {

@@ -124,7 +124,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
         yield* anotherInstance
       )
       const read = yield* Deferred.make<void>()
-      const unread = yield* Effect.fork(inFlight.run(Deferred.await(read), Effect.void))
+      const unread = yield* Effect.fork(Effect.uninterruptible(inFlight.track(Deferred.await(read))))
       const before = yield* it.id
       yield* sql`UPDATE instances SET swept_at = now() WHERE id = ${before}`
       yield* eventually(it.id, (id) => id !== before)

@@ -33,7 +33,7 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
         Effect.gen(function* () {
           const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
           const hold = yield* ledger.hold({ org, key, upTo: one })
-          return yield* ledger.settle(hold, NanoUsd(5n * one), claim.keep(result, hold.id))
+          return yield* ledger.settle(hold, NanoUsd(5n * one), { effect: claim.keep(result, hold.id) })
         })
       )
       assert.deepStrictEqual(settled, { charged: one, exceeded: true, lost: false })
@@ -52,7 +52,10 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
           const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
           const hold = yield* ledger.hold({ org, key, upTo: one })
           const alongside = Effect.zipRight(claim.keep(result, hold.id), refused)
-          const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one, alongside)), "13 seconds")
+          const failed = yield* Effect.timeout(
+            Effect.flip(ledger.settle(hold, one, { effect: alongside })),
+            "13 seconds"
+          )
           assert.strictEqual(failed._tag, "SettleFailed")
         })
       )
@@ -71,7 +74,7 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
           const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
           const hold = yield* ledger.hold({ org, key, upTo: one })
           const { unlock } = yield* lock(org)
-          const settling = ledger.settle(hold, one, claim.keep(result, hold.id))
+          const settling = ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
           const failed = yield* Effect.timeout(Effect.flip(settling), "12 seconds")
           assert.strictEqual(failed._tag, "SettleFailed")
           yield* unlock
@@ -92,14 +95,14 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
       const hold = yield* dying.ledger.hold({ org, key, upTo: one })
       yield* dying.die("silent")
       const next = yield* Effect.flatMap(idempotency.claim(asked), first)
-      assert.deepStrictEqual(yield* dying.ledger.settle(hold, one, claim.keep({ late: true }, hold.id)), {
+      assert.deepStrictEqual(yield* dying.ledger.settle(hold, one, { effect: claim.keep({ late: true }, hold.id) }), {
         charged: NanoUsd(0n),
         exceeded: false,
         lost: true
       })
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(100n * one), held: NanoUsd(0n) })
       const paid = yield* ledger.hold({ org, key, upTo: one })
-      yield* ledger.settle(paid, one, next.keep(result, paid.id))
+      yield* ledger.settle(paid, one, { effect: next.keep(result, paid.id) })
       assert.deepStrictEqual(yield* idempotency.claim(asked), { _tag: "Replay", result })
       assert.deepStrictEqual(yield* bench.charges(org), [one])
       assert.isTrue(yield* bench.proved)
@@ -114,7 +117,7 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
       const pay = Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
         const hold = yield* ledger.hold({ org, key, upTo: one })
-        yield* ledger.settle(hold, one, claim.keep(result, hold.id))
+        yield* ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
         return hold
       }).pipe(Effect.scoped)
       const { id } = yield* pay
@@ -135,7 +138,7 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
       const holds = yield* Effect.forEach(Array.from({ length: 30 }), () => hold, { concurrency: "unbounded" })
       const { unlock } = yield* lock(org)
       const settling = yield* Effect.fork(
-        Effect.forEach(holds, (held) => ledger.settle(held, one, Effect.void), { concurrency: "unbounded" })
+        Effect.forEach(holds, (held) => ledger.settle(held, one, { effect: Effect.void }), { concurrency: "unbounded" })
       )
       yield* waitingForLock("generation-gateway")
       const elsewhere = yield* bench.organization(one)
@@ -162,7 +165,7 @@ withLayer(over(Postgres.layerWith({ maxConnections: 1 })), { excludeTestServices
             Effect.gen(function* () {
               const claim = yield* Effect.flatMap(idempotency.claim(each), first)
               const hold = yield* ledger.hold({ org, key, upTo: one })
-              return yield* ledger.settle(hold, one, claim.keep(result, hold.id))
+              return yield* ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
             }).pipe(Effect.scoped),
           { concurrency: "unbounded" }
         )

@@ -78,9 +78,9 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in P
         INSERT INTO instances (id, stopped_at) SELECT gen_random_uuid(), now() FROM generate_series(1, 5000)`
       yield* sql`ANALYZE holds, instances`
       const instance = yield* (yield* Instance).id
-      const batch = [{ id: ids.uuid(), org, key, amount: one }]
+      const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
       for (const by of [instance, null]) {
-        const [text, values] = Statements.reserve(sql, by, batch).compile()
+        const { text, values } = Statements.reserve(by, batch)
         const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
         const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
         assert.notMatch(plan, /Seq Scan on (holds|instances)/)

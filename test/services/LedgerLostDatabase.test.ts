@@ -15,7 +15,7 @@ const working = (options: Parameters<typeof losable>[0] = {}) =>
     const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
     const claim = yield* Scope.extend(Effect.flatMap(idempotency.claim(asked), first), scope)
     const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
-    const settle = Effect.suspend(() => ledger.settle(hold, one, claim.keep(result, hold.id)))
+    const settle = Effect.suspend(() => ledger.settle(hold, one, { effect: claim.keep(result, hold.id) }))
     return { ...all, settle, end: Scope.close(scope, Exit.void) }
   })
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { busy, failure, refused } from "../fakes/VideoProviderFake.ts"
 import { eventually } from "../support/Money.ts"
 import { png } from "../support/TinyPictures.ts"
@@ -168,25 +168,6 @@ describe.concurrent("creating a video", () => {
     return { submit, arrived: Deferred.await(arrived), open: Deferred.succeed(gate, undefined) }
   })
 
-  it.live("goes on when its customer leaves", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { job, process, provider } = bench
-        const { inFlight, videos } = yield* process()
-        const { arrived, open, submit } = yield* arriving
-        provider.on("m@a", { submit: [submit] })
-        const left = yield* Deferred.make<void>()
-        const asking = inFlight.run(videos.create(job()), Effect.asVoid(Deferred.succeed(left, undefined)))
-        const customer = yield* Effect.fork(asking)
-        yield* arrived
-        yield* Fiber.interruptFork(customer)
-        yield* Deferred.await(left)
-        yield* open
-        assert.deepInclude(yield* assertDelivered(bench), { accepted: true })
-      })
-    )
-  )
-
   it.live("that the gateway ends itself costs nothing, whatever the provider made of it", () =>
     withBench((bench) =>
       Effect.gen(function* () {
@@ -194,10 +175,10 @@ describe.concurrent("creating a video", () => {
         const { inFlight, videos } = yield* process()
         const { arrived, open, submit } = yield* arriving
         provider.on("m@a", { submit: [submit] })
-        const asking = yield* Effect.fork(inFlight.run(videos.create(job({ key: "k" })), Effect.void))
+        const asking = yield* Effect.fork(Effect.uninterruptible(inFlight.track(videos.create(job({ key: "k" })))))
         yield* arrived
         yield* inFlight.abort
-        assert.strictEqual((yield* Effect.flip(Fiber.join(asking)))._tag, "Aborted")
+        assert.isTrue(Exit.isInterrupted(yield* Fiber.await(asking)))
         assert.deepInclude(yield* over, { status: "failed", errorCode: "internal_error", accepted: false, doubts: 1 })
         yield* open
         yield* eventually(

@@ -8,6 +8,7 @@ import { Ids } from "../../src/services/Ids.ts"
 import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
+import { Prepared } from "../../src/services/Prepared.ts"
 import { VoidJournal } from "../../src/services/VoidJournal.ts"
 import { Voids } from "../../src/services/Voids.ts"
 import { type Death, IdempotencyBench } from "../contracts/IdempotencyBench.ts"
@@ -48,6 +49,7 @@ export const layer = Layer.effect(
   IdempotencyBench,
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
+    const prepared = yield* Prepared
     const ledger = yield* Ledger
     const accounts = yield* LedgerBench
     const keys = new Map<OrgId, KeyId>()
@@ -69,7 +71,10 @@ export const layer = Layer.effect(
           sql`UPDATE idempotency_keys SET created_at = created_at - ${Duration.toSeconds(by)} * interval '1 second'
             WHERE org_id = ${org}`
         ),
-      another: Effect.provideService(anotherProcess, SqlClient.SqlClient, sql)
+      another: Effect.provide(
+        anotherProcess,
+        Context.make(SqlClient.SqlClient, sql).pipe(Context.add(Prepared, prepared))
+      )
     })
   })
 )

@@ -62,7 +62,15 @@ export const bench = Effect.fnUntraced(function* (
   const books = yield* LedgerBench
   const { key, org } = yield* books.organization(credits)
   const caller = { key, org, scopes: undefined, rpm: undefined }
-  const record = new RequestRecord({ id: "1", requestId: "r", surface: "chat", caller, at: 0, startedAt: 0 })
+  const record = new RequestRecord({
+    id: "1",
+    requestId: "r",
+    surface: "chat",
+    caller,
+    limit: 600,
+    at: 0,
+    startedAt: 0
+  })
   const plain = model(...routes)
   const job = {
     model: { ...plain, pricing: { ...plain.pricing, prompt: NanoUsd(1_000_000n) } },

@@ -124,6 +124,7 @@ const make = Effect.gen(function* () {
       requestId: "req_1",
       surface: "video",
       caller: { key, org, scopes: undefined, rpm: undefined },
+      limit: 600,
       at: 0,
       startedAt: 0
     })

@@ -165,3 +165,11 @@ export const Videos = HttpApiGroup.make("videos")
   .add(content)
   .addError(Internal)
   .middleware(Authenticated)
+
+/** What is served through the platform's router: all but what generates. */
+export const VideosRead = HttpApiGroup.make("videos")
+  .add(list)
+  .add(find)
+  .add(content)
+  .addError(Internal)
+  .middleware(Authenticated)

@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import { toUsd } from "../../domain/Money.ts"
 import { available } from "../../domain/Organization.ts"
 import { Ledger } from "../../services/Ledger.ts"
-import { Api } from "../Api.ts"
+import { ReadApi } from "../Api.ts"
 import { CurrentCaller } from "../contract/Authenticated.ts"
 import { json } from "../Respond.ts"
 
 export const CreditsHandlers = HttpApiBuilder.group(
-  Api,
+  ReadApi,
   "credits",
   Effect.fnUntraced(function* (handlers) {
     const ledger = yield* Ledger

@@ -1,4 +1,3 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { ModelNotFound } from "../../domain/Failure.ts"
 import { variantFor } from "../../domain/ImageRules.ts"
@@ -8,17 +7,16 @@ import { ImageGenerations, type ImageResult } from "../../services/ImageGenerati
 import { InFlight } from "../../services/InFlight.ts"
 import * as Monotonic from "../../services/Monotonic.ts"
 import { Encoded, jsonPieces } from "../../services/Pieces.ts"
-import { Api } from "../Api.ts"
+import type { Admitted, Endpoint } from "../Admission.ts"
+import { json, jsonInPieces } from "../Answer.ts"
 import { type Body, readJson, readJsonOrForm } from "../Body.ts"
 import { modelIn } from "../Fields.ts"
-import { type Admitted, Generating } from "../Generating.ts"
 import { decodeImageBody, imageForm } from "../ImageBody.ts"
 import { decodeReferences } from "../LargeReferences.ts"
 import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
-import { json, jsonInPieces } from "../Respond.ts"
 
-const endpoint = { surface: "image", scope: "images" } as const
+const endpoint = { surface: "image", scope: "images", admitsWithHold: false } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body.parts) : body.value)
 
@@ -33,53 +31,50 @@ const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
   ]
 })
 
-export const ImagesHandlers = HttpApiBuilder.group(
-  Api,
-  "images",
-  Effect.fnUntraced(function* (handlers) {
-    const catalog = yield* Catalog
-    const generating = yield* Generating
-    const ids = yield* Ids
-    const images = yield* ImageGenerations
-    const inFlight = yield* InFlight
-    const limits = yield* Limits
+/** `POST /v1/images/generations` and `/v1/images/edits`. */
+export const imageEndpoints = Effect.gen(function* () {
+  const catalog = yield* Catalog
+  const ids = yield* Ids
+  const images = yield* ImageGenerations
+  const inFlight = yield* InFlight
+  const limits = yield* Limits
 
-    // Apart from what follows, so that the body is let go of before the picture is made.
-    const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
-      record.model = modelIn(body)
-      const ask = yield* decodeImageBody(body, { needsReference })
-      const model = catalog.find(ask.model)
-      if (model?.surface !== "image") return yield* new ModelNotFound({ model: ask.model, surface: "image" })
-      return { model, variant: yield* variantFor(model, ask), ask }
-    })
-
-    const answer = Effect.fnUntraced(function* (
-      { headers, record, request }: Admitted,
-      asked: Effect.Effect.Success<ReturnType<typeof read>>
-    ) {
-      const result = yield* images.generate({ ...asked, idempotencyKey: keyOf(request), record })
-      record.firstByteAt = yield* Monotonic.millis
-      const all = { ...headers, ...marks(result) }
-      return "url" in result.image
-        ? json(200, imageJson(result), all)
-        : jsonInPieces(200, jsonPieces(imageJson(result), ids.unguessable()), all)
-    })
-
-    const generate = (admitted: Admitted) =>
-      inFlight.receive(readJson(admitted, limits.mediaBodyBytes)).pipe(
-        Effect.flatMap(decodeReferences),
-        Effect.flatMap((body) => read(admitted, body, false)),
-        Effect.flatMap((asked) => answer(admitted, asked))
-      )
-    const edit = (admitted: Admitted) =>
-      inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes)).pipe(
-        Effect.flatMap((body) => decodeReferences(fieldsOf(body))),
-        Effect.flatMap((body) => read(admitted, body, true)),
-        Effect.flatMap((asked) => answer(admitted, asked))
-      )
-
-    return handlers
-      .handleRaw("generate", () => generating.run(endpoint, generate))
-      .handleRaw("edit", () => generating.run(endpoint, edit))
+  // Apart from what follows, so that the body is let go of before the picture is made.
+  const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
+    record.model = modelIn(body)
+    const ask = yield* decodeImageBody(body, { needsReference })
+    const model = catalog.find(ask.model)
+    if (model?.surface !== "image") return yield* new ModelNotFound({ model: ask.model, surface: "image" })
+    return { model, variant: yield* variantFor(model, ask), ask }
   })
-)
+
+  const answer = Effect.fnUntraced(function* (
+    { headers, record, request }: Admitted,
+    asked: Effect.Effect.Success<ReturnType<typeof read>>
+  ) {
+    const result = yield* images.generate({ ...asked, idempotencyKey: keyOf(request), record })
+    record.firstByteAt = yield* Monotonic.millis
+    const all = { ...headers(), ...marks(result) }
+    return "url" in result.image
+      ? json(200, imageJson(result), all)
+      : jsonInPieces(200, jsonPieces(imageJson(result), ids.unguessable()), all)
+  })
+
+  const generate = (admitted: Admitted) =>
+    inFlight.receive(readJson(admitted, limits.mediaBodyBytes)).pipe(
+      Effect.flatMap(decodeReferences),
+      Effect.flatMap((body) => read(admitted, body, false)),
+      Effect.flatMap((asked) => answer(admitted, asked))
+    )
+  const edit = (admitted: Admitted) =>
+    inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes)).pipe(
+      Effect.flatMap((body) => decodeReferences(fieldsOf(body))),
+      Effect.flatMap((body) => read(admitted, body, true)),
+      Effect.flatMap((asked) => answer(admitted, asked))
+    )
+
+  return {
+    generate: { ...endpoint, answer: generate } satisfies Endpoint,
+    edit: { ...endpoint, answer: edit } satisfies Endpoint
+  }
+})

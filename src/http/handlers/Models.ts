@@ -2,11 +2,11 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Catalog } from "../../services/Catalog.ts"
 import { listing } from "../../services/catalog/Listing.ts"
-import { Api } from "../Api.ts"
+import { ReadApi } from "../Api.ts"
 import { jsonText } from "../Respond.ts"
 
 export const ModelsHandlers = HttpApiBuilder.group(
-  Api,
+  ReadApi,
   "models",
   Effect.fnUntraced(function* (handlers) {
     const { models } = yield* Catalog

@@ -7,11 +7,12 @@ import { isSandbox } from "../../services/catalog/Rules.ts"
 import { InFlight } from "../../services/InFlight.ts"
 import * as Monotonic from "../../services/Monotonic.ts"
 import { VideoJobs } from "../../services/VideoJobs.ts"
-import { Api } from "../Api.ts"
+import type { Admitted, Endpoint } from "../Admission.ts"
+import * as Answer from "../Answer.ts"
+import { ReadApi } from "../Api.ts"
 import { type Body, readJsonOrForm } from "../Body.ts"
 import { CurrentCaller } from "../contract/Authenticated.ts"
 import { modelIn } from "../Fields.ts"
-import { type Admitted, Generating } from "../Generating.ts"
 import { decodeReferences } from "../LargeReferences.ts"
 import { Limits } from "../Limits.ts"
 import { keyOf, marks } from "../Repeatable.ts"
@@ -19,7 +20,7 @@ import { json } from "../Respond.ts"
 import { contentOf, videoJson } from "../VideoAnswer.ts"
 import { decodeVideoBody, videoForm } from "../VideoBody.ts"
 
-const endpoint = { surface: "video", scope: "videos" } as const
+const endpoint = { surface: "video", scope: "videos", admitsWithHold: false } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
 
@@ -34,35 +35,44 @@ const limitOf = (asked: string | ReadonlyArray<string> | undefined): number => {
 /** Of an id that none can have the database is not asked; it has no NUL, for one. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
+/** `POST /v1/videos`. */
+export const videoEndpoint = Effect.gen(function* () {
+  const catalog = yield* Catalog
+  const inFlight = yield* InFlight
+  const limits = yield* Limits
+  const videos = yield* VideoJobs
+
+  const read = Effect.fnUntraced(function* (admitted: Admitted) {
+    const { record } = admitted
+    const received = yield* inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes))
+    const body = yield* decodeReferences(fieldsOf(received))
+    record.model = modelIn(body)
+    const ask = yield* decodeVideoBody(body)
+    const model = catalog.find(ask.model)
+    if (model?.surface !== "video") return yield* new ModelNotFound({ model: ask.model, surface: "video" })
+    return { model, seconds: yield* secondsFor(model, ask), ask }
+  })
+
+  const create = Effect.fnUntraced(function* (admitted: Admitted) {
+    const { headers, record, request } = admitted
+    const asked = yield* read(admitted)
+    const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: keyOf(request), record })
+    record.firstByteAt = yield* Monotonic.millis
+    const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
+    return Answer.json(202, videoJson(video), {
+      ...headers(),
+      ...marks({ replayed, sandbox: video.sandbox || sandbox })
+    })
+  })
+
+  return { ...endpoint, answer: create } satisfies Endpoint
+})
+
 export const VideosHandlers = HttpApiBuilder.group(
-  Api,
+  ReadApi,
   "videos",
   Effect.fnUntraced(function* (handlers) {
-    const catalog = yield* Catalog
-    const generating = yield* Generating
-    const inFlight = yield* InFlight
-    const limits = yield* Limits
     const videos = yield* VideoJobs
-
-    const read = Effect.fnUntraced(function* (admitted: Admitted) {
-      const { record } = admitted
-      const received = yield* inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes))
-      const body = yield* decodeReferences(fieldsOf(received))
-      record.model = modelIn(body)
-      const ask = yield* decodeVideoBody(body)
-      const model = catalog.find(ask.model)
-      if (model?.surface !== "video") return yield* new ModelNotFound({ model: ask.model, surface: "video" })
-      return { model, seconds: yield* secondsFor(model, ask), ask }
-    })
-
-    const create = Effect.fnUntraced(function* (admitted: Admitted) {
-      const { headers, record, request } = admitted
-      const asked = yield* read(admitted)
-      const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: keyOf(request), record })
-      record.firstByteAt = yield* Monotonic.millis
-      const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
-      return json(202, videoJson(video), { ...headers, ...marks({ replayed, sandbox: video.sandbox || sandbox }) })
-    })
 
     const find = Effect.fnUntraced(function* (id: string) {
       const { org } = yield* CurrentCaller
@@ -75,7 +85,6 @@ export const VideosHandlers = HttpApiBuilder.group(
     })
 
     return handlers
-      .handleRaw("create", () => generating.run(endpoint, create))
       .handleRaw("list", ({ urlParams }) =>
         Effect.map(list(limitOf(urlParams.limit)), (all) => json(200, { object: "list", data: all.map(videoJson) }))
       )

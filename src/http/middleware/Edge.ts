@@ -3,15 +3,10 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect } from "effect"
 import { AddressBlocked } from "../../domain/Failure.ts"
 import { Auth } from "../../services/Auth.ts"
-import { Ids } from "../../services/Ids.ts"
 import { InFlight } from "../../services/InFlight.ts"
 import * as Metrics from "../../services/Metrics.ts"
-import * as Monotonic from "../../services/Monotonic.ts"
-import { clientAddress } from "../ClientAddress.ts"
-import { RequestContext } from "../RequestContext.ts"
+import { contextMaker, RequestContext } from "../RequestContext.ts"
 import { lastResort } from "./LastResort.ts"
-
-const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
@@ -29,19 +24,14 @@ const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
  */
 export const edge = Effect.fnUntraced(function* (options: { readonly trustedProxies: number }) {
   const auth = yield* Auth
-  const ids = yield* Ids
   const inFlight = yield* InFlight
+  const contextOf = yield* contextMaker(options)
 
   return <E, R>(app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
-      const { socket } = NodeHttpServerRequest.toIncomingMessage(request)
-      const sent = request.headers["x-request-id"]
-      const requestId = sent !== undefined && wellFormedId.test(sent) ? sent : ids.prefixed("req")
-      const address = clientAddress(socket.remoteAddress, request.headers["x-forwarded-for"], options.trustedProxies)
-      const clock = yield* Effect.clock
-      const at = clock.unsafeCurrentTimeMillis()
-      const context = { requestId, address, at, startedAt: Monotonic.millisOf(clock) }
+      const context = contextOf(NodeHttpServerRequest.toIncomingMessage(request))
+      const { address, requestId } = context
 
       const routed = Effect.gen(function* () {
         const isBlocked = auth.isBlocked(address)

@@ -1,5 +1,5 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { InsufficientCredits, SpendLimitReached } from "../../domain/Failure.ts"
 import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
 import * as Settling from "./Settling.ts"
@@ -7,17 +7,18 @@ import * as Statements from "./Statements.ts"
 
 /** Holds of jobs, which belong to no process. */
 export const jobs = (sql: SqlClient.SqlClient) => {
-  const decodeVerdict = Schema.decodeUnknown(Schema.Tuple(Statements.Verdict))
   const closeOne = (closing: Statements.Closing) =>
-    Effect.catchTag(Settling.closeOne(sql, closing), "HoldContended", (cause) =>
-      Effect.fail(new SqlError.SqlError({ cause, message: "the hold is being closed by somebody else" }))
+    Settling.closeOne(sql, closing).pipe(
+      Effect.catchTag("HoldContended", (cause) =>
+        Effect.fail(new SqlError.SqlError({ cause, message: "the hold is being closed by somebody else" }))
+      ),
+      Effect.catchTag("HoldMissing", Effect.die)
     )
 
   const hold = Effect.fn("Ledger.job.hold")(function* (wanted: Statements.Reservation) {
     const hold = { ...wanted, amount: min(wanted.amount, mostStored) }
-    const [{ period, verdict }] = yield* Effect.flatMap(Statements.reserve(sql, null, [hold]), (rows) =>
-      Effect.orDie(decodeVerdict(rows))
-    )
+    const [placed] = yield* Statements.runWith(sql, Statements.reserve(null, [{ ...hold, rateLimit: undefined }]))
+    const { period = null, verdict = "insufficient" } = placed ?? {}
     if (verdict === "capped" && period !== null) return yield* new SpendLimitReached({ period })
     if (verdict !== "held") return yield* new InsufficientCredits()
     return hold

@@ -1,29 +1,39 @@
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Data, Effect, Metric, Schema, type Scope } from "effect"
+import { Data, Effect, type Scope } from "effect"
 import { min, type NanoUsd, zero } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
 import * as DatabaseRetry from "../DatabaseRetry.ts"
 import type { Settlement } from "../Ledger.ts"
 import * as Metrics from "../Metrics.ts"
 import { makeTurns } from "../Turns.ts"
 import * as Statements from "./Statements.ts"
 
+/** The hold was lost in a crash of the database, together with whatever happened in the same half second. */
+export class HoldMissing extends Data.TaggedError("HoldMissing")<{}> {}
+
 /** Another statement was closing the hold at this moment; asking again tells how it ended. */
 export class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
 
 export const forTenSeconds = DatabaseRetry.often.pipe(DatabaseRetry.upTo(DatabaseRetry.settleTimeout))
 
+/** Whether another try may fare better. */
+const isPassing = (error: unknown) => !(error instanceof DatabaseRetry.NoAnswer)
+
 /** Of the pool's connections, those that wait for each other's organizations must leave some to the rest. */
 const transactionsAtOnce = 4
 
-const decodeClosed = Schema.decodeUnknown(Schema.Tuple(Statements.Closed))
-
 /** A charge for a hold: what the cost comes to, at most. */
-export const closingOf = ({ amount, id, org }: Statements.Reservation, cost: NanoUsd | undefined) => ({
+export const closingOf = ({ amount, id, org }: Statements.Reservation, cost: NanoUsd | undefined): Closing => ({
   id,
   org,
-  cost: cost === undefined ? undefined : min(cost, amount)
+  cost: cost === undefined ? undefined : min(cost, amount),
+  row: undefined
 })
-export type Closing = ReturnType<typeof closingOf>
+export interface Closing extends Statements.Closing {
+  readonly org: OrgId
+  /** The request's row in the log, as JSON, to be written with it. */
+  readonly row: string | undefined
+}
 
 export const settlementOf = (hold: Statements.Reservation, cost: NanoUsd, closed: Statements.Closed): Settlement => {
   const lost = closed.state === "released"
@@ -31,22 +41,23 @@ export const settlementOf = (hold: Statements.Reservation, cost: NanoUsd, closed
 }
 
 /** Counts a settlement; to be done once, after it is certain. */
-export const counted = Effect.fnUntraced(function* ({ charged, exceeded, lost }: Settlement) {
-  if (lost) yield* Metric.increment(Metrics.holdLost)
-  if (exceeded) yield* Metric.increment(Metrics.holdExceeded)
-  yield* Metric.incrementBy(Metrics.chargedNanoUsd, charged)
-})
+export const count = ({ charged, exceeded, lost }: Settlement): void => {
+  if (lost) Metrics.holdLost.unsafeUpdate(1, [])
+  if (exceeded) Metrics.holdExceeded.unsafeUpdate(1, [])
+  Metrics.chargedNanoUsd.unsafeUpdate(charged, [])
+}
+
+/** What a statement left of a hold. */
+export const ended = (
+  closed: Statements.Closed | undefined
+): Effect.Effect<Statements.Closed, HoldContended | HoldMissing> => {
+  if (closed === undefined || closed.state === "missing") return new HoldMissing()
+  return closed.state === "open" ? new HoldContended() : Effect.succeed(closed)
+}
 
 /** Closes one hold on the connection at hand. */
 export const closeOne = (sql: SqlClient.SqlClient, closing: Statements.Closing) =>
-  Statements.close(sql, [closing], "one").pipe(
-    Effect.flatMap((rows) => Effect.orDie(decodeClosed(rows))),
-    Effect.filterOrFail(
-      ([{ state }]) => state !== "open",
-      () => new HoldContended()
-    ),
-    Effect.map(([closed]) => closed)
-  )
+  Effect.flatMap(Statements.runWith(sql, Statements.close([closing], "one")), ([closed]) => ended(closed))
 
 /**
  * Closes a hold in one transaction with a statement of the caller's, and tries for 10 s. Once it has given up, no
@@ -55,10 +66,15 @@ export const closeOne = (sql: SqlClient.SqlClient, closing: Statements.Closing) 
  */
 export const makeAlongside = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope.Scope) {
   const inTurn = yield* makeTurns(transactionsAtOnce)
-  return (closing: Closing, alongside: Effect.Effect<unknown, SqlError.SqlError>) =>
+  /** `restore` places the hold again where the database has lost it. */
+  return <E>(
+    closing: Closing,
+    alongside: Effect.Effect<unknown, SqlError.SqlError>,
+    restore: Effect.Effect<unknown, E>
+  ) =>
     Effect.suspend(() => {
       let isAbandoned = false
-      let last: Effect.Effect.Error<typeof attempt> = new DatabaseRetry.NoAnswer()
+      let last: Effect.Effect.Error<typeof attempt> | E = new DatabaseRetry.NoAnswer()
       const unlessAbandoned = Effect.suspend(() => (isAbandoned ? new DatabaseRetry.NoAnswer() : Effect.void))
       const attempt = Effect.zipRight(alongside, closeOne(sql, closing)).pipe(
         Effect.zipLeft(unlessAbandoned),
@@ -66,8 +82,9 @@ export const makeAlongside = Effect.fnUntraced(function* (sql: SqlClient.SqlClie
       )
       return Effect.zipRight(unlessAbandoned, attempt).pipe(
         inTurn(closing.org),
+        Effect.tapErrorTag("HoldMissing", () => restore),
         Effect.tapError((error) => Effect.sync(() => (last = error))),
-        Effect.retry({ schedule: forTenSeconds, while: ({ _tag }) => _tag !== "NoAnswer" }),
+        Effect.retry({ schedule: forTenSeconds, while: isPassing }),
         DatabaseRetry.within(scope, DatabaseRetry.settleTimeout),
         Effect.mapError(() => last),
         Effect.onError(() => Effect.sync(() => (isAbandoned = true)))

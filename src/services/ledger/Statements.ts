@@ -1,25 +1,31 @@
-import type { SqlClient } from "@effect/sql"
-import { Schema } from "effect"
-import { CapPeriod, type KeyId } from "../../domain/ApiKey.ts"
-import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import { type CapPeriod, type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
+import { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { Query } from "../Prepared.ts"
 
 /** Milliseconds that a statement for many waits for a lock: none of them may wait long for another's. */
 const sharedLockWait = 250
 /** The same for a statement of one organization's, of which few run at a time. */
 const ownLockWait = 1_000
 
+type Waiter = "many" | "one"
+
 /**
  * A condition that is always true, and by which a statement, and what follows it in its transaction, is given up when a
  * lock is not to be had in time: whoever waits occupies a connection.
  */
-export const waitsBriefly = (sql: SqlClient.SqlClient, forWhom: "many" | "one") =>
-  sql.literal(
-    `(SELECT set_config('lock_timeout', '${forWhom === "many" ? sharedLockWait : ownLockWait}', true)) IS NOT NULL`
-  )
+const waiting = (forWhom: Waiter) =>
+  `(SELECT set_config('lock_timeout', '${forWhom === "many" ? sharedLockWait : ownLockWait}', true)) IS NOT NULL`
+
+export const waitsBriefly = (sql: SqlClient.SqlClient, forWhom: Waiter) => sql.literal(waiting(forWhom))
 
 /** Seconds without a heartbeat after which an instance is dead and its holds are released. */
 export const deadAfterSeconds = 45
+
+/** A condition that is always true, and by which a commit does not wait for the disk: what it says is lost in a crash is no money. */
+const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
 
 export interface Reservation {
   readonly id: string
@@ -28,48 +34,106 @@ export interface Reservation {
   readonly amount: NanoUsd
 }
 
+/** A reservation that takes a unit of its key's rate window with it, of as many as there are. */
+export interface AdmittedReservation extends Reservation {
+  readonly rateLimit: number | undefined
+}
+
 export interface Closing {
   readonly id: string
   /** What to charge; undefined releases. */
   readonly cost: NanoUsd | undefined
 }
 
-export const Verdict = Schema.Struct({
-  verdict: Schema.Literal("held", "insufficient", "capped", "fenced"),
-  period: Schema.NullOr(CapPeriod),
+export interface Verdict {
+  /** `limited`: the key's window is used up, and nothing else was looked at. */
+  readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited"
+  readonly period: CapPeriod | null
   /** What is left to the organization after this statement. */
-  remaining: NanoUsdFromRow
-})
-export type Verdict = typeof Verdict.Type
+  readonly remaining: NanoUsd
+  /** The request's place in its key's window, from 1; undefined where it takes none. */
+  readonly place: number | undefined
+}
 
-export const Closed = Schema.Struct({
-  state: Schema.Literal("open", "settled", "released"),
-  charged: Schema.NullOr(NanoUsdFromRow),
-  amount: NanoUsdFromRow
-})
-export type Closed = typeof Closed.Type
+export interface Closed {
+  /** `missing`: there is no such hold. */
+  readonly state: "open" | "settled" | "released" | "missing"
+  readonly charged: NanoUsd | undefined
+}
 
-/**
- * Reserves many amounts at once, for an instance or, without one, for jobs that outlive it. Organizations are locked
- * in order of id, so that batches of several instances cannot deadlock. Within an organization the batch is a queue:
- * an amount is admitted while the sum up to it fits.
- * A hold that is already there (the same statement came through before) counts as held.
- */
-export const reserve = (sql: SqlClient.SqlClient, instance: string | null, batch: ReadonlyArray<Reservation>) => sql`
+type Row = Readonly<Record<string, unknown>>
+
+/** Runs a statement on the connection at hand. */
+export const runWith = <A>(
+  sql: SqlClient.SqlClient,
+  { read, text, values }: Query<A>
+): Effect.Effect<ReadonlyArray<A>, SqlError.SqlError> =>
+  Effect.map(sql.unsafe<Row>(text, values).withoutTransform, (rows) => rows.map(read))
+
+const verdicts = { held: true, insufficient: true, capped: true, fenced: true, limited: true } as const
+const periods = { day: true, week: true, month: true, total: true } as const
+const states = { open: true, settled: true, released: true, missing: true } as const
+
+const isKeyOf = <K extends string>(known: Readonly<Record<K, true>>, value: unknown): value is K =>
+  typeof value === "string" && Object.hasOwn(known, value)
+
+const unexpectedRow = (row: Row) => new Error(`the ledger's statement answered ${JSON.stringify(row)}`)
+
+const amountIn = (value: unknown, row: Row): NanoUsd => {
+  if (typeof value !== "string") throw unexpectedRow(row)
+  return NanoUsd(BigInt(value))
+}
+
+const readVerdict = (row: Row): Verdict => {
+  const { period, place, remaining, verdict } = row
+  if (!isKeyOf(verdicts, verdict) || !(period === null || isKeyOf(periods, period))) throw unexpectedRow(row)
+  return {
+    verdict,
+    period,
+    remaining: amountIn(remaining, row),
+    place: typeof place === "string" ? Number(place) : undefined
+  }
+}
+
+const readClosed = (row: Row): Closed => {
+  const { charged, state } = row
+  if (!isKeyOf(states, state)) throw unexpectedRow(row)
+  return { state, charged: charged === null ? undefined : amountIn(charged, row) }
+}
+
+const reserveText = (forInstance: boolean) => `
   WITH input AS (
-    SELECT * FROM unnest(
-      ${batch.map(({ id }) => id)}::uuid[], ${batch.map(({ org }) => org)}::text[],
-      ${batch.map(({ key }) => key)}::text[], ${batch.map(({ amount }) => amount)}::bigint[]
-    ) WITH ORDINALITY AS t (id, org_id, key_id, amount, ord)
-  ), payers AS (
-    SELECT id, balance - held AS available FROM organizations
-    WHERE ${waitsBriefly(sql, instance === null ? "one" : "many")} AND id IN (SELECT org_id FROM input) ORDER BY id FOR NO KEY UPDATE
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
+      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, ord)
   ), known AS (
     SELECT id FROM holds WHERE id IN (SELECT id FROM input)
+  ), taken_units AS (
+    INSERT INTO rate_windows AS w (key_id, started_at, used)
+    SELECT key_id, now(), count(*) FROM input
+    WHERE ${waiting(forInstance ? "many" : "one")} AND rate_limit IS NOT NULL AND id NOT IN (SELECT id FROM known)
+    GROUP BY key_id ORDER BY key_id
+    ON CONFLICT (key_id) DO UPDATE SET
+      started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
+        THEN now() ELSE w.started_at END,
+      used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
+        THEN excluded.used ELSE w.used + excluded.used END
+    RETURNING key_id, used
+  ), placed_in_window AS (
+    SELECT input.*, known.id IS NOT NULL AS known,
+      CASE WHEN rate_limit IS NOT NULL AND known.id IS NULL THEN taken_units.used
+        - count(*) FILTER (WHERE rate_limit IS NOT NULL AND known.id IS NULL) OVER (PARTITION BY key_id)
+        + count(*) FILTER (WHERE rate_limit IS NOT NULL AND known.id IS NULL) OVER (PARTITION BY key_id ORDER BY ord)
+      END AS place
+    FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
+  ), payers AS (
+    SELECT id, balance - held AS available FROM organizations
+    WHERE ${waiting(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
+      AND (SELECT count(*) FROM taken_units) >= 0 AND id IN (SELECT org_id FROM input)
+    ORDER BY id FOR NO KEY UPDATE
   ), alive AS (
-    SELECT ${instance}::uuid IS NULL OR EXISTS (
+    SELECT $6::uuid IS NULL OR EXISTS (
       SELECT FROM instances
-      WHERE id = ${instance} AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+      WHERE id = $6 AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
     ) AS yes
   ), capped AS (
     SELECT id, cap_period FROM api_keys
@@ -81,13 +145,15 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string | null, batch
       WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL
     )
   ), asked AS (
-    SELECT input.*, payers.available, known.id IS NOT NULL AS known, capped.cap_period,
-      coalesce(sum(input.amount) FILTER (WHERE known.id IS NULL AND capped.id IS NULL)
+    SELECT input.*, payers.available, capped.cap_period,
+      coalesce(input.place > input.rate_limit, false) AS limited,
+      coalesce(sum(input.amount) FILTER (WHERE NOT input.known AND capped.id IS NULL
+          AND coalesce(input.place <= input.rate_limit, true))
         OVER (PARTITION BY input.org_id ORDER BY input.ord), 0) AS up_to
-    FROM input JOIN payers ON payers.id = input.org_id
-    LEFT JOIN known ON known.id = input.id LEFT JOIN capped ON capped.id = input.key_id
+    FROM placed_in_window AS input JOIN payers ON payers.id = input.org_id
+    LEFT JOIN capped ON capped.id = input.key_id
   ), admitted AS (
-    SELECT * FROM asked WHERE NOT known AND cap_period IS NULL
+    SELECT * FROM asked WHERE NOT known AND NOT limited AND cap_period IS NULL
       AND up_to - amount < available AND up_to <= available AND (SELECT yes FROM alive)
   ), taken AS (
     SELECT org_id, sum(amount)::bigint AS amount FROM admitted GROUP BY org_id
@@ -95,18 +161,41 @@ export const reserve = (sql: SqlClient.SqlClient, instance: string | null, batch
     UPDATE organizations SET held = organizations.held + taken.amount FROM taken WHERE organizations.id = taken.org_id
   ), placed AS (
     INSERT INTO holds (id, org_id, key_id, amount, instance_id)
-    SELECT id, org_id, key_id, amount, ${instance} FROM admitted
+    SELECT id, org_id, key_id, amount, $6 FROM admitted
   )
   SELECT CASE
       WHEN asked.known OR admitted.id IS NOT NULL THEN 'held'
+      WHEN asked.limited THEN 'limited'
       WHEN asked.cap_period IS NOT NULL THEN 'capped'
       WHEN NOT (SELECT yes FROM alive) THEN 'fenced'
       ELSE 'insufficient'
     END AS verdict,
     asked.cap_period AS period,
-    (asked.available - coalesce(taken.amount, 0))::bigint AS remaining
+    asked.place::text AS place,
+    (asked.available - coalesce(taken.amount, 0))::text AS remaining
   FROM asked LEFT JOIN admitted ON admitted.id = asked.id LEFT JOIN taken ON taken.org_id = asked.org_id
   ORDER BY asked.ord`
+const reserveForInstance = reserveText(true)
+const reserveForJobs = reserveText(false)
+
+/**
+ * Reserves many amounts at once, for an instance or, without one, for jobs that outlive it. Organizations are locked
+ * in order of id, and the windows of their keys before them, so that batches of several instances cannot deadlock.
+ * Within an organization the batch is a queue: an amount is admitted while the sum up to it fits.
+ * A hold that is already there (the same statement came through before) counts as held, and took its rate unit then.
+ */
+export const reserve = (instance: string | null, batch: ReadonlyArray<AdmittedReservation>): Query<Verdict> => ({
+  text: instance === null ? reserveForJobs : reserveForInstance,
+  values: [
+    batch.map(({ id }) => id),
+    batch.map(({ org }) => org),
+    batch.map(({ key }) => key),
+    batch.map(({ amount }) => amount),
+    batch.map(({ rateLimit }) => rateLimit ?? null),
+    instance
+  ],
+  read: readVerdict
+})
 
 /**
  * Keeps a reservation that may still be under way from ever being placed: its id is taken, by a hold of nothing that
@@ -121,17 +210,14 @@ export const tombstone = (
   SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${waitsBriefly(sql, "one")}
   ON CONFLICT (id) DO NOTHING`
 
-/**
- * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
- * hold what it is now, whoever closed it.
- */
-export const close = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Closing>, forWhom: "many" | "one" = "many") => sql`
+const logColumns = `request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts,
+  prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, cost, first_byte_ms, total_ms`
+
+const closeText = (forWhom: Waiter) => `
   WITH input AS (
-    SELECT * FROM unnest(
-      ${batch.map(({ id }) => id)}::uuid[], ${batch.map(({ cost }) => cost ?? null)}::bigint[]
-    ) WITH ORDINALITY AS t (id, cost, ord)
+    SELECT * FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS t (id, cost, ord)
   ), payers AS (
-    SELECT id FROM organizations WHERE ${waitsBriefly(sql, forWhom)}
+    SELECT id FROM organizations WHERE ${waiting(forWhom)}
       AND id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
   ), closed AS (
     UPDATE holds SET
@@ -154,10 +240,36 @@ export const close = (sql: SqlClient.SqlClient, batch: ReadonlyArray<Closing>, f
       FROM closed GROUP BY org_id
     ) AS sums
     WHERE organizations.id = sums.org_id
+  ), outcome AS (
+    SELECT input.id, input.ord, coalesce(closed.state, holds.state, 'missing') AS state,
+      coalesce(closed.charged, holds.charged) AS charged
+    FROM input LEFT JOIN holds ON holds.id = input.id LEFT JOIN closed ON closed.id = input.id
+  ), logged AS (
+    INSERT INTO request_log (id, ${logColumns}, charge, notes)
+    SELECT entry.id, ${logColumns}, coalesce(outcome.charged, 0),
+      CASE WHEN outcome.state = 'released' THEN notes || 'hold_lost'::text ELSE notes END
+    FROM json_populate_recordset(NULL::request_log, $3::json) AS entry JOIN outcome ON outcome.id = entry.hold_id
+    WHERE outcome.state IN ('settled', 'released')
+    ON CONFLICT (id) DO NOTHING
   )
-  SELECT coalesce(closed.state, holds.state) AS state, coalesce(closed.charged, holds.charged) AS charged, holds.amount
-  FROM input JOIN holds ON holds.id = input.id LEFT JOIN closed ON closed.id = input.id
-  ORDER BY input.ord`
+  SELECT state, charged::text AS charged FROM outcome ORDER BY ord`
+const closeForMany = closeText("many")
+const closeForOne = closeText("one")
+
+/**
+ * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
+ * hold what it is now, whoever closed it. `rows` of the request log, as JSON, are written with the outcome of their
+ * holds, or not at all.
+ */
+export const close = (
+  batch: ReadonlyArray<Closing>,
+  forWhom: Waiter = "many",
+  rows: ReadonlyArray<string> = []
+): Query<Closed> => ({
+  text: forWhom === "many" ? closeForMany : closeForOne,
+  values: [batch.map(({ id }) => id), batch.map(({ cost }) => cost ?? null), `[${rows.join(",")}]`],
+  read: readClosed
+})
 
 export interface Orphan {
   readonly id: string

@@ -55,7 +55,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTur
         return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
       })
     )
-    if (done !== undefined) yield* Settling.counted(done)
+    if (done !== undefined) Settling.count(done)
     // After a commit whose answer was lost the clip is this job's all the same.
     const own = done !== undefined || (yield* rows.mediaOf(job.id).pipe(Effect.retry(patient), Effect.orDie)) === media
     if (!own) {
