@@ -49,10 +49,10 @@ interface Outcome {
   readonly code: string | null
 }
 
-/** The body of a request is read before its rate unit is taken up to so many bytes. */
+/** A body of up to so many bytes, if it came with its head, is read before the rate unit is taken. */
 const smallBody = 64 * 1024
 
-const isSmall = ({ headers }: IncomingMessage): boolean => Number(headers["content-length"] ?? Infinity) <= smallBody
+const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
 
 const refusals: Readonly<Partial<Record<Failure["_tag"], string>>> = {
   AddressBlocked: "access_denied",
@@ -114,10 +114,18 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           })
 
         /** What failed before its rate unit was taken takes it now, and is told first if there is none. */
-        const failLate = (record: RequestRecord, cause: Cause.Cause<Failure | BodyCutOff>) =>
-          record.rate.allowance === undefined && Option.isSome(Cause.failureOption(cause))
-            ? Effect.zipRight(takeRate(record), Effect.failCause(cause))
-            : Effect.failCause(cause)
+        const failLate = (record: RequestRecord, cause: Cause.Cause<Failure | BodyCutOff>) => {
+          const failed = Effect.failCause(cause)
+          if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed
+          if (Option.isSome(Cause.failureOption(cause))) return Effect.zipRight(takeRate(record), failed)
+          // What went wrong may be the database, which a client must not wait for again.
+          return takeRate(record).pipe(
+            Effect.interruptible,
+            Effect.timeoutOption("500 millis"),
+            Effect.catchAllDefect(() => Effect.void),
+            Effect.zipRight(failed)
+          )
+        }
 
         const write = (record: RequestRecord, answered: { readonly status: number; readonly code: string | null }) => {
           const { code, status } = record.outcome(answered)
@@ -238,6 +246,8 @@ const explain = (
   if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
     return Effect.map(unexpected(cause, record.requestId), answered)
   }
+  // Nothing of it counts as having been looked at.
+  if (failure.value._tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
   if (!isFailure(failure.value)) {
     record.departed = true
     return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })

@@ -40,7 +40,8 @@ export const layer = (node: Server) =>
         const { method, url = "" } = request
         const endpoint = method === "POST" ? (routes.get(url) ?? routes.get(pathOf(url))) : undefined
         if (endpoint === undefined) return false
-        fork(Effect.uninterruptible(admission.serve(endpoint, request, response)))
+        // By then a body that came with its head is there too.
+        queueMicrotask(() => fork(Effect.uninterruptible(admission.serve(endpoint, request, response))))
         return true
       }
       return HttpServer.make({

@@ -16,6 +16,7 @@ import type {
 } from "../domain/Model.ts"
 import { chatCharge } from "../domain/Pricing.ts"
 import type { VideoRequest } from "../domain/Video.ts"
+import * as Deadlines from "./Deadlines.ts"
 import * as Monotonic from "./Monotonic.ts"
 import { pictureOf } from "./Pictures.ts"
 import {
@@ -32,7 +33,7 @@ import * as Candidates from "./routing/Candidates.ts"
 import { openStream, type RoutedStream } from "./routing/ChatStream.ts"
 import { Circuits, type RouteHealth } from "./routing/Circuits.ts"
 import { failover } from "./routing/Failover.ts"
-import type { CostOf } from "./routing/Trial.ts"
+import type { CostOf, Trial } from "./routing/Trial.ts"
 
 export interface RoutedImage {
   readonly route: ImageRoute
@@ -116,17 +117,25 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   }
 >() {
   static readonly layer = (deadlines: Partial<RoutingDeadlines> = {}) =>
-    Layer.effect(
+    Layer.scoped(
       ProviderRouter,
-      Effect.map(Providers, (providers) => make(providers, { ...usual, ...deadlines }))
+      Effect.gen(function* () {
+        const means = { circuits: new Circuits(), clock: yield* Effect.clock, bound: yield* Deadlines.make }
+        return make(yield* Providers, means, { ...usual, ...deadlines })
+      })
     )
 }
 
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
-const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadlines) => {
-  const circuits = new Circuits()
+const make = (
+  providers: Context.Tag.Service<Providers>,
+  means: Parameters<typeof failover>[0],
+  deadlines: RoutingDeadlines
+) => {
+  const { circuits, clock } = means
+  const now = () => Monotonic.millisOf(clock)
   const within = deadlines.requestTimeoutSeconds * 1000
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
 
@@ -158,21 +167,15 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
       return Effect.fail(tooMuchAtOnce(model, param ?? null))
     })
 
-  const plan = Effect.fnUntraced(function* (
-    model: ChatModel,
-    request: ChatRequest,
-    attempts: Attempts,
-    since: number | undefined
-  ) {
-    return {
+  const chatPlan = (model: ChatModel, request: ChatRequest, attempts: Attempts, since: number | undefined) =>
+    Effect.map(Candidates.inOrder(candidates(model, request)), (routes) => ({
       model,
-      routes: yield* Candidates.inOrder(candidates(model, request)),
+      routes,
       attempts,
       costOf: chatCost,
-      within: since === undefined ? within : Math.max(0, within - (yield* Monotonic.millis) + since),
+      within: since === undefined ? within : Math.max(0, within - now() + since),
       fairAttempt: firstByte
-    }
-  })
+    }))
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
     Effect.sync(() =>
@@ -183,43 +186,36 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
   const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
     request.inlined !== undefined && inlines?.(route) !== false ? { ...request, messages: request.inlined } : request
 
-  const complete = Effect.fnUntraced(function* (
-    model: ChatModel,
-    request: ChatRequest,
-    attempts: Attempts,
-    since?: number
-  ) {
-    return yield* failover(circuits, {
-      ...(yield* plan(model, request, attempts, since)),
-      attemptWithin: undefined,
-      ask: (trial) =>
-        Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
-          Effect.map(adapter.complete(trial.route, as(request, adapter, trial.route)), (answer) => {
-            trial.answered()
-            trial.whole()
-            return { route: trial.route, answer }
-          })
-        )
-    })
-  })
+  const complete = (model: ChatModel, request: ChatRequest, attempts: Attempts, since?: number) =>
+    Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
+      failover(means, {
+        ...plan,
+        attemptWithin: undefined,
+        ask: (trial: Trial<Route>) =>
+          Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
+            Effect.map(adapter.complete(trial.route, as(request, adapter, trial.route)), (answer) => {
+              trial.answered()
+              trial.whole()
+              return { route: trial.route, answer }
+            })
+          )
+      })
+    )
 
-  const stream = Effect.fnUntraced(function* (
-    model: ChatModel,
-    request: ChatRequest,
-    attempts: Attempts,
-    since?: number
-  ) {
-    const scope = yield* Effect.scope
-    const endsAt = (yield* Monotonic.millis) + deadlines.streamTimeoutSeconds * 1000
-    return yield* failover(circuits, {
-      ...(yield* plan(model, request, attempts, since)),
-      attemptWithin: firstByte,
-      ask: (trial) =>
-        Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
-          openStream({ adapter, attempts, endsAt, request: as(request, adapter, trial.route), scope }, trial)
-        )
+  const stream = (model: ChatModel, request: ChatRequest, attempts: Attempts, since?: number) =>
+    Effect.flatMap(Effect.scope, (scope) => {
+      const endsAt = now() + deadlines.streamTimeoutSeconds * 1000
+      return Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
+        failover(means, {
+          ...plan,
+          attemptWithin: firstByte,
+          ask: (trial: Trial<Route>) =>
+            Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
+              openStream({ adapter, attempts, endsAt, request: as(request, adapter, trial.route), scope }, trial)
+            )
+        })
+      )
     })
-  })
 
   const image = Effect.fnUntraced(function* (
     model: ImageModel,
@@ -227,10 +223,10 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
     attempts: Attempts,
     since: number
   ) {
-    const left = within - (yield* Monotonic.millis) + since
+    const left = within - now() + since
     // What is given up half-way was paid for: a request that took its time until here is not begun.
     if (left < within * leastLeft) return yield* new TimedOut()
-    return yield* failover(circuits, {
+    return yield* failover(means, {
       model,
       routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
       attempts,
@@ -253,7 +249,7 @@ const make = (providers: Context.Tag.Service<Providers>, deadlines: RoutingDeadl
   const submit = Effect.fnUntraced(function* (submission: Submission) {
     const { attempts, leaving, mayMove, model, request, tried, within: left } = submission
     const able = Candidates.rendering(model.routes, request).filter(({ id }) => !tried.has(id))
-    return yield* failover(circuits, {
+    return yield* failover(means, {
       model,
       routes: yield* Candidates.inOrder(able),
       attempts,

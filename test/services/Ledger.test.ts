@@ -9,6 +9,7 @@ import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
 import { invariants } from "../../src/services/ledger/Invariants.ts"
+import { Prepared } from "../../src/services/Prepared.ts"
 import { VoidJournal } from "../../src/services/VoidJournal.ts"
 import { Voids } from "../../src/services/Voids.ts"
 import { ledgerContract } from "../contracts/Ledger.ts"
@@ -350,14 +351,10 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 /** Every statement that places holds is carried out, and its answer lost. */
 const forgetful = Layer.map(Postgres.layer, (context) => {
   const lost = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
-  const sql = new Proxy(Context.get(context, SqlClient.SqlClient), {
-    apply: (client, self, args) => {
-      const statement = Reflect.apply(client, self, args)
-      const places = Array.isArray(args[0]) && args[0].join("").includes("placed AS")
-      return places ? Effect.zipRight(statement, lost) : statement
-    }
+  const { run } = Context.get(context, Prepared)
+  return Context.add(context, Prepared, {
+    run: (query) => (query.text.includes("placed AS") ? Effect.zipRight(run(query), lost) : run(query))
   })
-  return Context.add(context, SqlClient.SqlClient, sql)
 })
 
 withLayer(

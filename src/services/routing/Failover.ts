@@ -1,11 +1,12 @@
-import { Cause, type Clock, Effect, Either, Exit, Option } from "effect"
+import { Cause, type Clock, Effect, Exit, Option } from "effect"
 import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
+import type { Bound } from "../Deadlines.ts"
 import * as Monotonic from "../Monotonic.ts"
 import { ProviderFailure } from "../Provider.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Circuits, Routed } from "./Circuits.ts"
-import { type Failed, isFinal, verdict } from "./Outcome.ts"
+import { Failed, isFinal, verdict } from "./Outcome.ts"
 import { type CostOf, Trial } from "./Trial.ts"
 
 export interface Plan<T extends RouteBase, A, R> {
@@ -27,93 +28,90 @@ export interface Plan<T extends RouteBase, A, R> {
   readonly mayMove?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
+interface Means {
+  readonly circuits: Circuits
+  readonly clock: Clock.Clock
+  readonly bound: Bound
+}
+
 /** Asks one route after the other until one answers, each at most once and only while its circuit lets it. */
-export const failover = Effect.fnUntraced(function* <T extends RouteBase, A, R>(
-  circuits: Circuits,
+export const failover = <T extends RouteBase, A, R>(
+  means: Means,
   plan: Plan<T, A, R>
-) {
-  const untried = [...plan.routes]
-  const skipped = new Set<T>()
-  const clock = yield* Effect.clock
+): Effect.Effect<A, RoutingFailure, R> => {
+  const { clock } = means
   const deadline = Monotonic.millisOf(clock) + plan.within
-  let last: Failed | undefined
+  const skipped = new Set<T>()
 
-  while (untried.length > 0) {
-    const now = Monotonic.millisOf(clock)
-    if (now >= deadline) return yield* new TimedOut()
-    const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
-    const fair = last === undefined || allowance >= plan.fairAttempt
-    const tried = yield* Effect.acquireUseRelease(
-      Effect.sync(() => nextTrial(circuits, plan, untried, skipped, clock)),
-      (trial) => (trial === undefined ? Effect.succeedNone : Effect.asSome(ask(plan, trial, allowance))),
-      (trial, exit) => (trial === undefined ? Effect.void : conclude(trial, exit, fair))
+  const fail = (last: Failed | undefined) => Effect.fail(verdict(last, plan.routes.length > 1))
+
+  /** One try after another, of the routes that are left. */
+  const tryNext = (untried: ReadonlyArray<T>, last: Failed | undefined): Effect.Effect<A, RoutingFailure, R> =>
+    Effect.uninterruptibleMask((restore): Effect.Effect<A, RoutingFailure | Failed, R> => {
+      const now = Monotonic.millisOf(clock)
+      if (untried.length > 0 && now >= deadline) return new TimedOut()
+      const trial = begin(means, plan, untried, skipped)
+      if (trial === undefined) return fail(last)
+      const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
+      const isFair = last === undefined || allowance >= plan.fairAttempt
+      return Effect.mapError(
+        concluded(trial, restore(bounded(means, plan, trial, allowance)), isFair),
+        (failure) => new Failed({ route: trial.route, failure })
+      )
+    }).pipe(
+      Effect.catchTag("Failed", (failed) =>
+        isFinal(failed.failure.class) || plan.mayMove?.(failed.failure) === false
+          ? fail(failed)
+          : tryNext(
+              untried.filter((route) => route !== failed.route),
+              failed
+            )
+      )
     )
-    if (Option.isNone(tried)) break
-    if (Either.isRight(tried.value)) return tried.value.right
-    last = tried.value.left
-    if (isFinal(last.failure.class) || plan.mayMove?.(last.failure) === false) break
-  }
-  const failure: RoutingFailure = verdict(last, plan.routes.length > 1)
-  return yield* failure
-})
+  return Effect.suspend(() => tryNext(plan.routes, undefined))
+}
 
-/** Takes the first route whose circuit lets a request through out of `untried`, and notes those passed over. */
-const nextTrial = <T extends RouteBase, A, R>(
-  circuits: Circuits,
+/** A try of the first route whose circuit lets a request through; notes those passed over. */
+const begin = <T extends RouteBase, A, R>(
+  { circuits, clock }: Means,
   plan: Plan<T, A, R>,
-  untried: Array<T>,
-  skipped: Set<T>,
-  clock: Clock.Clock
+  untried: ReadonlyArray<T>,
+  skipped: Set<T>
 ): Trial<T> | undefined => {
-  const { attempts, model } = plan
-  for (const [position, route] of untried.entries()) {
-    const circuit = circuits.of(model, route)
+  for (const route of untried) {
+    const circuit = circuits.of(plan.model, route)
     const permit = circuit.enter(Monotonic.millisOf(clock))
-    if (permit !== undefined) {
-      untried.splice(position, 1)
-      return new Trial(route, circuit, permit, plan, clock)
-    }
+    if (permit !== undefined) return new Trial(route, circuit, permit, plan, clock)
     if (skipped.has(route)) continue
     skipped.add(route)
-    attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
+    plan.attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
   }
   return undefined
 }
 
-const ask = <T extends RouteBase, A, R>(
+const bounded = <T extends RouteBase, A, R>(
+  { bound }: Means,
   plan: Plan<T, A, R>,
   trial: Trial<T>,
   allowance: number
-): Effect.Effect<Either.Either<A, Failed>, never, R> => {
-  let answer: Option.Option<A> = Option.none()
-  const asked = Effect.map(plan.ask(trial), (given) => {
-    answer = Option.some(given)
-    return given
-  })
-  return asked.pipe(
-    Effect.timeoutTo({
-      duration: allowance,
-      onSuccess: Effect.succeed,
-      // An answer that came in the very moment of the deadline has been counted as one and is not thrown away.
-      onTimeout: () => Effect.suspend(() => Effect.mapError(answer, () => outOfTime(allowance)))
-    }),
-    Effect.flatten,
-    Effect.mapError((failure): Failed => ({ route: trial.route, failure })),
-    Effect.either
+): Effect.Effect<A, ProviderFailure, R> =>
+  bound(plan.ask(trial), allowance, (exit) =>
+    // An answer that came in the very moment of the deadline has been counted as one and is not thrown away.
+    Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
   )
-}
+
+/** Tells the trial how it failed; of a success it has been told already. */
+const concluded = <T extends RouteBase, A, R>(
+  trial: Trial<T>,
+  asked: Effect.Effect<A, ProviderFailure, R>,
+  isFair: boolean
+): Effect.Effect<A, ProviderFailure, R> =>
+  Effect.onError(asked, (cause) =>
+    Option.match(Cause.failureOption(cause), {
+      onNone: () => Effect.sync(() => trial.left(Cause.isInterrupted(cause) ? "cancelled" : "defect")),
+      onSome: (failure) => trial.failed(failure, isFair || failure.class !== "timeout")
+    })
+  )
 
 const outOfTime = (allowance: number) =>
   new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
-
-const conclude = <T extends RouteBase, A>(
-  trial: Trial<T>,
-  exit: Exit.Exit<Option.Option<Either.Either<A, Failed>>>,
-  fair: boolean
-): Effect.Effect<void> => {
-  if (Exit.isFailure(exit))
-    return Effect.sync(() => trial.left(Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"))
-  if (Option.isNone(exit.value) || Either.isRight(exit.value.value)) return Effect.void
-  const { failure } = exit.value.value.left
-  return trial.failed(failure, fair || failure.class !== "timeout")
-}

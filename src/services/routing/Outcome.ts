@@ -1,3 +1,4 @@
+import { Data } from "effect"
 import {
   AllProvidersFailed,
   ContentRejected,
@@ -12,10 +13,10 @@ import type { RouteBase } from "../../domain/Model.ts"
 import type { FailureClass, ProviderFailure } from "../Provider.ts"
 
 /** A failed try. */
-export interface Failed {
+export class Failed extends Data.TaggedError("Failed")<{
   readonly route: RouteBase
   readonly failure: ProviderFailure
-}
+}> {}
 
 /** Whether the failure is the request's own: no other route is asked, and the route is not to blame. */
 export const isFinal = (kind: FailureClass): boolean => kind === "request" || kind === "moderation"
