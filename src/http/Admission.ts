@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Cause, Context, Deferred, Effect, FiberId, Layer, Option, Schedule } from "effect"
+import { Cause, Context, Effect, Layer, Option, Schedule } from "effect"
 import type { Caller, Scope as KeyScope } from "../domain/ApiKey.ts"
 import { Aborted, AddressBlocked, type Failure, InsufficientScope, isFailure, RateLimited } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
 import { Auth } from "../services/Auth.ts"
+import { Departure } from "../services/Departure.ts"
 import { Idempotency } from "../services/Idempotency.ts"
 import { Ids } from "../services/Ids.ts"
 import { InFlight } from "../services/InFlight.ts"
@@ -27,8 +28,7 @@ import * as Wire from "./Wire.ts"
 export interface Admitted extends Incoming {
   readonly record: RequestRecord
   readonly response: ServerResponse
-  /** Completed when the client has gone. */
-  readonly departed: Deferred.Deferred<void>
+  readonly departure: Departure
   /** What every answer from here on carries. */
   readonly headers: () => Readonly<Record<string, string>>
 }
@@ -153,35 +153,32 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               at,
               startedAt
             })
-            const departed = Deferred.unsafeMake<void>(FiberId.none)
+            const departure = new Departure()
             response.once("close", () => {
               if (response.writableEnded) return
               record.departed = true
-              Deferred.unsafeDone(departed, Effect.void)
+              departure.leave()
             })
             const admitLarge = checkSolvency(services, caller.org, endpoint.scope, request)
-            const body = receiver.body(request, caller.org, admitLarge)
+            const body = receiver.body(request, caller.org, admitLarge, inFlight.receive)
             const admitted = {
               record,
               request,
               receive: body.receive,
               response,
-              departed,
+              departure,
               headers: () => headersOf(record)
             }
             return Effect.flatMap(admit(endpoint, record, request), () => endpoint.answer(admitted)).pipe(
               Effect.catchAllCause((cause) => failLate(record, cause)),
-              Effect.onExit(() => {
-                body.release()
-                return Effect.void
-              }),
               Effect.matchCauseEffect({
                 onFailure: (cause) => explain(cause, record, response),
                 onSuccess: (answer): Effect.Effect<Outcome> => Effect.succeed({ answer, code: null })
               }),
-              Effect.flatMap(({ answer, code }) =>
-                Effect.as(write(record, { status: answer?.status ?? 200, code }), answer)
-              )
+              Effect.flatMap(({ answer, code }) => {
+                body.release()
+                return Effect.as(write(record, { status: answer?.status ?? 200, code }), answer)
+              })
             )
           })
 

@@ -1,6 +1,12 @@
 import type { IncomingMessage } from "node:http"
-import { Data, Effect } from "effect"
-import { BodyTooLarge, BodyTooSlow, type GatewayBusy, type InsufficientCredits } from "../domain/Failure.ts"
+import { Data, Effect, identity } from "effect"
+import {
+  type Aborted,
+  BodyTooLarge,
+  BodyTooSlow,
+  type GatewayBusy,
+  type InsufficientCredits
+} from "../domain/Failure.ts"
 import type { OrgId } from "../domain/Organization.ts"
 import { type BodyMemory, BodyMemoryBudget } from "./BodyMemoryBudget.ts"
 
@@ -20,7 +26,7 @@ const mostOfBlock = 4 * mib
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 
-type ReceiveFailure = BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
+type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
 
 /** A request whose body is still to come. */
 export interface Incoming {
@@ -144,14 +150,23 @@ export class BodyReceiver {
   readonly #budget = new BodyMemoryBudget()
   readonly #receptions = new Set<Reception>()
 
-  /** `admitLarge`: runs before a body of more than 1 MiB is received. */
-  body(request: IncomingMessage, org: OrgId, admitLarge: Effect.Effect<void, InsufficientCredits>): IncomingBody {
+  /** `admitLarge` runs before a body of more than 1 MiB is received, `whileReceiving` around what has to be waited for. */
+  body(
+    request: IncomingMessage,
+    org: OrgId,
+    admitLarge: Effect.Effect<void, InsufficientCredits>,
+    whileReceiving: (
+      receiving: Effect.Effect<Buffer, ReceiveFailure>
+    ) => Effect.Effect<Buffer, ReceiveFailure> = identity
+  ): IncomingBody {
     const memory = this.#budget.memory(org)
     return {
       request,
       receive: (limitBytes) =>
         Effect.suspend(
-          () => this.#ready(request, limitBytes, memory) ?? this.#receive(request, limitBytes, memory, admitLarge)
+          () =>
+            this.#ready(request, limitBytes, memory) ??
+            whileReceiving(this.#receive(request, limitBytes, memory, admitLarge))
         ),
       release: () => memory.shrink(0)
     }

@@ -41,7 +41,7 @@ export const layer = (node: Server) =>
         const endpoint = method === "POST" ? (routes.get(url) ?? routes.get(pathOf(url))) : undefined
         if (endpoint === undefined) return false
         // By then a body that came with its head is there too.
-        queueMicrotask(() => fork(Effect.uninterruptible(admission.serve(endpoint, request, response))))
+        setImmediate(() => fork(Effect.uninterruptible(admission.serve(endpoint, request, response))))
         return true
       }
       return HttpServer.make({

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http"
-import { Deferred, Effect } from "effect"
+import { Effect } from "effect"
 import type { ChatSink } from "../services/ChatCompletions.ts"
+import type { Departure } from "../services/Departure.ts"
 import type { SseEncoder } from "./ChatAnswer.ts"
 import { probe } from "./HalfClosed.ts"
 import * as Wire from "./Wire.ts"
@@ -38,21 +39,20 @@ export const makeSink = (options: {
   /** Asked when the head goes out. */
   readonly headers: () => Readonly<Record<string, string>>
   readonly encoder: SseEncoder
-  readonly departed: Deferred.Deferred<void>
+  readonly departure: Departure
 }): ChatSink => {
-  const { departed, encoder, response } = options
+  const { departure, encoder, response } = options
   let firstDeltaSent = false
   let keepAlive: NodeJS.Timeout | undefined
   const isGone = () => response.destroyed || response.closed || response.writableEnded
   // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
   response.on("error", () => {})
 
-  const send = (text: string): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      if (text === "" || isGone()) return Effect.void
-      keepAlive?.refresh()
-      return response.write(text) ? Effect.void : drained(response)
-    })
+  const send = (text: string): Effect.Effect<void> => {
+    if (text === "" || isGone()) return Effect.void
+    keepAlive?.refresh()
+    return response.write(text) ? Effect.void : drained(response)
+  }
 
   const end = (text: string): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -78,7 +78,7 @@ export const makeSink = (options: {
   })
 
   return {
-    departed,
+    departure,
     open,
     opened: Effect.sync(() => response.headersSent),
     write: (events) => {

@@ -4,7 +4,7 @@ import * as EventLoop from "../services/EventLoop.ts"
 import type { ProviderFailure } from "../services/Provider.ts"
 import { parse, refusal } from "./Classification.ts"
 import type { UpstreamStream } from "./Upstream.ts"
-import type { UpstreamAnswer } from "./upstream/Exchange.ts"
+import type { Taken, UpstreamAnswer } from "./upstream/Exchange.ts"
 
 const pieceLimitBytes = 16 * 1024 * 1024
 
@@ -20,18 +20,22 @@ export const gathered = (stream: UpstreamStream): Effect.Effect<UpstreamAnswer, 
   const { headers, status } = stream
   const chunks: Array<Uint8Array> = []
   let bytes = 0
-  const more: Effect.Effect<UpstreamAnswer, ProviderFailure> = Effect.matchEffect(stream.pull, {
-    onFailure: (cause) =>
-      isGood(stream) && Option.isSome(cause)
-        ? Effect.fail(cause.value)
-        : Effect.succeed({ status, headers, body: Buffer.concat(chunks).toString("utf8") }),
-    onSuccess: (next) => {
-      for (const chunk of next) bytes += chunk.length
-      chunks.push(...next)
-      return bytes > pieceLimitBytes ? Effect.succeed({ status, headers, body: "" }) : more
+  return Effect.async((resume) => {
+    let callOff = () => {}
+    const whole = (): UpstreamAnswer => ({ status, headers, body: Buffer.concat(chunks).toString("utf8") })
+    const take = (taken: Taken): void => {
+      if (taken._tag === "Over") {
+        const { outcome } = taken
+        return resume(isGood(stream) && Option.isSome(outcome) ? Effect.fail(outcome.value) : Effect.succeed(whole()))
+      }
+      for (const chunk of taken.chunks) bytes += chunk.length
+      chunks.push(...taken.chunks)
+      if (bytes > pieceLimitBytes) return resume(Effect.succeed({ status, headers, body: "" }))
+      callOff = stream.next(take)
     }
+    callOff = stream.next(take)
+    return Effect.sync(() => callOff())
   })
-  return more
 }
 
 /** An answer's JSON, where a picture of many MiB may be in it: others get their turn before and after it is parsed. */

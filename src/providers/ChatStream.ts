@@ -36,33 +36,34 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder): ChatPull
   const feed = (chunks: ReadonlyArray<Uint8Array>) => {
     for (const chunk of chunks) {
       if (!sse.feed(chunk)) end(decoder.overflow())
-      if (outcome !== undefined) return
+      if (outcome !== undefined) break
     }
+    if (outcome !== undefined && Option.isNone(outcome)) stream.finish()
   }
   const close = (cause: Option.Option<ProviderFailure>) => {
     if (Option.isNone(cause)) sse.end()
     if (outcome === undefined) end(decoder.close(out, Option.getOrUndefined(cause)))
   }
+  const ready = (): ChatPull | undefined => {
+    if (out.length === 0) return outcome && Effect.fail(outcome)
+    const events = out
+    out = []
+    return Effect.succeed(events)
+  }
 
-  const next: ChatPull = Effect.suspend(() => {
-    if (out.length > 0) {
-      const events = out
-      out = []
-      return Effect.succeed(events)
+  // Without a finalizer, which would cost each event more than all else: what comes after an interruption is ignored.
+  return Effect.async((resume) => {
+    const look = (): void => {
+      const found = ready()
+      if (found !== undefined) return resume(found)
+      stream.next((taken) => {
+        if (taken._tag === "Chunks") feed(taken.chunks)
+        else close(taken.outcome)
+        look()
+      })
     }
-    return outcome === undefined ? more : Effect.fail(outcome)
+    look()
   })
-  const more: ChatPull = Effect.matchEffect(stream.pull, {
-    onFailure: (cause) => {
-      close(cause)
-      return next
-    },
-    onSuccess: (chunks) => {
-      feed(chunks)
-      return outcome !== undefined && Option.isNone(outcome) ? Effect.zipRight(stream.finish, next) : next
-    }
-  })
-  return next
 }
 
 /** Pulls events that are all there already. */

@@ -1,11 +1,18 @@
 import { Readable } from "node:stream"
-import { Context, Effect, Layer, type Option, Predicate, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../domain/Model.ts"
 import * as EventLoop from "../services/EventLoop.ts"
 import type { Pieces } from "../services/Pieces.ts"
 import { ProviderFailure } from "../services/Provider.ts"
-import { Flowing, Gathered, type Received, type UpstreamAnswer, type UpstreamHead } from "./upstream/Exchange.ts"
+import {
+  Flowing,
+  Gathered,
+  type Received,
+  type Taken,
+  type UpstreamAnswer,
+  type UpstreamHead
+} from "./upstream/Exchange.ts"
 import { encodeJson, LargeJson } from "./upstream/JsonBody.ts"
 
 const answerLimitBytes = 64 * 1024 * 1024
@@ -29,10 +36,10 @@ export interface UpstreamRequest {
 }
 
 export interface UpstreamStream extends UpstreamHead {
-  /** The bytes since the last pull, at least one; `Option.none()` ends a body that came whole. */
-  readonly pull: Effect.Effect<ReadonlyArray<Uint8Array>, Option.Option<ProviderFailure>>
+  /** Hands over the bytes since the last time, at least one, or the end; what it returns calls it off. */
+  readonly next: (done: (taken: Taken) => void) => () => void
   /** Says that the rest is of no interest: the scope then lets the body end instead of breaking the connection. */
-  readonly finish: Effect.Effect<void>
+  readonly finish: () => void
 }
 
 /** Text for the operator's log: bounded, on one line, without the account's credential. */
@@ -137,8 +144,9 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
     return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
       const flowing: Flowing = new Flowing((head) => {
-        const finish = Effect.sync(() => flowing.finish())
-        resume(Effect.map(head, ({ status, headers }) => ({ status, headers, pull: flowing.take, finish })))
+        const finish = () => flowing.finish()
+        const next: UpstreamStream["next"] = (done) => flowing.next(done)
+        resume(Effect.map(head, ({ status, headers }) => ({ status, headers, next, finish })))
       }, broken(request.account))
       exchange = flowing
       return send(request, "text/event-stream", idleTimeoutMillis, flowing)

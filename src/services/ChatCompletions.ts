@@ -1,4 +1,4 @@
-import { Context, Deferred, Effect, Either, Layer, Metric, Option } from "effect"
+import { Cause, Context, Effect, Either, Exit, Layer, Metric, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.ts"
 import { hasImage } from "../domain/ChatRules.ts"
 import {
@@ -13,6 +13,8 @@ import type { ChatModel, ChatPricing } from "../domain/Model.ts"
 import * as Pricing from "../domain/Pricing.ts"
 import { type Asked, prepare } from "./ChatPictures.ts"
 import { fitToCap, type Measured, usageOf } from "./ChatUsage.ts"
+import * as Deadlines from "./Deadlines.ts"
+import type { Departure } from "./Departure.ts"
 import { Failpoint } from "./Failpoint.ts"
 import { type Hold, type HoldRefused, Ledger } from "./Ledger.ts"
 import * as Metrics from "./Metrics.ts"
@@ -31,24 +33,24 @@ export interface ChatJob {
   readonly record: RequestRecord
 }
 
-/** Where a stream goes. Nothing of it fails: a client that left is told by `departed`. */
+/** Where a stream goes. Nothing of it fails: a client that left is told by `departure`. */
 export interface ChatSink {
   /** Sends the head, if it has not gone yet, and keep-alives from then on while nothing is written. */
   readonly open: Effect.Effect<void>
   /** Whether the head has gone: from then on an error can only be a chunk. */
   readonly opened: Effect.Effect<boolean>
-  /** Returns once the client can take more. */
+  /** Writes at once; what it returns waits until the client can take more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
   /** The last bytes of a whole stream. */
   readonly finish: (usage: Usage) => Effect.Effect<void>
   /** The last bytes of one that broke. */
   readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
-  readonly departed: Deferred.Deferred<void>
+  readonly departure: Departure
 }
 
 export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
 
-const headAfter = "25 seconds"
+const headAfterMillis = 25_000
 
 const plain = ({ request }: ChatJob): Asked => ({ request, since: undefined })
 
@@ -66,13 +68,13 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       job: ChatJob
     ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
     /**
-     * Runs a stream to its end into the sink. Fails only while the head has not been sent; after that every
+     * Runs a stream to its end into the sink, in a fiber that is uninterruptible. Fails only while the head has not been sent; after that every
      * outcome is in the stream and in the record.
      */
     readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
   }
 >() {
-  static readonly layer = Layer.effect(
+  static readonly layer = Layer.scoped(
     ChatCompletions,
     Effect.gen(function* () {
       const ledger = yield* Ledger
@@ -80,10 +82,18 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const tokens = yield* Tokens
       const failpoint = yield* Failpoint
       const references = yield* References
+      const deadlines = yield* Deadlines.make
+      const clock = yield* Effect.clock
 
       /** What the routes get of a request with pictures; any other they get as it is. */
       const pictured = ({ model, request }: ChatJob): Effect.Effect<Asked, InvalidRequest> =>
         Effect.flatMap(router.inlines(model, request), (inline) => prepare(references, request, inline))
+
+      /** Nothing for a client that goes while its pictures are looked at. */
+      const picturedFor = (job: ChatJob, departure: Departure) =>
+        Effect.catchAllCause(departure.interrupts(pictured(job)), (cause) =>
+          departure.isOver && Cause.isInterruptedOnly(cause) ? Effect.succeed(undefined) : Effect.failCause(cause)
+        )
 
       /** Runs with a hold, which is released at the end if nothing has closed it. */
       const holding = <A, E>({ model, record, request }: ChatJob, use: (held: Hold) => Effect.Effect<A, E>) =>
@@ -95,11 +105,15 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         }).pipe(
           Effect.flatMap((held) => {
             record.hold = held.id
-            return Effect.onExit(
+            return Effect.matchCauseEffect(
               Effect.flatMap(failpoint.reach("after_hold"), () => use(held)),
-              () => ledger.release(held)
+              {
+                onFailure: (cause) => Effect.zipRight(ledger.release(held), Effect.failCause(cause)),
+                onSuccess: (done) => Effect.as(ledger.release(held), done)
+              }
             )
-          })
+          }),
+          Effect.uninterruptible
         )
 
       const settle = Effect.fnUntraced(function* (
@@ -113,7 +127,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         yield* failpoint.reach("before_settle")
         const cost = Pricing.chatCharge(model.pricing, billed)
         if (cost > held.amount) record.notes.add("hold_exceeded")
-        const row = rowOf(record.entry({ status: 200, code: null, endedAt: yield* Monotonic.millis }))
+        const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
         record.settled(yield* ledger.settle(held, cost, { row }))
         yield* failpoint.reach("after_settle")
         Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
@@ -142,7 +156,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
               const measured = yield* measure(job, answer.usage, producedIn(answer))
               // Whatever may fail comes before the charge.
               const fitted = yield* fitToCap(tokens, job, answer, measured)
-              record.firstByteAt = yield* Monotonic.millis
+              record.firstByteAt = Monotonic.millisOf(clock)
               yield* settle(job, held, measured, route.cost)
               return { answer: fitted, usage: measured.billed }
             })
@@ -156,23 +170,35 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         sink: ChatSink,
         output: StreamOutput
       ) {
-        const routed = yield* Effect.raceFirst(
-          router.stream(model, request, record.attempts, since),
-          Effect.zipRight(Effect.delay(sink.open, headAfter), Effect.never)
+        const openLate = deadlines.schedule(Monotonic.millisOf(clock) + headAfterMillis, () =>
+          Effect.runSync(sink.open)
+        )
+        const routed = yield* Effect.onExit(router.stream(model, request, record.attempts, since), () =>
+          Effect.sync(openLate)
         )
         record.route = routed.route
         output.route = routed.route
-        record.firstByteAt = yield* Monotonic.millis
+        record.firstByteAt = Monotonic.millisOf(clock)
         output.take(routed.first)
         yield* sink.open
         yield* sink.write(routed.first)
         yield* failpoint.reach("mid_stream")
-        const step = Effect.flatMap(routed.pull, (events) => {
-          output.take(events)
-          return sink.write(events)
+        let writing = Effect.void
+        const rest = Effect.whileLoop({
+          while: () => true,
+          body: (): Effect.Effect<ReadonlyArray<ChatEvent> | void, Effect.Effect.Error<typeof routed.pull>> => {
+            const next = writing === Effect.void ? routed.pull : Effect.asVoid(writing)
+            writing = Effect.void
+            return next
+          },
+          step: (events) => {
+            if (events === undefined) return
+            output.take(events)
+            writing = sink.write(events)
+          }
         })
         yield* Effect.catchAll(
-          Effect.forever(step),
+          rest,
           Option.match({ onNone: () => Effect.void, onSome: (broken) => Effect.fail(broken) })
         )
       }, Effect.scoped)
@@ -207,17 +233,18 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         output: StreamOutput
       ) {
         const { record } = job
-        const outcome = yield* pump(job, ask, sink, output).pipe(
-          Effect.as("whole" as const),
-          Effect.raceFirst(Effect.as(Deferred.await(sink.departed), "departed" as const)),
-          Effect.interruptible,
-          Effect.onInterrupt(() => Effect.whenEffect(broken(job, sink, held, output, new Aborted()), sink.opened)),
-          Effect.either
-        )
-        if (Either.isLeft(outcome)) {
-          return yield* (yield* sink.opened) ? broken(job, sink, held, output, outcome.left) : Effect.fail(outcome.left)
+        const outcome = yield* Effect.exit(sink.departure.interrupts(pump(job, ask, sink, output)))
+        if (Exit.isFailure(outcome) && !Cause.isInterruptedOnly(outcome.cause)) {
+          const failure = Cause.failureOption(outcome.cause)
+          return Option.isSome(failure) && (yield* sink.opened)
+            ? yield* broken(job, sink, held, output, failure.value)
+            : yield* outcome
         }
-        if (outcome.right === "departed") {
+        if (Exit.isFailure(outcome)) {
+          if (!sink.departure.isOver) {
+            if (yield* sink.opened) yield* broken(job, sink, held, output, new Aborted())
+            return yield* outcome
+          }
           const { underway } = record.attempts
           if (!output.started && underway !== undefined) {
             record.route = underway.route
@@ -239,11 +266,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           holding(
             job,
             Effect.fnUntraced(function* (held) {
-              const ask = hasImage(job.request)
-                ? yield* Effect.interruptible(
-                    Effect.raceFirst(pictured(job), Effect.as(Deferred.await(sink.departed), undefined))
-                  )
-                : plain(job)
+              const ask = hasImage(job.request) ? yield* picturedFor(job, sink.departure) : plain(job)
               if (ask === undefined) return
               const output = new StreamOutput()
               yield* Effect.catchAllDefect(

@@ -1,10 +1,10 @@
 import { Effect, type Exit, Fiber, type Scope } from "effect"
 import * as Monotonic from "./Monotonic.ts"
 
-interface Waiting {
+interface Timer {
   /** On the monotonic clock. */
-  readonly until: number
-  readonly expire: () => void
+  readonly at: number
+  readonly act: () => void
 }
 
 interface Ended<A, E> {
@@ -12,17 +12,21 @@ interface Ended<A, E> {
   readonly isLate: boolean
 }
 
-/** Runs an effect for so many milliseconds, then interrupts it; `onTimeout` is told what came of it. */
-export type Bound = <A, E, R, E2>(
-  effect: Effect.Effect<A, E, R>,
-  millis: number,
-  onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
-) => Effect.Effect<A, E | E2, R>
+export interface Deadlines {
+  /** Acts at a moment of the monotonic clock, unless it is called off by what this returns. */
+  readonly schedule: (at: number, act: () => void) => () => void
+  /** Runs an effect for so many milliseconds, then interrupts it; `onTimeout` is told what came of it. */
+  readonly bound: <A, E, R, E2>(
+    effect: Effect.Effect<A, E, R>,
+    millis: number,
+    onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
+  ) => Effect.Effect<A, E | E2, R>
+}
 
-/** Bounds how long effects take, with one timer for all of them: that of the earliest. */
-export const make: Effect.Effect<Bound, never, Scope.Scope> = Effect.gen(function* () {
+/** Deadlines that share one timer, that of the earliest: most never come. */
+export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Effect.clock
-  const waiting = new Set<Waiting>()
+  const timers = new Set<Timer>()
   let armedUntil = Infinity
   let rearm = () => {}
 
@@ -31,45 +35,53 @@ export const make: Effect.Effect<Bound, never, Scope.Scope> = Effect.gen(functio
   })
   const sleep = Effect.suspend(() => {
     armedUntil = Infinity
-    for (const { until } of waiting) armedUntil = Math.min(armedUntil, until)
+    for (const { at } of timers) armedUntil = Math.min(armedUntil, at)
     const millis = armedUntil - Monotonic.millisOf(clock)
     return armedUntil === Infinity ? earlier : Effect.raceFirst(Effect.sleep(Math.max(0, millis)), earlier)
   })
-  const expire = Effect.sync(() => {
+  const actDue = Effect.sync(() => {
     const now = Monotonic.millisOf(clock)
-    for (const one of waiting) if (now >= one.until) one.expire()
+    for (const timer of timers) {
+      if (now < timer.at) continue
+      timers.delete(timer)
+      timer.act()
+    }
   })
-  yield* Effect.zipRight(sleep, expire).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
+  yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
+
+  const schedule: Deadlines["schedule"] = (at, act) => {
+    const timer = { at, act }
+    timers.add(timer)
+    if (at < armedUntil) rearm()
+    return () => timers.delete(timer)
+  }
 
   const ended = <A, E>(fiber: Fiber.RuntimeFiber<A, E>, millis: number) =>
     Effect.async<Ended<A, E>>((resume) => {
       let isLate = false
-      const one: Waiting = {
-        until: Monotonic.millisOf(clock) + millis,
-        expire: () => {
-          isLate = true
-          waiting.delete(one)
-          fiber.unsafeInterruptAsFork(fiber.id())
-        }
-      }
-      waiting.add(one)
-      if (one.until < armedUntil) rearm()
+      const callOff = schedule(Monotonic.millisOf(clock) + millis, () => {
+        isLate = true
+        fiber.unsafeInterruptAsFork(fiber.id())
+      })
       fiber.addObserver((exit) => {
-        waiting.delete(one)
+        callOff()
         resume(Effect.succeed({ exit, isLate }))
       })
       return Effect.suspend(() => Fiber.interrupt(fiber))
     })
 
-  return <A, E, R, E2>(
-    effect: Effect.Effect<A, E, R>,
-    millis: number,
-    onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
-  ) =>
-    Effect.flatMap(Effect.fork(effect), (fiber) =>
-      Effect.flatMap(
-        ended(fiber, millis),
-        ({ exit, isLate }): Effect.Effect<A, E | E2> => (isLate ? onTimeout(exit) : exit)
+  return {
+    schedule,
+    bound: <A, E, R, E2>(
+      effect: Effect.Effect<A, E, R>,
+      millis: number,
+      onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
+    ) =>
+      Effect.flatMap(Effect.fork(effect), (fiber) =>
+        Effect.flatMap(
+          ended(fiber, millis),
+          ({ exit, isLate }): Effect.Effect<A, E | E2> => (isLate ? onTimeout(exit) : exit)
+        )
       )
-    )
+  }
 })

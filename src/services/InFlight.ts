@@ -1,5 +1,6 @@
 import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../domain/Failure.ts"
+import { always } from "./Always.ts"
 import * as Metrics from "./Metrics.ts"
 
 /** Room for a settle and its retries; what is longer waits for a client that does not read. */
@@ -49,21 +50,17 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
         Effect.withFiberRuntime((fiber) => {
           running.add(fiber)
           showCount()
-          return Effect.onExit(work, () => {
+          return always(work, () => {
             running.delete(fiber)
             showCount()
             if (running.size === 0) onEmpty()
-            return Effect.void
           })
         }),
       receive: (part) =>
         Effect.withFiberRuntime((fiber) => {
           if (draining) return new Aborted()
           receiving.add(fiber)
-          return Effect.onExit(Effect.interruptible(part), () => {
-            receiving.delete(fiber)
-            return Effect.void
-          })
+          return always(Effect.interruptible(part), () => receiving.delete(fiber))
         }),
       abort: Effect.suspend(() => Effect.forEach([...running], Fiber.interruptFork, { discard: true })),
       announceStop: Effect.sync(() => {

@@ -195,8 +195,10 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
               ? Effect.retry(afterFailure(error, submitReservation(reservation)), { schedule: brief, while: inTime })
               : Effect.fail(error)
           ),
-          Effect.onError((cause) => Effect.sync(() => doubt(reservation.id, cause))),
-          Effect.orDie
+          Effect.catchAllCause((cause) => {
+            doubt(reservation.id, cause)
+            return Effect.orDie(Effect.failCause(cause))
+          })
         )
 
       const reserve = (hold: Hold, rate: RateUnit | undefined) =>
@@ -214,28 +216,24 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
             }
           )
         }).pipe(
-          Effect.onError(() =>
-            Effect.suspend(() => {
-              const isHeldPerhaps = doubtful.get(hold.id) === true
-              doubtful.delete(hold.id)
-              return isHeldPerhaps ? voids.release(pending(hold)) : Effect.void
-            })
-          )
+          Effect.catchAllCause((cause) => {
+            const isHeldPerhaps = doubtful.get(hold.id) === true
+            doubtful.delete(hold.id)
+            return Effect.zipRight(isHeldPerhaps ? voids.release(pending(hold)) : Effect.void, Effect.failCause(cause))
+          }),
+          Effect.uninterruptible
         )
       const admit = ({ key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
         Effect.suspend(() => reserve({ id: ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate))
 
-      const release = Effect.fn("Ledger.release")(
-        (hold: Hold) =>
-          Effect.suspend(() =>
-            open.delete(hold.id)
-              ? Effect.catchAllCause(Effect.asVoid(close(Settling.closingOf(hold, undefined))), () =>
-                  voids.release(pending(hold))
-                )
-              : Effect.void
-          ),
-        Effect.uninterruptible
-      )
+      const release = (hold: Hold) =>
+        Effect.suspend(() =>
+          open.delete(hold.id)
+            ? Effect.catchAllCause(Effect.asVoid(close(Settling.closingOf(hold, undefined))), () =>
+                voids.release(pending(hold))
+              ).pipe(Effect.uninterruptible)
+            : Effect.void
+        )
 
       /** Places a hold again that the database has lost. */
       const restore = (hold: Hold) =>
@@ -268,13 +266,13 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         const closed =
           effect === undefined ? closeSurely(hold, closing) : closeAlongside(closing, effect, restore(hold))
         return closed.pipe(
-          Effect.onExit(() => {
-            open.delete(hold.id)
-            return Effect.void
-          }),
           Effect.matchCauseEffect({
-            onFailure: (cause) => giveUp(hold, cause),
+            onFailure: (cause) => {
+              open.delete(hold.id)
+              return giveUp(hold, cause)
+            },
             onSuccess: (ended) => {
+              open.delete(hold.id)
               const settlement = Settling.settlementOf(hold, cost, ended)
               Settling.count(settlement)
               return Effect.succeed<Settlement>(row === undefined ? settlement : { ...settlement, logged: true })

@@ -1,4 +1,4 @@
-import { Array as Arr, Cause, Duration, Effect, Exit, Option, Schedule, type Scope } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
 import * as EventLoop from "./EventLoop.ts"
 
 const tickMillis = 250
@@ -173,7 +173,7 @@ export const make = <Item, Result, E, R, Late = never>(
         ticks += 1
         failLate(waiting)
       })
-      yield* tick.pipe(Effect.schedule(Schedule.spaced(tickMillis)), Effect.forkScoped)
+      yield* Effect.zipRight(Effect.sleep(tickMillis), tick).pipe(Effect.forever, Effect.forkScoped)
     }
 
     return (item) =>

@@ -32,7 +32,7 @@ import type { Attempts } from "./routing/Attempts.ts"
 import * as Candidates from "./routing/Candidates.ts"
 import { openStream, type RoutedStream } from "./routing/ChatStream.ts"
 import { Circuits, type RouteHealth } from "./routing/Circuits.ts"
-import { failover } from "./routing/Failover.ts"
+import { failover, type Means } from "./routing/Failover.ts"
 import type { CostOf, Trial } from "./routing/Trial.ts"
 
 export interface RoutedImage {
@@ -120,7 +120,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     Layer.scoped(
       ProviderRouter,
       Effect.gen(function* () {
-        const means = { circuits: new Circuits(), clock: yield* Effect.clock, bound: yield* Deadlines.make }
+        const means = { circuits: new Circuits(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
         return make(yield* Providers, means, { ...usual, ...deadlines })
       })
     )
@@ -129,11 +129,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
-const make = (
-  providers: Context.Tag.Service<Providers>,
-  means: Parameters<typeof failover>[0],
-  deadlines: RoutingDeadlines
-) => {
+const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines: RoutingDeadlines) => {
   const { circuits, clock } = means
   const now = () => Monotonic.millisOf(clock)
   const within = deadlines.requestTimeoutSeconds * 1000
@@ -211,7 +207,17 @@ const make = (
           attemptWithin: firstByte,
           ask: (trial: Trial<Route>) =>
             Effect.flatMap(adapterOf(trial.route, "chat"), (adapter) =>
-              openStream({ adapter, attempts, endsAt, request: as(request, adapter, trial.route), scope }, trial)
+              openStream(
+                {
+                  adapter,
+                  attempts,
+                  deadlines: means.deadlines,
+                  endsAt,
+                  request: as(request, adapter, trial.route),
+                  scope
+                },
+                trial
+              )
             )
         })
       )

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Redacted, Scope } from "effect"
 import type { ProviderAccount } from "../../src/domain/Model.ts"
 import { loggable, Upstream, type UpstreamRequest, type UpstreamStream } from "../../src/providers/Upstream.ts"
+import type { ProviderFailure } from "../../src/services/Provider.ts"
 import * as Fake from "../support/Upstream.ts"
 
 const secret = "sk-upstream-secret"
@@ -22,11 +23,20 @@ const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 1 }
 const check = <A, E>(name: string, body: (fake: Fake.FakeUpstream) => Effect.Effect<A, E, Upstream | Scope.Scope>) =>
   it.scopedLive(name, () => Effect.flatMap(Fake.make, body).pipe(Effect.provide(layer)))
 
+/** What has come, or how it ended. */
+const pull = (stream: UpstreamStream) =>
+  Effect.async<ReadonlyArray<Uint8Array>, Option.Option<ProviderFailure>>((resume) => {
+    const callOff = stream.next((taken) =>
+      resume(taken._tag === "Over" ? Effect.fail(taken.outcome) : Effect.succeed(taken.chunks))
+    )
+    return Effect.sync(callOff)
+  })
+
 /** Reads to the end: how many bytes came, and how it ended. */
 const drained = (stream: UpstreamStream) => {
   let bytes = 0
   const reading = Effect.forever(
-    Effect.map(stream.pull, (chunks) => {
+    Effect.map(pull(stream), (chunks) => {
       for (const chunk of chunks) bytes += chunk.length
     })
   )
@@ -211,13 +221,13 @@ describe("Upstream", () => {
       yield* fake.script(Fake.sse(Deferred.await(gate), "one", Deferred.await(second), "two"))
       const stream = yield* upstream.open(post(fake.url))
       assert.deepStrictEqual([stream.status, stream.headers["content-type"]], [200, "text/event-stream"])
-      const text = Effect.map(stream.pull, (chunks) => Buffer.concat(chunks).toString())
+      const text = Effect.map(pull(stream), (chunks) => Buffer.concat(chunks).toString())
       yield* Deferred.succeed(gate, undefined)
       assert.strictEqual(yield* text, "one")
       yield* Deferred.succeed(second, undefined)
       assert.strictEqual(yield* text, "two")
-      assert.deepStrictEqual(yield* Effect.flip(stream.pull), Option.none())
-      assert.deepStrictEqual(yield* Effect.flip(stream.pull), Option.none(), "an end stays the end")
+      assert.deepStrictEqual(yield* Effect.flip(pull(stream)), Option.none())
+      assert.deepStrictEqual(yield* Effect.flip(pull(stream)), Option.none(), "an end stays the end")
     })
   )
 
@@ -257,7 +267,7 @@ describe("Upstream", () => {
         response.end()
       })
       const stream = yield* upstream.open(post(fake.url))
-      yield* stream.pull
+      yield* pull(stream)
       // Still for two seconds: twice the idle timeout, and long after everything would have been through.
       for (let still = 0, seen = -1; still < 20; still = seen === written ? still + 1 : 0) {
         seen = written
@@ -275,7 +285,7 @@ describe("Upstream", () => {
       const upstream = yield* Upstream
       const scope = yield* Scope.make()
       const stream = yield* upstream.open(post(fake.url)).pipe(Scope.extend(scope))
-      yield* stream.pull
+      yield* pull(stream)
       return { stream, close: Scope.close(scope, Exit.void), received: yield* fake.received }
     })
 
@@ -294,7 +304,7 @@ describe("Upstream", () => {
       const end = yield* Deferred.make<void>()
       yield* fake.script(Fake.sse("one", Deferred.await(end)), Fake.json(200, {}))
       const { close, received, stream } = yield* opened(fake)
-      yield* stream.finish
+      stream.finish()
       yield* close
       yield* Deferred.succeed(end, undefined)
       yield* Fake.settled
@@ -308,8 +318,8 @@ describe("Upstream", () => {
       const upstream = yield* Upstream
       yield* fake.script(Fake.sse("one", Effect.never))
       const stream = yield* upstream.open(post(fake.url))
-      yield* stream.pull
-      yield* stream.finish
+      yield* pull(stream)
+      stream.finish()
       const { closed } = yield* fake.received
       yield* closed
     })

@@ -4,6 +4,7 @@ import type { ChatEvent } from "../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../src/services/ChatCompletions.ts"
+import { Departure } from "../../src/services/Departure.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
 import { ProviderRouter } from "../../src/services/ProviderRouter.ts"
 import { References } from "../../src/services/References.ts"
@@ -46,10 +47,10 @@ interface Line {
 
 const makeSink = Effect.gen(function* () {
   const line = yield* Ref.make<Line>({ open: 0, events: [], end: undefined })
-  const departed = yield* Deferred.make<void>()
+  const departure = new Departure()
   const written = yield* Deferred.make<void>()
   const sink: ChatSink = {
-    departed,
+    departure,
     open: Ref.update(line, (now) => ({ ...now, open: now.open + 1 })),
     opened: Effect.map(Ref.get(line), ({ open }) => open > 0),
     write: (events) =>
@@ -60,7 +61,7 @@ const makeSink = Effect.gen(function* () {
     finish: (used) => Ref.update(line, (now) => ({ ...now, end: `done ${used.prompt}+${used.completion}` })),
     fail: (broken) => Ref.update(line, (now) => ({ ...now, end: broken._tag }))
   }
-  return { sink, departed, written, line: Ref.get(line) }
+  return { sink, departure, written, line: Ref.get(line) }
 })
 
 /** One job on an account of its own, with what it left behind. */
@@ -220,10 +221,12 @@ describe("a streamed chat", () => {
     const fake = new ProviderFake().on(a, streams([content("12345")], "hang"))
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
-      const { departed, line, sink, written } = yield* makeSink
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      const { departure, line, sink, written } = yield* makeSink
+      const work = yield* Effect.fork(
+        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      )
       yield* Deferred.await(written)
-      yield* Deferred.succeed(departed, undefined)
+      departure.leave()
       assert.isTrue(Exit.isSuccess(yield* Fiber.await(work)))
       assert.strictEqual((yield* settled).spent, 100n + 50n)
       assert.deepStrictEqual([...record.notes], ["usage_estimated"])
@@ -236,10 +239,12 @@ describe("a streamed chat", () => {
     const fake = new ProviderFake().on(a, hangs)
     return Effect.gen(function* () {
       const { chat, ledger, org, record, settled } = yield* bench
-      const { departed, sink } = yield* makeSink
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      const { departure, sink } = yield* makeSink
+      const work = yield* Effect.fork(
+        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      )
       yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), ledger.balance(org)), { until: ({ held }) => held > 0n })
-      yield* Deferred.succeed(departed, undefined)
+      departure.leave()
       yield* Fiber.join(work)
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
       assert.deepStrictEqual(fake.busy, [])
@@ -250,10 +255,12 @@ describe("a streamed chat", () => {
     const fake = new ProviderFake().on(a, streams([content("")], "hang"))
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
-      const { departed, sink } = yield* makeSink
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      const { departure, sink } = yield* makeSink
+      const work = yield* Effect.fork(
+        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      )
       yield* Effect.repeat(Effect.yieldNow(), { until: () => record.attempts.underway !== undefined })
-      yield* Deferred.succeed(departed, undefined)
+      departure.leave()
       yield* Fiber.join(work)
       assert.strictEqual((yield* settled).spent, 100n)
       assert.strictEqual(record.route?.id, a.id)
@@ -267,7 +274,9 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { line, sink } = yield* makeSink
-      const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
+      const work = yield* Effect.fork(
+        Effect.uninterruptible(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
+      )
       yield* TestClock.adjust("24 seconds")
       assert.strictEqual((yield* line).open, 0)
       yield* TestClock.adjust("2 seconds")
@@ -286,7 +295,9 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { line, sink } = yield* makeSink
-      const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
+      const work = yield* Effect.fork(
+        Effect.uninterruptible(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
+      )
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(work)
       assert.deepStrictEqual(yield* line, { open: 1, events: [], end: "AllProvidersFailed" })
@@ -316,7 +327,9 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { line, sink, written } = yield* makeSink
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      const work = yield* Effect.fork(
+        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
+      )
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
       assert.strictEqual((yield* line).end, "Aborted")

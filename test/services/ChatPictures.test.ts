@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Option, TestClock } from "effect"
+import { Effect, Exit, Fiber, Option, TestClock } from "effect"
 import type { ChatRequest, Part } from "../../src/domain/Chat.ts"
 import { FetcherFake, fetchFailed } from "../fakes/FetcherFake.ts"
 import { fails, failure, hangs, ProviderFake, request, route } from "../fakes/ProviderFake.ts"
@@ -167,14 +167,14 @@ describe("a picture's URL", () => {
     const { brought, run } = world(undefined, fetcher)
     const begun = Effect.repeat(Effect.yieldNow(), { until: () => fetcher.busy.size > 0 })
     return Effect.gen(function* () {
-      const { complete, departed, ended, free, stream } = yield* bench([inlineB], showing(one))
+      const { complete, departure, ended, free, stream } = yield* bench([inlineB], showing(one))
       const stopped = yield* Effect.fork(complete)
       yield* begun
       yield* Fiber.interrupt(stopped)
       assert.strictEqual(fetcher.busy.size, 0)
       const left = yield* Effect.fork(Effect.uninterruptible(stream))
       yield* begun
-      yield* Deferred.succeed(departed, undefined)
+      departure.leave()
       assert.isTrue(Exit.isSuccess(yield* Fiber.await(left)))
       assert.deepStrictEqual([fetcher.busy.size, brought, ended], [0, [], []])
       yield* free

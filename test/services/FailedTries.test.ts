@@ -3,6 +3,7 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import type { ChatModel, Route } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../src/services/ChatCompletions.ts"
+import { Departure } from "../../src/services/Departure.ts"
 import type { ProviderFailure } from "../../src/services/Provider.ts"
 import { ProviderRouter } from "../../src/services/ProviderRouter.ts"
 import { References } from "../../src/services/References.ts"
@@ -64,18 +65,18 @@ const recorded = Effect.gen(function* () {
 })
 
 const makeSink = Effect.gen(function* () {
-  const departed = yield* Deferred.make<void>()
+  const departure = new Departure()
   const written = yield* Deferred.make<void>()
   let opened = false
   const sink: ChatSink = {
-    departed,
+    departure,
     open: Effect.sync(() => (opened = true)),
     opened: Effect.sync(() => opened),
     write: () => Deferred.succeed(written, undefined),
     finish: () => Effect.void,
     fail: () => Effect.void
   }
-  return { departed, sink, written }
+  return { departure, sink, written }
 })
 
 /** What the log is told of money: each try's cost, the answer's, and the charge. */
@@ -122,7 +123,7 @@ describe("a stream that breaks after output costs the operator", () => {
       const record = yield* recorded
       const { sink, written } = yield* makeSink
       const chat = yield* ChatCompletions
-      const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
+      const work = yield* Effect.fork(Effect.uninterruptible(chat.stream(job(record, [a], true), sink)))
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
       assert.deepStrictEqual(told(record), { tries: [100n * 2n + 4n * 20n], cost: undefined, charge: 0n })
@@ -141,11 +142,11 @@ describe("a stream costs the operator once", () => {
   it.effect("where its client leaves, who pays for it", () =>
     Effect.gen(function* () {
       const record = yield* recorded
-      const { departed, sink, written } = yield* makeSink
+      const { departure, sink, written } = yield* makeSink
       const chat = yield* ChatCompletions
-      const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
+      const work = yield* Effect.fork(Effect.uninterruptible(chat.stream(job(record, [a], true), sink)))
       yield* Deferred.await(written)
-      yield* Deferred.succeed(departed, undefined)
+      departure.leave()
       yield* Fiber.join(work)
       assert.deepStrictEqual(told(record), { tries: [undefined], cost: 240n, charge: 120n })
     }).pipe(running(new ProviderFake().on(a, streams([content("12")], "hang"))))

@@ -1,9 +1,10 @@
 import { assert } from "@effect/vitest"
-import { Deferred, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import type { ChatRequest } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../src/services/ChatCompletions.ts"
+import { Departure } from "../../src/services/Departure.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
 import { ProviderRouter } from "../../src/services/ProviderRouter.ts"
 import { Providers } from "../../src/services/Providers.ts"
@@ -77,10 +78,10 @@ export const bench = Effect.fnUntraced(function* (
     request: asked,
     record
   }
-  const departed = yield* Deferred.make<void>()
+  const departure = new Departure()
   const ended: Array<string> = []
   const sink: ChatSink = {
-    departed,
+    departure,
     open: Effect.sync(() => void ended.push("open")),
     opened: Effect.sync(() => ended.length > 0),
     write: () => Effect.void,
@@ -91,5 +92,11 @@ export const bench = Effect.fnUntraced(function* (
     assert.strictEqual(yield* books.openHolds(org), 0)
     assert.strictEqual((yield* ledger.balance(org)).balance, credits)
   })
-  return { departed, ended, free, complete: chat.complete(job), stream: chat.stream(job, sink) }
+  return {
+    departure,
+    ended,
+    free,
+    complete: chat.complete(job),
+    stream: Effect.uninterruptible(chat.stream(job, sink))
+  }
 })

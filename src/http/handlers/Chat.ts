@@ -5,7 +5,6 @@ import { Catalog } from "../../services/Catalog.ts"
 import { ChatCompletions } from "../../services/ChatCompletions.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
 import { Ids } from "../../services/Ids.ts"
-import { InFlight } from "../../services/InFlight.ts"
 import * as Monotonic from "../../services/Monotonic.ts"
 import type { Admitted, Endpoint } from "../Admission.ts"
 import { json } from "../Answer.ts"
@@ -22,13 +21,12 @@ export const chatEndpoint = Effect.gen(function* () {
   const catalog = yield* Catalog
   const chat = yield* ChatCompletions
   const ids = yield* Ids
-  const inFlight = yield* InFlight
   const limits = yield* Limits
   const clock = yield* Effect.clock
 
   const read = Effect.fnUntraced(function* (admitted: Admitted) {
     const { record } = admitted
-    const { bytes, value } = yield* inFlight.receive(readDocument(admitted, limits.chatBodyBytes))
+    const { bytes, value } = yield* readDocument(admitted, limits.chatBodyBytes)
     record.model = modelIn(value)
     const decoded = yield* decodeChatBody(value)
     const asked = bytes > largeRequest ? yield* largeChat(decoded) : decoded
@@ -39,7 +37,7 @@ export const chatEndpoint = Effect.gen(function* () {
   })
 
   const answer = Effect.fnUntraced(function* (admitted: Admitted) {
-    const { departed, headers, record, response } = admitted
+    const { departure, headers, record, response } = admitted
     const job = yield* read(admitted)
     const name = {
       id: ids.prefixed("chatcmpl"),
@@ -53,7 +51,7 @@ export const chatEndpoint = Effect.gen(function* () {
         : headers()
     if (job.request.stream) {
       const encoder = new SseEncoder({ ...name, includeUsage: job.request.includeUsage })
-      yield* chat.stream(job, makeSink({ response, headers: marked, encoder, departed }))
+      yield* chat.stream(job, makeSink({ response, headers: marked, encoder, departure }))
       return undefined
     }
     const { answer, usage } = yield* chat.complete(job)

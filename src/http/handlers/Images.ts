@@ -4,7 +4,6 @@ import { variantFor } from "../../domain/ImageRules.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { Ids } from "../../services/Ids.ts"
 import { ImageGenerations, type ImageResult } from "../../services/ImageGenerations.ts"
-import { InFlight } from "../../services/InFlight.ts"
 import * as Monotonic from "../../services/Monotonic.ts"
 import { Encoded, jsonPieces } from "../../services/Pieces.ts"
 import type { Admitted, Endpoint } from "../Admission.ts"
@@ -36,7 +35,6 @@ export const imageEndpoints = Effect.gen(function* () {
   const catalog = yield* Catalog
   const ids = yield* Ids
   const images = yield* ImageGenerations
-  const inFlight = yield* InFlight
   const limits = yield* Limits
 
   // Apart from what follows, so that the body is let go of before the picture is made.
@@ -61,13 +59,13 @@ export const imageEndpoints = Effect.gen(function* () {
   })
 
   const generate = (admitted: Admitted) =>
-    inFlight.receive(readJson(admitted, limits.mediaBodyBytes)).pipe(
+    readJson(admitted, limits.mediaBodyBytes).pipe(
       Effect.flatMap(decodeReferences),
       Effect.flatMap((body) => read(admitted, body, false)),
       Effect.flatMap((asked) => answer(admitted, asked))
     )
   const edit = (admitted: Admitted) =>
-    inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes)).pipe(
+    readJsonOrForm(admitted, limits.mediaBodyBytes).pipe(
       Effect.flatMap((body) => decodeReferences(fieldsOf(body))),
       Effect.flatMap((body) => read(admitted, body, true)),
       Effect.flatMap((asked) => answer(admitted, asked))

@@ -4,7 +4,6 @@ import { ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
-import { InFlight } from "../../services/InFlight.ts"
 import * as Monotonic from "../../services/Monotonic.ts"
 import { VideoJobs } from "../../services/VideoJobs.ts"
 import type { Admitted, Endpoint } from "../Admission.ts"
@@ -38,13 +37,12 @@ const wellFormedId = /^vid_[\w-]{1,128}$/
 /** `POST /v1/videos`. */
 export const videoEndpoint = Effect.gen(function* () {
   const catalog = yield* Catalog
-  const inFlight = yield* InFlight
   const limits = yield* Limits
   const videos = yield* VideoJobs
 
   const read = Effect.fnUntraced(function* (admitted: Admitted) {
     const { record } = admitted
-    const received = yield* inFlight.receive(readJsonOrForm(admitted, limits.mediaBodyBytes))
+    const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes)
     const body = yield* decodeReferences(fieldsOf(received))
     record.model = modelIn(body)
     const ask = yield* decodeVideoBody(body)

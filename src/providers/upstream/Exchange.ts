@@ -92,7 +92,12 @@ export class Gathered extends Exchange {
 const highWaterBytes = 65_536
 const lingerMillis = 1_000
 
-/** A body read piece by piece. Past `highWaterBytes` unread, the socket is paused until the next `take`. */
+/** What a body has brought, or how it ended. */
+export type Taken =
+  | { readonly _tag: "Chunks"; readonly chunks: ReadonlyArray<Uint8Array> }
+  | { readonly _tag: "Over"; readonly outcome: Option.Option<ProviderFailure> }
+
+/** A body read piece by piece. Past `highWaterBytes` unread, the socket is paused until the next `next`. */
 export class Flowing extends Exchange {
   private readonly onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void
   private readonly failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure
@@ -100,7 +105,8 @@ export class Flowing extends Exchange {
   private chunks: Array<Buffer> = []
   private bytes = 0
   private outcome: Option.Option<ProviderFailure> | undefined
-  private waiting: (() => void) | undefined
+  private isPaused = false
+  private waiting: ((taken: Taken) => void) | undefined
   private discarding = false
   private linger: NodeJS.Timeout | undefined
 
@@ -126,7 +132,10 @@ export class Flowing extends Exchange {
       return
     }
     this.chunks.push(chunk)
-    if (this.bytes > highWaterBytes) controller.pause()
+    if (this.bytes > highWaterBytes && this.waiting === undefined) {
+      this.isPaused = true
+      controller.pause()
+    }
     this.wake()
   }
 
@@ -140,23 +149,15 @@ export class Flowing extends Exchange {
     this.onHead(Effect.fail(failure))
   }
 
-  /** Everything that came since the last take; waits for the next byte where there is none. */
-  readonly take: Effect.Effect<ReadonlyArray<Uint8Array>, Option.Option<ProviderFailure>> = Effect.suspend(() => {
-    if (this.chunks.length > 0) {
-      const taken = this.chunks
-      this.chunks = []
-      this.bytes = 0
-      this.controller?.resume()
-      return Effect.succeed(taken)
+  /** Hands over everything that came since the last time, now or as soon as something comes; what it returns calls it off. */
+  next(done: (taken: Taken) => void): () => void {
+    const taken = this.taken()
+    if (taken === undefined) this.waiting = done
+    else done(taken)
+    return () => {
+      this.waiting = undefined
     }
-    if (this.outcome !== undefined) return Effect.fail(this.outcome)
-    return Effect.async((resume) => {
-      this.waiting = () => resume(this.take)
-      return Effect.sync(() => {
-        this.waiting = undefined
-      })
-    })
-  })
+  }
 
   /** Lets a host that is about to end do so by itself, so that its connection can serve again. */
   finish(): void {
@@ -178,9 +179,24 @@ export class Flowing extends Exchange {
     this.wake()
   }
 
+  private taken(): Taken | undefined {
+    if (this.chunks.length === 0) return this.outcome && { _tag: "Over", outcome: this.outcome }
+    const { chunks } = this
+    this.chunks = []
+    this.bytes = 0
+    if (this.isPaused) {
+      this.isPaused = false
+      this.controller?.resume()
+    }
+    return { _tag: "Chunks", chunks }
+  }
+
   private wake(): void {
-    const waiting = this.waiting
+    const { waiting } = this
+    if (waiting === undefined) return
+    const taken = this.taken()
+    if (taken === undefined) return
     this.waiting = undefined
-    waiting?.()
+    waiting(taken)
   }
 }

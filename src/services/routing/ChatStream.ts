@@ -1,8 +1,8 @@
-import { Effect, ExecutionStrategy, Exit, Option, Scope } from "effect"
+import { Effect, ExecutionStrategy, Exit, Option, Runtime, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { Route } from "../../domain/Model.ts"
-import * as Monotonic from "../Monotonic.ts"
+import type { Deadlines } from "../Deadlines.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "../Provider.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Trial } from "./Trial.ts"
@@ -21,14 +21,16 @@ export interface Opening {
   readonly attempts: Attempts
   /** Holds the upstream call once the stream is opened. */
   readonly scope: Scope.Scope
+  readonly deadlines: Deadlines
   /** When the stream is cut, on the monotonic clock. */
   readonly endsAt: number
 }
 
 /** Opens a stream and reads it up to its first delta: until then another route can still take over. */
-export const openStream = ({ adapter, attempts, endsAt, request, scope }: Opening, trial: Trial<Route>) =>
+export const openStream = (opening: Opening, trial: Trial<Route>) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
+      const { adapter, attempts, request, scope } = opening
       const call = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       const source = yield* adapter.stream(trial.route, request).pipe(
         Effect.flatMap((pull) => untilDelta(pull, (events) => (attempts.underway = { route: trial.route, events }))),
@@ -41,7 +43,7 @@ export const openStream = ({ adapter, attempts, endsAt, request, scope }: Openin
         call,
         Effect.sync(() => trial.left("cancelled"))
       )
-      const cut = yield* cutAt(endsAt, call, scope, trial)
+      const cut = yield* cutAt(opening, call, trial)
       return { route: trial.route, first: source.first, pull: watched(source.pull, cut, trial) }
     })
   )
@@ -65,34 +67,30 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, heard: (events: 
 
 const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
 
-/** Ends the upstream call when the stream's time is over, whether someone is pulling just then or not. */
-const cutAt = (endsAt: number, call: Scope.CloseableScope, scope: Scope.Scope, trial: Trial<Route>) => {
-  const cut = { off: false }
-  const end = Effect.suspend(() => {
-    cut.off = true
-    const failure = new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" })
-    return Effect.zipRight(trial.failed(failure, false), Scope.close(call, Exit.void))
-  })
-  return Effect.flatMap(Monotonic.millis, (now) => Effect.sleep(endsAt - now)).pipe(
-    Effect.interruptible,
-    Effect.zipRight(end),
-    Effect.forkIn(scope),
-    Effect.as(cut)
-  )
+interface Cut {
+  isOver: boolean
 }
 
-/** Tells the trial how the stream ends. */
-const watched = (pull: ChatPull, cut: { readonly off: boolean }, trial: Trial<Route>): RoutedStream["pull"] => {
-  const ended = (end: Option.Option<ProviderFailure>) =>
-    Effect.gen(function* () {
-      if (cut.off) return yield* Effect.fail(Option.some(new TimedOut()))
-      if (Option.isNone(end)) {
-        trial.whole()
-        return yield* Effect.fail(Option.none())
-      }
-      yield* trial.failed(end.value, true)
-      return yield* Effect.fail(Option.some(end.value.class === "timeout" ? new TimedOut() : new UpstreamFailed()))
+/** Ends the upstream call when the stream's time is over, whether someone is pulling just then or not. */
+const cutAt = ({ deadlines, endsAt }: Opening, call: Scope.CloseableScope, trial: Trial<Route>) =>
+  Effect.flatMap(Effect.runtime(), (runtime) => {
+    const cut: Cut = { isOver: false }
+    const failure = new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" })
+    const callOff = deadlines.schedule(endsAt, () => {
+      cut.isOver = true
+      Runtime.runFork(runtime, Effect.zipRight(trial.failed(failure, false), Scope.close(call, Exit.void)))
     })
-  const guarded = Effect.catchAll(pull, ended)
-  return Effect.suspend(() => (cut.off ? Effect.fail(Option.some(new TimedOut())) : guarded))
-}
+    return Effect.as(Scope.addFinalizer(call, Effect.sync(callOff)), cut)
+  })
+
+/** Tells the trial how the stream ends. */
+const watched = (pull: ChatPull, cut: Cut, trial: Trial<Route>): RoutedStream["pull"] =>
+  Effect.catchAll(pull, (end): Effect.Effect<never, Option.Option<UpstreamFailed | TimedOut>> => {
+    if (cut.isOver) return Effect.fail(Option.some(new TimedOut()))
+    if (Option.isNone(end)) {
+      trial.whole()
+      return Effect.fail(Option.none())
+    }
+    const told = end.value.class === "timeout" ? new TimedOut() : new UpstreamFailed()
+    return Effect.zipRight(trial.failed(end.value, true), Effect.fail(Option.some(told)))
+  })

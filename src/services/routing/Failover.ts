@@ -1,7 +1,7 @@
 import { Cause, type Clock, Effect, Exit, Option } from "effect"
 import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
-import type { Bound } from "../Deadlines.ts"
+import type { Deadlines } from "../Deadlines.ts"
 import * as Monotonic from "../Monotonic.ts"
 import { ProviderFailure } from "../Provider.ts"
 import type { Attempts } from "./Attempts.ts"
@@ -28,10 +28,10 @@ export interface Plan<T extends RouteBase, A, R> {
   readonly mayMove?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
-interface Means {
+export interface Means {
   readonly circuits: Circuits
   readonly clock: Clock.Clock
-  readonly bound: Bound
+  readonly deadlines: Deadlines
 }
 
 /** Asks one route after the other until one answers, each at most once and only while its circuit lets it. */
@@ -90,12 +90,12 @@ const begin = <T extends RouteBase, A, R>(
 }
 
 const bounded = <T extends RouteBase, A, R>(
-  { bound }: Means,
+  { deadlines }: Means,
   plan: Plan<T, A, R>,
   trial: Trial<T>,
   allowance: number
 ): Effect.Effect<A, ProviderFailure, R> =>
-  bound(plan.ask(trial), allowance, (exit) =>
+  deadlines.bound(plan.ask(trial), allowance, (exit) =>
     // An answer that came in the very moment of the deadline has been counted as one and is not thrown away.
     Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
   )
@@ -106,11 +106,14 @@ const concluded = <T extends RouteBase, A, R>(
   asked: Effect.Effect<A, ProviderFailure, R>,
   isFair: boolean
 ): Effect.Effect<A, ProviderFailure, R> =>
-  Effect.onError(asked, (cause) =>
-    Option.match(Cause.failureOption(cause), {
-      onNone: () => Effect.sync(() => trial.left(Cause.isInterrupted(cause) ? "cancelled" : "defect")),
-      onSome: (failure) => trial.failed(failure, isFair || failure.class !== "timeout")
-    })
+  Effect.catchAllCause(asked, (cause) =>
+    Effect.zipRight(
+      Option.match(Cause.failureOption(cause), {
+        onNone: () => Effect.sync(() => trial.left(Cause.isInterrupted(cause) ? "cancelled" : "defect")),
+        onSome: (failure) => trial.failed(failure, isFair || failure.class !== "timeout")
+      }),
+      Effect.failCause(cause)
+    )
   )
 
 const outOfTime = (allowance: number) =>

@@ -1,0 +1,169 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { HttpServer } from "@effect/platform"
+import { NodeContext } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Logger, Redacted, RuntimeFlags, Supervisor } from "effect"
+import { Database } from "../../src/database/Database.ts"
+import * as Gateway from "../../src/Gateway.ts"
+import { readSettings } from "../../src/Settings.ts"
+import { Failpoint } from "../../src/services/Failpoint.ts"
+import { openAccount, operator } from "../support/Account.ts"
+import { chatCatalog } from "../support/ChatCatalog.ts"
+import * as Provider from "../support/FakeProvider.ts"
+import { drop, freshUrl } from "../support/Postgres.ts"
+import { prefix } from "../support/temporary.ts"
+import * as Upstream from "../support/Upstream.ts"
+
+const most = { operations: 250, fibers: 2, operationsAnEvent: 5 }
+const warm = 5
+const counted = 1
+
+/** Counts the operations of every fiber of a gateway, and the fibers that it starts. */
+class Counter extends Supervisor.AbstractSupervisor<void> {
+  operations = 0
+  fibers = 0
+  override readonly value = Effect.void
+  override onStart(): void {
+    this.fibers += 1
+  }
+  trace: Array<string> = []
+  override onEffect(fiber: any, effect: any): void {
+    this.operations += 1
+    const f = effect.effect_instruction_i1 ?? effect.effect_instruction_i0
+    this.trace.push(
+      `#${fiber.id().id} ${effect._op} ${typeof f === "function" ? String(f).replaceAll(/\s+/g, " ").slice(0, 90) : typeof f}`
+    )
+  }
+}
+
+interface Mark {
+  readonly until: string
+  readonly operations: number
+  readonly fibers: number
+}
+
+const median = (numbers: ReadonlyArray<number>): number =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
+
+/** A whole gateway in this process, in which every operation is counted. */
+const bench = Effect.gen(function* () {
+  const counter = new Counter()
+  const marks: Array<Mark> = []
+  const mark = (until: string) => {
+    counter.trace.push("======== " + until)
+    marks.push({ until, operations: counter.operations, fibers: counter.fibers })
+  }
+  const upstream = yield* Upstream.make
+  const directory = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(prefix)),
+    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+  )
+  const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
+  const environment = {
+    DATA_DIR: directory,
+    DATABASE_URL: url,
+    PORT: "0",
+    DEFAULT_RPM: "1000000",
+    FAKE_KEY: "secret"
+  }
+  const settings = yield* readSettings(environment)
+  const text = chatCatalog(
+    { fake: { adapter: "openai-chat", base_url: upstream.url, credential: "FAKE_KEY" } },
+    { tiny: [{ provider: "fake", model: "theirs" }] }
+  )
+  const reach = (name: string) => Effect.sync(() => mark(name))
+  const context = yield* Layer.build(
+    Gateway.layer({ settings, environment, catalog: { file: "catalog.yaml", text } }).pipe(
+      Layer.provideMerge(operator),
+      Layer.provideMerge(Database.layerUrl(Redacted.make(url))),
+      Layer.provide(Layer.succeed(Failpoint, { reach })),
+      Layer.provide(NodeContext.layer),
+      Layer.provide(Layer.setTracerEnabled(false)),
+      Layer.provide(RuntimeFlags.disableRuntimeMetrics),
+      Layer.provide(RuntimeFlags.enableOpSupervision),
+      Layer.provide(Supervisor.addSupervisor(counter)),
+      Layer.provide(Logger.remove(Logger.defaultLogger))
+    )
+  )
+  const { secret } = yield* Effect.provide(openAccount({}), context)
+  const { address } = yield* Effect.provide(HttpServer.HttpServer, context)
+  const port = address._tag === "TcpAddress" ? address.port : 0
+  const ask = (stream: boolean, reply: Upstream.Reply) =>
+    Effect.gen(function* () {
+      yield* upstream.script((response, received) => {
+        mark("the provider was asked")
+        return reply(response, received)
+      })
+      const began = { operations: counter.operations, fibers: counter.fibers }
+      marks.length = 0
+      counter.trace.length = 0
+      const answered = yield* Effect.promise(() =>
+        fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+          body: JSON.stringify({ model: "tiny", stream, messages: [{ role: "user", content: "hello" }] })
+        })
+      )
+      assert.strictEqual(answered.status, 200)
+      yield* Effect.promise(() => answered.text())
+      mark("the answer was read")
+      const phases = marks.map(({ fibers, operations, until }, at) => ({
+        until,
+        operations: operations - (marks[at - 1] ?? began).operations,
+        fibers: fibers - (marks[at - 1] ?? began).fibers
+      }))
+      return {
+        phases,
+        operations: counter.operations - began.operations,
+        fibers: counter.fibers - began.fibers
+      }
+    })
+  /** The median of many requests: other fibers of the gateway tick now and then. */
+  return Effect.fnUntraced(function* (stream: boolean, reply: Upstream.Reply) {
+    for (let n = 0; n < warm; n += 1) yield* ask(stream, reply)
+    const all: Array<Effect.Effect.Success<ReturnType<typeof ask>>> = []
+    for (let n = 0; n < counted; n += 1) all.push(yield* ask(stream, reply))
+    console.log(counter.trace.join("\n"))
+    const phases = (all[0]?.phases ?? []).map(({ until }, at) => ({
+      until,
+      operations: median(all.map((one) => one.phases[at]?.operations ?? 0)),
+      fibers: median(all.map((one) => one.phases[at]?.fibers ?? 0))
+    }))
+    return {
+      phases,
+      operations: median(all.map(({ operations }) => operations)),
+      fibers: median(all.map(({ fibers }) => fibers))
+    }
+  })
+})
+
+/** A stream whose events come one by one, each in a packet of its own. */
+const streamOf = (events: number): Upstream.Reply =>
+  Upstream.sse(
+    ...Array.from({ length: events }, (_, n) => [Provider.delta(`word ${n} `), Effect.sleep("2 millis")]).flat(),
+    Provider.end
+  )
+
+describe("the operations of a request", () => {
+  it.scopedLive("that is answered in one piece stay within their budget", () =>
+    Effect.gen(function* () {
+      const measure = yield* bench
+      const { fibers, operations, phases } = yield* measure(false, Provider.answer("hello"))
+      console.table([...phases, { until: "in all", operations, fibers }])
+      assert.isAtMost(operations, most.operations)
+      assert.isAtMost(fibers, most.fibers)
+    })
+  )
+
+  it.scopedLive("that is streamed grow little with each event", () =>
+    Effect.gen(function* () {
+      const measure = yield* bench
+      const few = yield* measure(true, streamOf(5))
+      const many = yield* measure(true, streamOf(9))
+      const each = (many.operations - few.operations) / 20
+      console.table([...few.phases, { until: "in all", operations: few.operations, fibers: few.fibers }])
+      console.log(`operations for each further event: ${each}`)
+      assert.isAtMost(each, most.operationsAnEvent)
+    })
+  )
+})
