@@ -68,7 +68,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       job: ChatJob
     ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
     /**
-     * Runs a stream to its end into the sink, in a fiber that is uninterruptible. Fails only while the head has not been sent; after that every
+     * Runs a stream to its end into the sink. Fails only while the head has not been sent; after that every
      * outcome is in the stream and in the record.
      */
     readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
@@ -91,8 +91,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       /** Nothing for a client that goes while its pictures are looked at. */
       const picturedFor = (job: ChatJob, departure: Departure) =>
-        Effect.catchAllCause(departure.interrupts(pictured(job)), (cause) =>
-          departure.isOver && Cause.isInterruptedOnly(cause) ? Effect.succeed(undefined) : Effect.failCause(cause)
+        Effect.flatMap(Effect.interruptible(departure.interrupts(pictured(job))), (exit) =>
+          departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
         )
 
       /** Runs with a hold, which is released at the end if nothing has closed it. */
@@ -233,7 +233,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         output: StreamOutput
       ) {
         const { record } = job
-        const outcome = yield* Effect.exit(sink.departure.interrupts(pump(job, ask, sink, output)))
+        const pumping = Effect.flatten(sink.departure.interrupts(pump(job, ask, sink, output)))
+        const outcome = yield* Effect.exit(Effect.interruptible(pumping))
         if (Exit.isFailure(outcome) && !Cause.isInterruptedOnly(outcome.cause)) {
           const failure = Cause.failureOption(outcome.cause)
           return Option.isSome(failure) && (yield* sink.opened)

@@ -1,15 +1,11 @@
-import { Effect, type Exit, Fiber, type Scope } from "effect"
+import { Effect, type Exit, type Scope } from "effect"
+import * as ChildFiber from "./ChildFiber.ts"
 import * as Monotonic from "./Monotonic.ts"
 
 interface Timer {
   /** On the monotonic clock. */
   readonly at: number
   readonly act: () => void
-}
-
-interface Ended<A, E> {
-  readonly exit: Exit.Exit<A, E>
-  readonly isLate: boolean
 }
 
 export interface Deadlines {
@@ -56,20 +52,6 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
     return () => timers.delete(timer)
   }
 
-  const ended = <A, E>(fiber: Fiber.RuntimeFiber<A, E>, millis: number) =>
-    Effect.async<Ended<A, E>>((resume) => {
-      let isLate = false
-      const callOff = schedule(Monotonic.millisOf(clock) + millis, () => {
-        isLate = true
-        fiber.unsafeInterruptAsFork(fiber.id())
-      })
-      fiber.addObserver((exit) => {
-        callOff()
-        resume(Effect.succeed({ exit, isLate }))
-      })
-      return Effect.suspend(() => Fiber.interrupt(fiber))
-    })
-
   return {
     schedule,
     bound: <A, E, R, E2>(
@@ -77,11 +59,15 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
       millis: number,
       onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
     ) =>
-      Effect.flatMap(Effect.fork(effect), (fiber) =>
-        Effect.flatMap(
-          ended(fiber, millis),
-          ({ exit, isLate }): Effect.Effect<A, E | E2> => (isLate ? onTimeout(exit) : exit)
+      Effect.suspend(() => {
+        let isLate = false
+        const exit = ChildFiber.run(effect, (interrupt) =>
+          schedule(Monotonic.millisOf(clock) + millis, () => {
+            isLate = true
+            interrupt()
+          })
         )
-      )
+        return Effect.flatMap(exit, (ended): Effect.Effect<A, E | E2> => (isLate ? onTimeout(ended) : ended))
+      })
   }
 })

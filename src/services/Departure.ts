@@ -1,4 +1,5 @@
-import { Effect } from "effect"
+import type { Effect, Exit } from "effect"
+import * as ChildFiber from "./ChildFiber.ts"
 
 /** Whether a client has gone, which those who work for it may want to know at once. */
 export class Departure {
@@ -15,16 +16,12 @@ export class Departure {
     for (const listener of this.#listeners) listener()
   }
 
-  /** Ends an effect when the client goes, by interrupting its fiber: nothing that follows may be interruptible. */
-  interrupts<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
-    return Effect.withFiberRuntime((fiber) => {
-      const interrupt = () => fiber.unsafeInterruptAsFork(fiber.id())
+  /** Interrupts an effect when the client goes, and tells what came of it. */
+  interrupts<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Exit.Exit<A, E>, never, R> {
+    return ChildFiber.run(effect, (interrupt) => {
       if (this.#isOver) interrupt()
       this.#listeners.add(interrupt)
-      return Effect.onExit(Effect.interruptible(effect), () => {
-        this.#listeners.delete(interrupt)
-        return Effect.void
-      })
+      return () => this.#listeners.delete(interrupt)
     })
   }
 }

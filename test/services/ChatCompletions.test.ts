@@ -222,9 +222,7 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { departure, line, sink, written } = yield* makeSink
-      const work = yield* Effect.fork(
-        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
-      )
+      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Deferred.await(written)
       departure.leave()
       assert.isTrue(Exit.isSuccess(yield* Fiber.await(work)))
@@ -240,9 +238,7 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, ledger, org, record, settled } = yield* bench
       const { departure, sink } = yield* makeSink
-      const work = yield* Effect.fork(
-        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
-      )
+      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), ledger.balance(org)), { until: ({ held }) => held > 0n })
       departure.leave()
       yield* Fiber.join(work)
@@ -256,9 +252,7 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { departure, sink } = yield* makeSink
-      const work = yield* Effect.fork(
-        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
-      )
+      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Effect.repeat(Effect.yieldNow(), { until: () => record.attempts.underway !== undefined })
       departure.leave()
       yield* Fiber.join(work)
@@ -274,9 +268,7 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { line, sink } = yield* makeSink
-      const work = yield* Effect.fork(
-        Effect.uninterruptible(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
-      )
+      const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
       yield* TestClock.adjust("24 seconds")
       assert.strictEqual((yield* line).open, 0)
       yield* TestClock.adjust("2 seconds")
@@ -295,9 +287,7 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { line, sink } = yield* makeSink
-      const work = yield* Effect.fork(
-        Effect.uninterruptible(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
-      )
+      const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(work)
       assert.deepStrictEqual(yield* line, { open: 1, events: [], end: "AllProvidersFailed" })
@@ -327,9 +317,7 @@ describe("a streamed chat", () => {
     return Effect.gen(function* () {
       const { chat, record, settled } = yield* bench
       const { line, sink, written } = yield* makeSink
-      const work = yield* Effect.fork(
-        Effect.uninterruptible(chat.stream({ model: priced(a), request: streamed, record }, sink))
-      )
+      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
       assert.strictEqual((yield* line).end, "Aborted")

@@ -172,7 +172,7 @@ describe("a picture's URL", () => {
       yield* begun
       yield* Fiber.interrupt(stopped)
       assert.strictEqual(fetcher.busy.size, 0)
-      const left = yield* Effect.fork(Effect.uninterruptible(stream))
+      const left = yield* Effect.fork(stream)
       yield* begun
       departure.leave()
       assert.isTrue(Exit.isSuccess(yield* Fiber.await(left)))

@@ -123,7 +123,7 @@ describe("a stream that breaks after output costs the operator", () => {
       const record = yield* recorded
       const { sink, written } = yield* makeSink
       const chat = yield* ChatCompletions
-      const work = yield* Effect.fork(Effect.uninterruptible(chat.stream(job(record, [a], true), sink)))
+      const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
       assert.deepStrictEqual(told(record), { tries: [100n * 2n + 4n * 20n], cost: undefined, charge: 0n })
@@ -144,7 +144,7 @@ describe("a stream costs the operator once", () => {
       const record = yield* recorded
       const { departure, sink, written } = yield* makeSink
       const chat = yield* ChatCompletions
-      const work = yield* Effect.fork(Effect.uninterruptible(chat.stream(job(record, [a], true), sink)))
+      const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
       yield* Deferred.await(written)
       departure.leave()
       yield* Fiber.join(work)

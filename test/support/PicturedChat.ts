@@ -97,6 +97,6 @@ export const bench = Effect.fnUntraced(function* (
     ended,
     free,
     complete: chat.complete(job),
-    stream: Effect.uninterruptible(chat.stream(job, sink))
+    stream: chat.stream(job, sink)
   }
 })
