@@ -44,7 +44,11 @@ export const pool = (server: Server, limits: Limits) =>
     const acquired = yield* Effect.acquireRelease(
       Effect.sync(
         () =>
-          new GuardedPool({ ...server, ...common, max: limits.maxConnections, idleTimeoutMillis: 30_000 }, limitMillis)
+          new GuardedPool(
+            { ...server, ...common, max: limits.maxConnections, idleTimeoutMillis: 30_000 },
+            limitMillis,
+            limits.isWatched
+          )
       ),
       (made) =>
         ending(

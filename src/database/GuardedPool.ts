@@ -26,7 +26,8 @@ export class GuardedPool extends Pg.Pool {
   #lost: DatabaseLost | undefined
   #answers = 0
 
-  constructor(config: Pg.PoolConfig, limitMillis: number) {
+  /** `isServing`: statements come again and again, and to plan one takes longer than to run it. */
+  constructor(config: Pg.PoolConfig, limitMillis: number, isServing: boolean) {
     const open = new Set<PreparingClient>()
     super({
       ...config,
@@ -42,7 +43,8 @@ export class GuardedPool extends Pg.Pool {
       onConnect: (client) =>
         client.query(
           `SET statement_timeout = ${Math.ceil(limitMillis * 0.9)};
-           SET idle_in_transaction_session_timeout = ${longestIdleInTransaction}`
+           SET idle_in_transaction_session_timeout = ${longestIdleInTransaction};
+           SET plan_cache_mode = ${isServing ? "force_generic_plan" : "auto"}`
         )
     })
     const lost = () => this.#lost

@@ -58,7 +58,8 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
     name: "a hold belongs to the organization of its key",
     check: sql`
       SELECT holds.id AS hold_id, holds.org_id, holds.key_id
-      FROM holds JOIN api_keys ON api_keys.id = holds.key_id WHERE api_keys.org_id <> holds.org_id`
+      FROM holds LEFT JOIN api_keys ON api_keys.id = holds.key_id
+      WHERE api_keys.org_id IS DISTINCT FROM holds.org_id`
   },
   {
     name: "a key's daily spend is the sum of its charges of that day that were not given back",

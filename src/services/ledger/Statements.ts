@@ -224,7 +224,7 @@ const closeText = (forWhom: Waiter) => `
       state = CASE WHEN input.cost IS NULL THEN 'released' ELSE 'settled' END,
       charged = CASE WHEN input.cost IS NOT NULL THEN least(input.cost, holds.amount) END,
       closed_at = now()
-    FROM input WHERE holds.id = input.id AND holds.state = 'open' AND (SELECT count(*) FROM payers) > 0
+    FROM input WHERE holds.id = input.id AND holds.closed_at IS NULL AND (SELECT count(*) FROM payers) > 0
     RETURNING holds.id, holds.org_id, holds.key_id, holds.amount, holds.state, holds.charged
   ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id)
