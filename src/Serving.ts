@@ -23,7 +23,7 @@ const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel
 
 const reachable = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
-/** Shows the operator that the gateway listens, and the demo key on the first start. */
+/** Shows the operator that the gateway listens, and the demo key on the first start; the address. */
 const announce = (settings: Settings) =>
   Effect.gen(function* () {
     const { models, sandbox } = yield* Catalog
@@ -34,7 +34,7 @@ const announce = (settings: Settings) =>
     const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
     yield* Console.log(banner({ settings, url, models, sandbox, key }))
-    yield* Effect.logInfo(`Listening on ${url}`)
+    return url
   }).pipe(Effect.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), Books.layer)))
 
 /**
@@ -96,14 +96,18 @@ const launch = (settings: Settings, environment: Environment, onReady: ReturnTyp
 
 const serveAlone = (settings: Settings, environment: Environment) =>
   Effect.provide(
-    launch(settings, environment, announce(settings)),
+    launch(
+      settings,
+      environment,
+      Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
+    ),
     impatience(() => {})
   )
 
 const serveAsWorker = (settings: Settings, environment: Environment) =>
   Effect.gen(function* () {
     const { announced, awaitAnnouncing, layer } = yield* Worker.connect
-    const onReady = awaitAnnouncing.pipe(Effect.zipRight(announce(settings)), Effect.zipRight(announced))
+    const onReady = Effect.zipRight(awaitAnnouncing, Effect.tap(announce(settings), announced))
     return yield* Effect.provide(launch(settings, environment, onReady), layer)
   }).pipe(Effect.scoped)
 

@@ -78,7 +78,7 @@ export const connect = Effect.gen(function* () {
   return {
     /** Tells the main process that this one serves, and returns once it is to show what a start shows. */
     awaitAnnouncing: Effect.zipRight(send(new Messages.Ready()), Deferred.await(announcing)),
-    announced: send(new Messages.Announced()),
+    announced: (url: string) => send(new Messages.Announced({ url })),
     /** What the gateway has in common with the other workers. */
     layer: Layer.merge(
       Layer.succeed(Exposed, { families }),

@@ -6,8 +6,8 @@ const Families = Schema.Array(Family)
 /** It serves: the address is open. */
 export class Ready extends Schema.TaggedClass<Ready>()("Ready", {}) {}
 
-/** The operator has been shown what a start shows. */
-export class Announced extends Schema.TaggedClass<Announced>()("Announced", {}) {}
+/** The operator has been shown what a start shows, the address among it. */
+export class Announced extends Schema.TaggedClass<Announced>()("Announced", { url: Schema.String }) {}
 
 /** Its identity among the instances, which may change. */
 export class Joined extends Schema.TaggedClass<Joined>()("Joined", { instance: Schema.String }) {}

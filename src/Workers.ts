@@ -1,5 +1,6 @@
 import cluster, { type Worker } from "node:cluster"
 import { Array as Arr, Clock, Data, Deferred, Duration, Effect, FiberSet, Option, Schedule, Schema } from "effect"
+import { closeLostHandoffs } from "./Handoffs.ts"
 import { type Families, sum, withoutGauges } from "./http/Prometheus.ts"
 import type { Environment } from "./Settings.ts"
 import * as Messages from "./WorkerMessages.ts"
@@ -15,7 +16,7 @@ interface End {
 interface Member {
   readonly worker: Worker
   readonly ready: Deferred.Deferred<void>
-  readonly announced: Deferred.Deferred<void>
+  readonly announced: Deferred.Deferred<string>
   readonly ended: Deferred.Deferred<End>
   readonly answers: Map<number, Deferred.Deferred<void>>
   readonly instances: Set<string>
@@ -61,7 +62,7 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
   const instances = new Set<string>()
   let retired: Families = []
   let lastQuestion = 0
-  const fork = yield* FiberSet.makeRuntime<never>()
+  const fork = yield* FiberSet.makeRuntime()
 
   const broadcast = (message: Messages.FromMain) =>
     Effect.suspend(() => Effect.forEach(members, (member) => send(member, message), { discard: true }))
@@ -90,7 +91,7 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
           Effect.zipRight(Deferred.succeed(member.ready, undefined))
         )
       case "Announced":
-        return Deferred.succeed(member.announced, undefined)
+        return Deferred.succeed(member.announced, message.url)
       case "Joined":
         member.instances.add(message.instance)
         instances.add(message.instance)
@@ -117,7 +118,7 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
 
   const add = Effect.gen(function* () {
     const ready = yield* Deferred.make<void>()
-    const announced = yield* Deferred.make<void>()
+    const announced = yield* Deferred.make<string>()
     const ended = yield* Deferred.make<End>()
     return yield* Effect.try(() => {
       const worker = cluster.fork(environment)
@@ -132,6 +133,7 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
         families: []
       }
       members.add(member)
+      closeLostHandoffs(worker)
       worker
         .on("message", (message: unknown) => Option.map(decode(message), (decoded) => fork(handle(member, decoded))))
         .on("exit", (code, signal) => forget(member, { code, signal }))
@@ -144,7 +146,7 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
   })
 
   /** Waits for what a worker is to do, unless it ends before. */
-  const unlessEnded = (member: Member, done: Deferred.Deferred<void>) =>
+  const unlessEnded = <A>(member: Member, done: Deferred.Deferred<A>) =>
     Effect.raceFirst(
       Deferred.await(done),
       Effect.flatMap(Deferred.await(member.ended), (end) => new NotStarted({ code: codeOf(end) }))
@@ -157,14 +159,14 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
 
   /** Starts another worker whenever one ends. */
   const keep = Effect.fnUntraced(function* (first: Member) {
-    const { next, reset } = yield* Schedule.driver(restarts)
+    const pause = yield* Schedule.driver(restarts)
     let member = first
     while (true) {
       const end = yield* Deferred.await(member.ended)
       const livedFor = (yield* Clock.currentTimeNanos) - (member.readyAt ?? (yield* Clock.currentTimeNanos))
-      if (Duration.greaterThan(Duration.nanos(livedFor), stableAfter)) yield* reset
+      if (Duration.greaterThan(Duration.nanos(livedFor), stableAfter)) yield* pause.reset
       yield* Effect.logError(`${name(member)} has ended (${describe(end)}): starting another`)
-      member = yield* Effect.retry(Effect.zipRight(Effect.ignore(next(undefined)), add), Schedule.forever)
+      member = yield* Effect.retry(Effect.zipRight(Effect.ignore(pause.next(undefined)), add), Schedule.forever)
     }
   })
 
@@ -194,7 +196,8 @@ export const run = ({ count, environment }: { readonly count: number; readonly e
       Arr.makeBy(count - 1, () => start),
       { concurrency: "unbounded" }
     )
-    yield* announce(first)
+    const url = yield* announce(first)
+    yield* Effect.logInfo(`Listening on ${url} with ${count} workers`)
     return yield* Effect.zipRight(
       Effect.forEach([first, ...others], keep, { concurrency: "unbounded", discard: true }),
       Effect.never
