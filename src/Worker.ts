@@ -1,6 +1,6 @@
 import cluster from "node:cluster"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
-import { Exposed, type Families, snapshot } from "./http/Prometheus.ts"
+import { type Families, MetricsSource, snapshot } from "./http/Prometheus.ts"
 import { Siblings } from "./services/Instance.ts"
 import * as Messages from "./WorkerMessages.ts"
 
@@ -35,20 +35,20 @@ const stopWhenAlone = Effect.sync(() => {
 export const connect = Effect.gen(function* () {
   const announcing = yield* Deferred.make<void>()
   const answers = new Map<number, Deferred.Deferred<Families>>()
-  let lastQuestion = 0
+  let lastRequest = 0
   let instances: ReadonlyArray<string> = []
 
   const handle = (message: Messages.FromMain): void => {
     switch (message._tag) {
       case "Announce":
         return Deferred.unsafeDone(announcing, Effect.void)
-      case "Joiners":
+      case "Instances":
         instances = message.instances
         return
-      case "MetricsAsked":
-        return Effect.runSync(send(new Messages.MetricsOfWorker({ question: message.question, families: snapshot() })))
-      case "MetricsOfAll": {
-        const answer = answers.get(message.question)
+      case "WorkerMetricsRequest":
+        return Effect.runSync(send(new Messages.WorkerMetrics({ request: message.request, families: snapshot() })))
+      case "Totals": {
+        const answer = answers.get(message.request)
         if (answer !== undefined) Deferred.unsafeDone(answer, Effect.succeed(message.families))
       }
     }
@@ -63,15 +63,15 @@ export const connect = Effect.gen(function* () {
   )
 
   const families = Effect.gen(function* () {
-    lastQuestion += 1
-    const question = lastQuestion
+    lastRequest += 1
+    const request = lastRequest
     const answer = yield* Deferred.make<Families>()
-    answers.set(question, answer)
-    yield* send(new Messages.MetricsWanted({ question }))
+    answers.set(request, answer)
+    yield* send(new Messages.TotalsRequest({ request }))
     return yield* Deferred.await(answer).pipe(
       Effect.timeout(answerWithin),
       Effect.orElse(() => Effect.sync(snapshot)),
-      Effect.ensuring(Effect.sync(() => answers.delete(question)))
+      Effect.ensuring(Effect.sync(() => answers.delete(request)))
     )
   })
 
@@ -81,9 +81,9 @@ export const connect = Effect.gen(function* () {
     announced: (url: string) => send(new Messages.Announced({ url })),
     /** What the gateway has in common with the other workers. */
     layer: Layer.merge(
-      Layer.succeed(Exposed, { families }),
+      Layer.succeed(MetricsSource, { families }),
       Layer.succeed(Siblings, {
-        join: (instance) => send(new Messages.Joined({ instance })),
+        register: (instance) => send(new Messages.Registered({ instance })),
         ids: Effect.sync(() => instances)
       })
     )

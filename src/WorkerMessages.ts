@@ -10,36 +10,40 @@ export class Ready extends Schema.TaggedClass<Ready>()("Ready", {}) {}
 export class Announced extends Schema.TaggedClass<Announced>()("Announced", { url: Schema.String }) {}
 
 /** Its identity among the instances, which may change. */
-export class Joined extends Schema.TaggedClass<Joined>()("Joined", { instance: Schema.String }) {}
+export class Registered extends Schema.TaggedClass<Registered>()("Registered", { instance: Schema.String }) {}
 
 /** Asks for the metrics of all workers. */
-export class MetricsWanted extends Schema.TaggedClass<MetricsWanted>()("MetricsWanted", { question: Schema.Int }) {}
+export class TotalsRequest extends Schema.TaggedClass<TotalsRequest>()("TotalsRequest", { request: Schema.Int }) {}
 
 /** Its own metrics, as the main process asked. */
-export class MetricsOfWorker extends Schema.TaggedClass<MetricsOfWorker>()("MetricsOfWorker", {
-  question: Schema.Int,
+export class WorkerMetrics extends Schema.TaggedClass<WorkerMetrics>()("WorkerMetrics", {
+  request: Schema.Int,
   families: Families
 }) {}
 
 /** What a worker says to the main process. */
-export const FromWorker = Schema.Union(Ready, Announced, Joined, MetricsWanted, MetricsOfWorker)
+export const FromWorker = Schema.Union(Ready, Announced, Registered, TotalsRequest, WorkerMetrics)
 export type FromWorker = typeof FromWorker.Type
 
 /** Show what a start shows: all workers serve. */
 export class Announce extends Schema.TaggedClass<Announce>()("Announce", {}) {}
 
 /** The identities of all workers, of those that ended a moment ago too. */
-export class Joiners extends Schema.TaggedClass<Joiners>()("Joiners", { instances: Schema.Array(Schema.String) }) {}
+export class Instances extends Schema.TaggedClass<Instances>()("Instances", {
+  instances: Schema.Array(Schema.String)
+}) {}
 
 /** Asks for the metrics of this worker. */
-export class MetricsAsked extends Schema.TaggedClass<MetricsAsked>()("MetricsAsked", { question: Schema.Int }) {}
+export class WorkerMetricsRequest extends Schema.TaggedClass<WorkerMetricsRequest>()("WorkerMetricsRequest", {
+  request: Schema.Int
+}) {}
 
 /** The metrics of all workers. */
-export class MetricsOfAll extends Schema.TaggedClass<MetricsOfAll>()("MetricsOfAll", {
-  question: Schema.Int,
+export class Totals extends Schema.TaggedClass<Totals>()("Totals", {
+  request: Schema.Int,
   families: Families
 }) {}
 
 /** What the main process says to a worker. */
-export const FromMain = Schema.Union(Announce, Joiners, MetricsAsked, MetricsOfAll)
+export const FromMain = Schema.Union(Announce, Instances, WorkerMetricsRequest, Totals)
 export type FromMain = typeof FromMain.Type

@@ -61,25 +61,25 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
   const members = new Set<Member>()
   const instances = new Set<string>()
   let retired: Families = []
-  let lastQuestion = 0
+  let lastRequest = 0
   const fork = yield* FiberSet.makeRuntime()
 
   const broadcast = (message: Messages.FromMain) =>
     Effect.suspend(() => Effect.forEach(members, (member) => send(member, message), { discard: true }))
 
-  const ask = (member: Member, question: number) =>
+  const ask = (member: Member, request: number) =>
     Effect.gen(function* () {
       const answer = yield* Deferred.make<void>()
-      member.answers.set(question, answer)
-      yield* send(member, new Messages.MetricsAsked({ question }))
+      member.answers.set(request, answer)
+      yield* send(member, new Messages.WorkerMetricsRequest({ request }))
       yield* Effect.raceFirst(Deferred.await(answer), Deferred.await(member.ended))
-    }).pipe(Effect.timeoutOption(answerWithin), Effect.ensuring(Effect.sync(() => member.answers.delete(question))))
+    }).pipe(Effect.timeoutOption(answerWithin), Effect.ensuring(Effect.sync(() => member.answers.delete(request))))
 
   const families = Effect.suspend(() => {
-    lastQuestion += 1
-    const question = lastQuestion
+    lastRequest += 1
+    const request = lastRequest
     const serving = [...members].filter(({ readyAt }) => readyAt !== undefined)
-    return Effect.forEach(serving, (member) => ask(member, question), { concurrency: "unbounded", discard: true })
+    return Effect.forEach(serving, (member) => ask(member, request), { concurrency: "unbounded", discard: true })
   }).pipe(Effect.map(() => sum([retired, ...Arr.map([...members], (member) => member.families)])))
 
   const handle = (member: Member, message: Messages.FromWorker): Effect.Effect<void> => {
@@ -92,17 +92,17 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
         )
       case "Announced":
         return Deferred.succeed(member.announced, message.url)
-      case "Joined":
+      case "Registered":
         member.instances.add(message.instance)
         instances.add(message.instance)
-        return broadcast(new Messages.Joiners({ instances: [...instances] }))
-      case "MetricsWanted": {
-        const { question } = message
-        return Effect.flatMap(families, (all) => send(member, new Messages.MetricsOfAll({ question, families: all })))
+        return broadcast(new Messages.Instances({ instances: [...instances] }))
+      case "TotalsRequest": {
+        const { request } = message
+        return Effect.flatMap(families, (all) => send(member, new Messages.Totals({ request, families: all })))
       }
-      case "MetricsOfWorker": {
+      case "WorkerMetrics": {
         member.families = message.families
-        const answer = member.answers.get(message.question)
+        const answer = member.answers.get(message.request)
         return answer === undefined ? Effect.void : Deferred.succeed(answer, undefined)
       }
     }

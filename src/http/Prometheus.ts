@@ -105,6 +105,6 @@ export const exposition = (families: Families): string => {
 }
 
 /** What `/metrics` shows: the metrics of this process, or of all workers of which it is one. */
-export class Exposed extends Context.Reference<Exposed>()("gateway/http/Exposed", {
+export class MetricsSource extends Context.Reference<MetricsSource>()("gateway/http/MetricsSource", {
   defaultValue: (): { readonly families: Effect.Effect<Families> } => ({ families: Effect.sync(snapshot) })
 }) {}

@@ -16,10 +16,10 @@ const sweepBatch = 500
 export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
   defaultValue: (): {
     /** Tells the others of this process's identity. */
-    readonly join: (id: string) => Effect.Effect<void>
+    readonly register: (id: string) => Effect.Effect<void>
     /** The others' identities. */
     readonly ids: Effect.Effect<ReadonlyArray<string>>
-  } => ({ join: () => Effect.void, ids: Effect.succeed([]) })
+  } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
 }) {}
 
 /**
@@ -50,7 +50,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
       const register = Effect.gen(function* () {
         const id = ids.uuid()
         yield* sql`INSERT INTO instances (id) VALUES (${id})`
-        yield* siblings.join(id)
+        yield* siblings.register(id)
         return id
       })
       const current = yield* Ref.make(yield* Effect.orDie(register))

@@ -28,12 +28,12 @@ const two = (options: GatewayOptions = {}) =>
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const chat = ({ secret, url }: { readonly secret: string; readonly url: string }) =>
-  Workers.fetchAlone(`${url}/v1/chat/completions`, {
+  Workers.fetchAnew(`${url}/v1/chat/completions`, {
     headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
     body: { model: "m1", max_tokens: 10, messages: [{ role: "user", content: "hi" }] }
   })
 
-const metrics = (url: string) => Effect.map(Workers.fetchAlone(`${url}/metrics`), ({ text }) => text)
+const metrics = (url: string) => Effect.map(Workers.fetchAnew(`${url}/metrics`), ({ text }) => text)
 
 const servedChats = 'gateway_requests_total{surface="chat",status="200",code=""}'
 
@@ -136,8 +136,8 @@ describe("two workers", () => {
     Effect.gen(function* () {
       const { ended, goOn, org, pids, signal, stderr, streams, url } = yield* streaming()
       yield* signal("SIGTERM")
-      yield* eventually(Workers.fetchAlone(`${url}/readyz`), ({ status }) => status === 503)
-      assert.strictEqual((yield* Workers.fetchAlone(`${url}/healthz`)).status, 200)
+      yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
+      assert.strictEqual((yield* Workers.fetchAnew(`${url}/healthz`)).status, 200)
       const text = yield* metrics(url)
       assert.strictEqual(Workers.sampleOf(text, "gateway_in_flight"), 4)
       yield* goOn
@@ -160,7 +160,7 @@ describe("two workers", () => {
       const { org, secret } = yield* openAccount({})
       yield* upstream.script(...times(6).map(() => either))
       yield* signal("SIGTERM")
-      yield* eventually(Workers.fetchAlone(`${url}/readyz`), ({ status }) => status === 503)
+      yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
       for (const _ of times(6)) assert.strictEqual((yield* chat({ url, secret })).status, 200)
       assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
       yield* assertCharged(
@@ -189,7 +189,7 @@ describe("two workers", () => {
     Effect.gen(function* () {
       const { ended, org, pids, signal, stderr, url } = yield* streaming()
       yield* signal("SIGTERM")
-      yield* eventually(Workers.fetchAlone(`${url}/readyz`), ({ status }) => status === 503)
+      yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
       yield* Effect.sleep("1100 millis")
       yield* signal("SIGTERM")
       assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 1, signal: null })
@@ -225,7 +225,7 @@ describe("two workers", () => {
       const ends = () => gateway.stderr().match(/has ended \(exit code 1\)/g)?.length ?? 0
       yield* eventually(Effect.sync(ends), (count) => count >= 2)
       for (const _ of times(4)) {
-        assert.strictEqual((yield* Workers.fetchAlone(`${gateway.url}/readyz`)).status, 200)
+        assert.strictEqual((yield* Workers.fetchAnew(`${gateway.url}/readyz`)).status, 200)
       }
       yield* Effect.promise(() => rename(`${catalog}.away`, catalog))
       yield* Workers.served(gateway, 3)

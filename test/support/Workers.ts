@@ -10,7 +10,7 @@ export interface Fetched {
 }
 
 /** Sends a request over a connection of its own, which goes to the worker whose turn it is. */
-export const fetchAlone = (
+export const fetchAnew = (
   url: string,
   request: { readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown } = {}
 ) =>

@@ -5,7 +5,7 @@ import ipaddr from "ipaddr.js"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { openApiDocument } from "../OpenApi.ts"
-import { Exposed, exposition } from "../Prometheus.ts"
+import { exposition, MetricsSource } from "../Prometheus.ts"
 import { Readiness } from "../Readiness.ts"
 import { json, jsonText } from "../Respond.ts"
 
@@ -28,7 +28,7 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
   HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
       const readiness = yield* Readiness
-      const metrics = yield* Exposed
+      const metrics = yield* MetricsSource
       const { models } = yield* Catalog
       const openApi = JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`))
 
