@@ -1,3 +1,4 @@
+import cluster from "node:cluster"
 import { HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Logger, Option, RuntimeFlags } from "effect"
@@ -10,6 +11,8 @@ import { Books } from "./services/Books.ts"
 import { Catalog, readCatalogFile } from "./services/Catalog.ts"
 import { ownFile } from "./services/Installation.ts"
 import { Organizations } from "./services/Organizations.ts"
+import * as Worker from "./Worker.ts"
+import * as Workers from "./Workers.ts"
 
 /** Log lines go to stderr: stdout is for what a command prints. */
 const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
@@ -20,38 +23,39 @@ const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel
 
 const reachable = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
-const announced = (settings: Settings) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const { models, sandbox } = yield* Catalog
-      const { address } = yield* HttpServer.HttpServer
-      const host = reachable(settings.host)
-      const port = address._tag === "TcpAddress" ? address.port : settings.port
-      const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
-      const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
-      for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
-      yield* Console.log(banner({ settings, url, models, sandbox, key }))
-      yield* Effect.logInfo(`Listening on ${url}`)
-    })
-  ).pipe(Layer.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), Books.layer)))
+/** Shows the operator that the gateway listens, and the demo key on the first start; the address. */
+const announce = (settings: Settings) =>
+  Effect.gen(function* () {
+    const { models, sandbox } = yield* Catalog
+    const { address } = yield* HttpServer.HttpServer
+    const host = reachable(settings.host)
+    const port = address._tag === "TcpAddress" ? address.port : settings.port
+    const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+    const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
+    for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
+    yield* Console.log(banner({ settings, url, models, sandbox, key }))
+    return url
+  }).pipe(Effect.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), Books.layer)))
 
 /**
- * The first signal begins a stop that lets requests finish; one at least a second later ends the process at once.
+ * The first signal begins a stop that lets requests finish; one at least a second later ends everything at once.
  * A terminal and npm both pass the same signal on, so the echo of the first does not count.
  */
-const impatience = Layer.effectDiscard(
-  Effect.sync(() => {
-    let first: number | undefined
-    const onSignal = (signal: NodeJS.Signals) => {
-      const now = performance.now()
-      first ??= now
-      if (now - first < 1000) return
-      process.stderr.write(`${signal} again: stopping at once\n`)
-      process.exit(1)
-    }
-    process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
-  })
-)
+const impatience = (endAtOnce: () => void) =>
+  Layer.effectDiscard(
+    Effect.sync(() => {
+      let first: number | undefined
+      const onSignal = (signal: NodeJS.Signals) => {
+        const now = performance.now()
+        first ??= now
+        if (now - first < 1000) return
+        process.stderr.write(`${signal} again: stopping at once\n`)
+        endAtOnce()
+        process.exit(1)
+      }
+      process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
+    })
+  )
 
 /** Spans and fiber counts cost every request something; nobody looks at them unless traces are collected. */
 const tracing = ({ otlpEndpoint }: Settings) => {
@@ -75,18 +79,51 @@ const cannotListen = ({ host, port }: Settings, cause: unknown) => {
   return new CannotListen({ message })
 }
 
-/** Runs the gateway until it is told to stop. */
-export const serve = (settings: Settings, environment: Environment) =>
+/** Brings the gateway up in this process and keeps it until it is interrupted; `onReady` runs once it listens. */
+const launch = (settings: Settings, environment: Environment, onReady: ReturnType<typeof announce>) =>
   Effect.gen(function* () {
     const catalog = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
     return yield* Layer.launch(
-      announced(settings).pipe(
+      Layer.effectDiscard(onReady).pipe(
         Layer.provide(Gateway.layer({ settings, environment, catalog })),
-        Layer.provide(Gateway.database(settings)),
-        Layer.provide(impatience)
+        Layer.provide(Gateway.database(settings))
       )
-    ).pipe(Effect.onInterrupt(() => Effect.logInfo("Stopped")))
+    )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
-    Effect.provide(Layer.mergeAll(NodeContext.layer, logging(settings), tracing(settings)))
+    Effect.provide(Layer.merge(NodeContext.layer, tracing(settings)))
   )
+
+const serveAlone = (settings: Settings, environment: Environment) =>
+  Effect.provide(
+    launch(
+      settings,
+      environment,
+      Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
+    ),
+    impatience(() => {})
+  )
+
+const serveAsWorker = (settings: Settings, environment: Environment) =>
+  Effect.gen(function* () {
+    const { announced, awaitAnnouncing, layer } = yield* Worker.connect
+    const onReady = Effect.zipRight(awaitAnnouncing, Effect.tap(announce(settings), announced))
+    return yield* Effect.provide(launch(settings, environment, onReady), layer)
+  }).pipe(Effect.scoped)
+
+const serveByWorkers = ({ workers }: Settings, environment: Environment) =>
+  Effect.provide(Workers.run({ count: workers, environment }), impatience(Workers.killAll))
+
+/** Runs the gateway until it is told to stop, or until its workers cannot start: the exit code. */
+export const serve = (settings: Settings, environment: Environment) => {
+  const { isWorker, worker } = cluster
+  const running = Effect.suspend(() => {
+    if (isWorker) return serveAsWorker(settings, environment)
+    return settings.workers === 1 ? serveAlone(settings, environment) : serveByWorkers(settings, environment)
+  })
+  return running.pipe(
+    Effect.onInterrupt(() => Effect.logInfo("Stopped")),
+    Effect.annotateLogs(worker === undefined ? {} : { worker: worker.id }),
+    Effect.provide(logging(settings))
+  )
+}

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import path from "node:path"
 import { parseEnv } from "node:util"
 import { type ConfigError, ConfigProvider, Data, Duration, Effect, type LogLevel, type Redacted } from "effect"
@@ -30,6 +31,8 @@ export type MediaSettings =
 export interface Settings {
   readonly host: string
   readonly port: number
+  /** Processes that answer at the address. */
+  readonly workers: number
   readonly publicUrl: string
   /** Undefined is the embedded database. */
   readonly databaseUrl: Redacted.Redacted | undefined
@@ -135,17 +138,31 @@ const readTimeouts = Effect.gen(function* () {
   }
 })
 
+/** The embedded database has connections for as many. */
+const mostWorkersEmbedded = 32
+
+const readWorkers = Effect.fnUntraced(function* (databaseUrl: Redacted.Redacted | undefined) {
+  const workers = yield* variables.workers.config
+  const most = databaseUrl === undefined ? mostWorkersEmbedded : Infinity
+  if (workers === "auto") return Math.min(availableParallelism(), most)
+  if (workers <= most) return workers
+  const message = `WORKERS must be at most ${most} with the embedded database; set DATABASE_URL for more.`
+  return yield* new SettingsInvalid({ variable: "WORKERS", message })
+})
+
 const readAll = Effect.gen(function* () {
   const port = yield* variables.port.config
   const publicUrl = (yield* variables.publicUrl.config) ?? `http://127.0.0.1:${port}`
   const dataDir = path.resolve(yield* variables.dataDir.config)
+  const databaseUrl = yield* variables.databaseUrl.config
   const catalogFile = yield* variables.catalogFile.config
   const maxBodyBytes = yield* variables.maxBodyBytes.config
   return {
     host: yield* variables.host.config,
     port,
+    workers: yield* readWorkers(databaseUrl),
     publicUrl,
-    databaseUrl: yield* variables.databaseUrl.config,
+    databaseUrl,
     dataDir,
     catalogFile: catalogFile === undefined ? undefined : path.resolve(catalogFile),
     sandbox: yield* variables.sandbox.config,

@@ -4,17 +4,20 @@ import { run } from "./cli.ts"
 import { serve } from "./Serving.ts"
 import { readEnvironment, readSettings } from "./Settings.ts"
 
-const gateway = Effect.gen(function* () {
-  const environment = yield* readEnvironment()
-  return yield* serve(yield* readSettings(environment), environment)
-})
-
 let code = 0
+const endWith = (ended: number) => {
+  code ||= ended
+}
+
+const gateway = (workers: string | undefined) =>
+  Effect.gen(function* () {
+    const given = yield* readEnvironment()
+    const environment = workers === undefined ? given : { ...given, WORKERS: workers }
+    return yield* serve(yield* readSettings(environment), environment)
+  })
 
 NodeRuntime.runMain(
-  Effect.map(run(process.argv, { serve: () => gateway }), (ended) => {
-    code = ended
-  }),
+  Effect.map(run(process.argv, { serve: ({ workers }) => Effect.map(gateway(workers), endWith) }), endWith),
   {
     disableErrorReporting: true,
     disablePrettyLogger: true,

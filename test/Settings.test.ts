@@ -1,5 +1,5 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { availableParallelism, tmpdir } from "node:os"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
@@ -21,6 +21,7 @@ describe("Settings", () => {
       assert.deepStrictEqual(settings, {
         host: "127.0.0.1",
         port: 8787,
+        workers: 1,
         publicUrl: "http://127.0.0.1:8787",
         databaseUrl: undefined,
         dataDir: path.resolve(".data"),
@@ -57,6 +58,7 @@ describe("Settings", () => {
       const settings = yield* readSettings({
         HOST: "::",
         PORT: "9000",
+        WORKERS: "40",
         PUBLIC_URL: "https://gateway.example/base//",
         DATABASE_URL: "postgres://u:p@db/gateway",
         CATALOG_FILE: "/etc/catalog.yaml",
@@ -73,6 +75,7 @@ describe("Settings", () => {
         METRICS_PUBLIC: "yes"
       })
       assert.strictEqual(settings.port, 9000)
+      assert.strictEqual(settings.workers, 40)
       assert.strictEqual(settings.publicUrl, "https://gateway.example/base")
       assert.strictEqual(settings.databaseUrl && Redacted.value(settings.databaseUrl), "postgres://u:p@db/gateway")
       assert.strictEqual(settings.catalogFile, "/etc/catalog.yaml")
@@ -101,6 +104,9 @@ describe("Settings", () => {
     ["PORT", "80x"],
     ["PORT", "-1"],
     ["PORT", "8e3"],
+    ["WORKERS", "0"],
+    ["WORKERS", "two"],
+    ["WORKERS", "257"],
     ["PUBLIC_URL", "gateway.example"],
     ["PUBLIC_URL", "ftp://gateway.example"],
     ["PUBLIC_URL", "http://gateway.example/?a=b"],
@@ -136,6 +142,25 @@ describe("Settings", () => {
       })
     )
   }
+
+  it.effect("have as many workers as there are cores where WORKERS is auto", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* readSettings({ WORKERS: "Auto" })).workers, Math.min(availableParallelism(), 32))
+      const settings = yield* readSettings({ WORKERS: "auto", DATABASE_URL: "postgres://db/x" })
+      assert.strictEqual(settings.workers, availableParallelism())
+    })
+  )
+
+  it.effect("refuse more workers than the embedded database has connections for", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* readSettings({ WORKERS: "32" })).workers, 32)
+      assert.strictEqual((yield* readSettings({ WORKERS: "33", DATABASE_URL: "postgres://db/x" })).workers, 33)
+      assert.strictEqual(
+        (yield* refused({ WORKERS: "33" })).message,
+        "WORKERS must be at most 32 with the embedded database; set DATABASE_URL for more."
+      )
+    })
+  )
 
   it.effect("never repeat a wrong value, which may be a secret", () =>
     Effect.gen(function* () {
@@ -203,6 +228,7 @@ describe("Settings", () => {
     for (const name of [
       "HOST",
       "PORT",
+      "WORKERS",
       "PUBLIC_URL",
       "DATABASE_URL",
       "DATA_DIR",

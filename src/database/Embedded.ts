@@ -43,7 +43,8 @@ const settingsFor = (socketDirectory: string) => ({
   unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
   unix_socket_permissions: "0700",
   port: "5432",
-  max_connections: "100",
+  // Up to 11 for each of 32 workers, and room for commands.
+  max_connections: "400",
   shared_buffers: "64MB",
   max_wal_size: "256MB",
   min_wal_size: "64MB",

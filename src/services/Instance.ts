@@ -13,6 +13,16 @@ const silentAfter = Duration.seconds(15)
 const lostAfter = Duration.seconds(20)
 const sweepBatch = 500
 
+/** The other workers behind the same address, none where there is one process: they stop when this one does. */
+export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
+  defaultValue: (): {
+    /** Tells the others of this process's identity. */
+    readonly register: (id: string) => Effect.Effect<void>
+    /** The others' identities. */
+    readonly ids: Effect.Effect<ReadonlyArray<string>>
+  } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
+}) {}
+
 /**
  * This process in the eyes of the others. It renews a heartbeat in the database; without one for 20 s it admits
  * nothing and ends what it runs, well before the others release its holds at 45 s. Every instance releases the
@@ -24,7 +34,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
     /** The identity that holds are tied to; a new one after this process was taken for dead. */
     readonly id: Effect.Effect<string>
     readonly admitting: Effect.Effect<boolean>
-    /** Whether another instance lives; false where the database does not say so in a second. */
+    /** Whether an instance lives that is not behind the same address; false where the database does not say so in a second. */
     readonly hasPeers: Effect.Effect<boolean>
     /** Marks dead instances and releases their holds; says how many. Runs by itself every few seconds. */
     readonly sweep: Effect.Effect<number>
@@ -37,10 +47,12 @@ export class Instance extends Context.Tag("gateway/Instance")<
       const ids = yield* Ids
       const inFlight = yield* InFlight
       const prepared = yield* Prepared
+      const siblings = yield* Siblings
 
       const register = Effect.gen(function* () {
         const id = ids.uuid()
         yield* sql`INSERT INTO instances (id) VALUES (${id})`
+        yield* siblings.register(id)
         return id
       })
       const current = yield* Ref.make(yield* Effect.orDie(register))
@@ -70,9 +82,9 @@ export class Instance extends Context.Tag("gateway/Instance")<
       })
 
       const hasPeers = Effect.flatMap(
-        Ref.get(current),
-        (id) => sql`
-          SELECT 1 FROM instances WHERE id <> ${id} AND stopped_at IS NULL AND swept_at IS NULL
+        Effect.all([Ref.get(current), siblings.ids]),
+        ([id, others]) => sql`
+          SELECT 1 FROM instances WHERE id <> ALL (${[id, ...others]}::uuid[]) AND stopped_at IS NULL AND swept_at IS NULL
             AND beat_at > now() - ${Duration.toSeconds(silentAfter)} * interval '1 second' LIMIT 1`
       ).pipe(
         Effect.interruptible,

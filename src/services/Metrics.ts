@@ -1,6 +1,9 @@
 import { Effect, Metric, MetricLabel } from "effect"
 
-/** The gateway's own counters; `/metrics` shows whatever is registered here and by Effect itself. */
+/**
+ * The gateway's own counters; `/metrics` shows whatever is registered here and by Effect itself. Workers are summed, so
+ * a gauge must be something that can be added up.
+ */
 export const requests = Metric.counter("gateway_requests_total", {
   description: "Requests answered, by surface and status",
   incremental: true

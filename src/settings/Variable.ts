@@ -62,6 +62,21 @@ export const integer = (
     }
   })
 
+const mostProcesses = 256
+
+export const processes = (name: string, about: string) =>
+  variable<number | "auto">(name, {
+    about,
+    fallback: 1,
+    shown: "1",
+    accepts: `auto or an integer from 1 to ${mostProcesses}`,
+    parse: (value) => {
+      if (value.toLowerCase() === "auto") return "auto"
+      const number = digits.test(value) ? Number(value) : 0
+      return number >= 1 && number <= mostProcesses ? number : undefined
+    }
+  })
+
 // Timers of the platform wrap around beyond this.
 const maxSeconds = 2_147_483
 

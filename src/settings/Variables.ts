@@ -7,6 +7,7 @@ import {
   flag,
   integer,
   origins,
+  processes,
   ranges,
   seconds,
   secret,
@@ -30,6 +31,7 @@ const logLevels = {
 export const variables = {
   host: text("HOST", "127.0.0.1", "address to listen on"),
   port: integer("PORT", 8787, "port to listen on", { to: 65_535 }),
+  workers: processes("WORKERS", "processes that answer at the address; auto: one per core"),
   publicUrl: {
     ...baseUrl("PUBLIC_URL", "what clients call; addresses and links are built on it"),
     shown: "http://127.0.0.1:$PORT"

@@ -3,6 +3,7 @@ import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Books } from "../../src/services/Books.ts"
 import { openAccount } from "../support/Account.ts"
 import { ask } from "../support/ChatClient.ts"
 import { charge, completion } from "../support/ChatReplies.ts"
@@ -68,6 +69,21 @@ describe.concurrent("a request that was charged and yet told that it failed", ()
       yield* eventually(journal, (files) => files.length === 0)
       yield* upstream.script(completion)
       assert.strictEqual((yield* ask({ url: next.url, secret })).status, 200)
+    }).pipe(inDeployment)
+  )
+
+  it.live("is taken back once, by another process on the directory while its own has no database", () =>
+    Effect.gen(function* () {
+      const { first, journal, mend, org } = yield* chargedAndRefused
+      const { gateway } = yield* Deployment
+      const other = yield* gateway()
+      yield* assertRefunded(org)
+      yield* eventually(journal, (files) => files.length === 0)
+      yield* mend
+      yield* eventually(loggedStatuses, (rows) => rows.length === 1)
+      yield* Effect.forEach([first, other], ({ ended, signal }) => Effect.zipRight(signal("SIGTERM"), ended))
+      yield* assertRefunded(org)
+      assert.deepStrictEqual((yield* (yield* Books).verify).violations, [])
     }).pipe(inDeployment)
   )
 

@@ -75,6 +75,17 @@ describe("the journal of voids on disk", () => {
     })
   )
 
+  it.scoped("takes the same entry from several processes at the same moment", () =>
+    Effect.gen(function* () {
+      const directory = path.join(yield* temporary, "voids")
+      const journals = yield* Effect.all(Array.from({ length: 8 }, () => journalIn(directory)))
+      yield* Effect.forEach(journals, (journal) => journal.add(entry), { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [`${entry.hold}.json`])
+      yield* Effect.forEach(journals, (journal) => journal.remove(entry.hold), { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
+    })
+  )
+
   it.scoped("passes over files that are no entries", () =>
     Effect.gen(function* () {
       const directory = yield* temporary

@@ -5,7 +5,7 @@ import ipaddr from "ipaddr.js"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/Catalog.ts"
 import { openApiDocument } from "../OpenApi.ts"
-import { exposition } from "../Prometheus.ts"
+import { exposition, MetricsSource } from "../Prometheus.ts"
 import { Readiness } from "../Readiness.ts"
 import { json, jsonText } from "../Respond.ts"
 
@@ -28,6 +28,7 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
   HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
       const readiness = yield* Readiness
+      const metrics = yield* MetricsSource
       const { models } = yield* Catalog
       const openApi = JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`))
 
@@ -45,7 +46,9 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
         Effect.gen(function* () {
           const request = yield* HttpServerRequest.HttpServerRequest
           if (!options.metricsPublic && !isLocal(request)) return yield* new UnknownEndpoint()
-          return HttpServerResponse.text(exposition(), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+          return HttpServerResponse.text(exposition(yield* metrics.families), {
+            contentType: "text/plain; version=0.0.4; charset=utf-8"
+          })
         })
       )
       // The router would answer HEAD with the route of GET.
