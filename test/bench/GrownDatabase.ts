@@ -123,11 +123,12 @@ const balances = `
   FROM (SELECT org_id, sum(amount) AS total FROM holds WHERE state = 'open' GROUP BY org_id) AS sums
   WHERE sums.org_id = organizations.id;`
 
-const log = `
+/** In the order of time, as they are written; some requests were refused before they held anything. */
+const log = ({ rows }: Size) => `
   INSERT INTO request_log (
     id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, attempts, prompt_tokens,
     completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms)
-  SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid, 'req_' || md5(id::text), created_at,
+  SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid, 'req_' || md5(id::text), created_at AS at,
     CASE WHEN is_video THEN 'video' WHEN pick < 0.1 THEN 'image' ELSE 'chat' END,
     CASE WHEN right(id::text, 4) = '0ace' THEN ${rareStatus} WHEN is_failed THEN 502 ELSE 200 END,
     CASE WHEN is_failed THEN 'upstream_error' END, org_id, key_id, model,
@@ -149,17 +150,16 @@ const log = `
       FROM holds WHERE state <> 'open' OR instance_id IS NULL
       OFFSET 0
     ) AS drawn
-  ) AS named`
-
-/** Requests that were refused before they held anything. */
-const refusals = ({ rows }: Size) => `
-  INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, total_ms)
+  ) AS named
+  UNION ALL
   SELECT gen_random_uuid(), 'req_' || md5('refused' || i), now() - random() * interval '${days} days', 'chat',
-    CASE WHEN i % 4 = 0 THEN 404 ELSE 429 END, 'refused', 'org_' || md5('org' || 1 + key % ${organizations}), 'key_' || md5('key' || key),
-    CASE WHEN i % 4 = 0 THEN 'guess-' || i END, 2
+    CASE WHEN i % 4 = 0 THEN 404 ELSE 429 END, 'refused', 'org_' || md5('org' || 1 + key % ${organizations}),
+    'key_' || md5('key' || key), CASE WHEN i % 4 = 0 THEN 'guess-' || i END, NULL, NULL, '[]', NULL, NULL, NULL, NULL, NULL,
+    0, NULL, NULL, 2
   FROM (
     SELECT i, ${drawnKey("true")} AS key FROM generate_series(1, ${Math.round(rows / 50)}) AS i OFFSET 0
-  ) AS drawn`
+  ) AS drawn
+  ORDER BY at`
 
 const frozenRoute = JSON.stringify({
   id: "video-1@provider-1",
@@ -222,8 +222,7 @@ export const fill = Effect.fnUntraced(function* (
   yield* timed("holds", holds(size))
   yield* timed("ledger_entries", entries)
   yield* timed("balances", balances)
-  yield* timed("request_log", log)
-  yield* timed("request_log, refused", refusals(size))
+  yield* timed("request_log", log(size))
   yield* timed("videos", renders)
   yield* timed("idempotency_keys", replays)
   for (const { definition, name } of indexes) yield* timed(`index ${name}`, definition)

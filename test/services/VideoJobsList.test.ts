@@ -71,7 +71,7 @@ describe.concurrent("videos that are asked for again", () => {
             Effect.map((lines) => lines.flatMap(Object.values).join("\n"))
           )
         const list = yield* planOf(...Clips.latest(sql, org, 100).compile())
-        assert.match(list, /Index Only Scan using videos_org/)
+        assert.match(list, /Index Only Scan using videos_org_created/)
         assert.notMatch(list, /Seq Scan/)
         yield* bench.hurry
         const [claimed] = yield* rows.claim(16)
