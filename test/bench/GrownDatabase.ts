@@ -130,7 +130,7 @@ const log = ({ rows }: Size) => `
     completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms)
   SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid, 'req_' || md5(id::text), created_at AS at,
     CASE WHEN is_video THEN 'video' WHEN pick < 0.1 THEN 'image' ELSE 'chat' END,
-    CASE WHEN right(id::text, 4) = '0ace' THEN ${rareStatus} WHEN is_failed THEN 502 ELSE 200 END,
+    CASE WHEN NOT is_failed THEN 200 WHEN right(id::text, 3) = 'ace' THEN ${rareStatus} ELSE 502 END,
     CASE WHEN is_failed THEN 'upstream_error' END, org_id, key_id, model,
     model || '@provider-' || pick_provider, 'provider-' || pick_provider,
     jsonb_build_array(jsonb_build_object('route', model || '@provider-' || pick_provider,
