@@ -2,12 +2,19 @@ import { spawnSync } from "node:child_process"
 import { parseArgs } from "node:util"
 
 /** Each campaign's measure and how long it is without one. */
-const measures = { chaos: ["minutes", "10"], fuzz: ["count", "20000"] }
-const files = { chaos: "test/chaos/Chaos.test.ts", fuzz: "test/fuzz/Fuzz.test.ts" }
+const measures = { chaos: ["minutes", "10"], fuzz: ["count", "20000"], growth: ["rows", "10000000"] }
+const files = {
+  chaos: "test/chaos/Chaos.test.ts",
+  fuzz: "test/fuzz/Fuzz.test.ts",
+  growth: "test/bench/Growth.test.ts"
+}
+/** What each takes beside its measure. */
+const more = { chaos: ["seed"], fuzz: ["seed"], growth: ["videos", "url"] }
 
 const [name, ...args] = process.argv.slice(2)
 const [measure, usual] = measures[name]
-const { values } = parseArgs({ args, options: { [measure]: { type: "string" }, seed: { type: "string" } } })
+const options = Object.fromEntries([measure, ...more[name]].map((option) => [option, { type: "string" }]))
+const { values } = parseArgs({ args, options })
 const amount = values[measure] ?? usual
 if (!(Number(amount) > 0)) throw new Error(`--${measure} takes a number above 0`)
 
@@ -17,7 +24,9 @@ const { status } = spawnSync("npx", ["vitest", "run", "--retry=0", files[name]],
   env: {
     ...process.env,
     [`${prefix}_${measure.toUpperCase()}`]: amount,
-    [`${prefix}_SEED`]: values.seed ?? String(Date.now())
+    [`${prefix}_SEED`]: values.seed ?? String(Date.now()),
+    ...(values.videos && { [`${prefix}_VIDEOS`]: values.videos }),
+    ...(values.url && { [`${prefix}_URL`]: values.url })
   }
 })
 process.exitCode = status ?? 1

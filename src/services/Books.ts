@@ -150,7 +150,10 @@ export class Books extends Context.Tag("gateway/Books")<
         entries: Effect.fn("Books.entries")(
           (org: OrgId, { limit }: { readonly limit: number }) =>
             Effect.flatMap(
-              sql`SELECT * FROM ledger_entries WHERE org_id = ${org} ORDER BY id DESC LIMIT ${limit}`,
+              // By its own index alone: the primary key would lead through everybody's entries since its last.
+              sql`SELECT * FROM ledger_entries WHERE id = ANY (ARRAY(
+                  SELECT id FROM ledger_entries WHERE org_id = ${org} ORDER BY id DESC LIMIT ${limit}
+                )) ORDER BY id DESC`,
               decode
             ),
           Effect.orDie,

@@ -36,17 +36,29 @@ export interface UsageQuery {
 }
 
 const day = "to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
-/** Customers may ask for any name, and each would be a group of its own. */
-const model = "CASE WHEN r.model IS NULL OR r.model IN (SELECT model FROM known) THEN r.model ELSE 'unknown' END"
-/** What a request counts to, and what a try of it that failed does. */
+const known = "r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL"
+/** What a request counts to, and what a try of it that failed does; whether it is a group, or one of the unknown. */
 const groups = {
-  model: { request: model, attempt: model },
-  key: { request: "r.key_id", attempt: "r.key_id" },
-  day: { request: day, attempt: day },
-  provider: { request: "r.provider", attempt: "a.provider" }
+  // Customers may ask for any name, and each would be a group of its own.
+  model: { request: "r.model", attempt: "r.model", isKnown: known },
+  key: { request: "r.key_id", attempt: "r.key_id", isKnown: "true" },
+  day: { request: day, attempt: day, isKnown: "true" },
+  provider: { request: "r.provider", attempt: "a.provider", isKnown: "true" }
 } as const
 
 const orders = { model: "spend DESC, 1", key: "spend DESC, 1", day: "1", provider: "spend DESC, 1" } as const
+
+/**
+ * A row without a charge may have been charged after it was written. One by one, these are found by their holds' index;
+ * joined, the whole of the ledger would be read for a few days of the log.
+ */
+const charge = `CASE WHEN r.charge > 0 OR r.hold_id IS NULL THEN r.charge ELSE coalesce((
+  SELECT h.charged - coalesce((
+    SELECT amount FROM ledger_entries WHERE ref = 'refund:' || h.id AND kind = 'adjustment'
+  ), 0) FROM holds h WHERE h.id = r.hold_id
+), 0) END`
+const cost = `CASE WHEN r.surface = 'video' THEN
+  coalesce((SELECT v.cost FROM videos v WHERE v.hold_id = r.hold_id), r.cost) ELSE r.cost END`
 
 /** What was spent, by the request log. Charges are those of the ledger, also where they came after the answer. */
 export class Usage extends Context.Tag("gateway/Usage")<
@@ -67,37 +79,38 @@ export class Usage extends Context.Tag("gateway/Usage")<
               ...(until === undefined ? [] : [sql`r.at < ${new Date(until)}`])
             ]
             const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
-            const { attempt, request } = groups[by]
+            const { attempt, isKnown, request } = groups[by]
             return sql`
-              WITH known AS MATERIALIZED (
-                SELECT DISTINCT r.model FROM request_log r
-                WHERE ${where} AND (r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL)
+              WITH parts AS (
+                SELECT ${sql.literal(request)} AS name, ${sql.literal(isKnown)} AS is_known, 1 AS requests, prompt_tokens,
+                  completion_tokens, cached_tokens, reasoning_tokens,
+                  ${sql.literal(charge)} AS charge, ${sql.literal(cost)} AS cost
+                FROM request_log r WHERE ${where}
+                UNION ALL
+                SELECT ${sql.literal(attempt)}, ${sql.literal(isKnown)}, 0, NULL, NULL, NULL, NULL, 0, a.cost_nano
+                FROM request_log r, jsonb_to_recordset(r.attempts) AS a (provider text, cost_nano bigint)
+                WHERE ${where} AND jsonb_path_exists(r.attempts, '$[*].cost_nano') AND a.cost_nano IS NOT NULL
+              ), named AS (
+                SELECT name, bool_or(is_known) AS is_known, sum(requests) AS requests,
+                  sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+                  sum(cached_tokens) AS cached_tokens, sum(reasoning_tokens) AS reasoning_tokens,
+                  sum(charge) AS spend, sum(cost) AS cost, sum(charge - cost) AS margin,
+                  count(*) FILTER (WHERE cost IS NULL AND charge > 0) AS uncosted
+                FROM parts GROUP BY name
+              ), totals AS (
+                SELECT CASE WHEN name IS NULL OR is_known THEN name ELSE 'unknown' END AS "group",
+                  sum(requests) AS requests,
+                  coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
+                  coalesce(sum(completion_tokens), 0) AS completion_tokens,
+                  coalesce(sum(cached_tokens), 0) AS cached_tokens,
+                  coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens,
+                  sum(spend) AS spend, coalesce(sum(cost), 0) AS cost, sum(margin) AS margin, sum(uncosted) AS uncosted
+                FROM named GROUP BY 1
               )
               SELECT "group",
                 ${sql.literal(by === "key" ? `(SELECT name FROM api_keys WHERE id = "group")` : "NULL::text")} AS label,
-                sum(requests) AS requests,
-                coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
-                coalesce(sum(completion_tokens), 0) AS completion_tokens,
-                coalesce(sum(cached_tokens), 0) AS cached_tokens,
-                coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens,
-                sum(charge) AS spend,
-                coalesce(sum(cost), 0) AS cost,
-                sum(charge - cost) AS margin,
-                count(*) FILTER (WHERE cost IS NULL AND charge > 0) AS uncosted
-              FROM (
-                SELECT ${sql.literal(request)} AS "group", 1 AS requests, prompt_tokens, completion_tokens, cached_tokens,
-                  reasoning_tokens, coalesce(h.charged - coalesce(refund.amount, 0), r.charge) AS charge, coalesce(v.cost, r.cost) AS cost
-                FROM request_log r
-                LEFT JOIN holds h ON h.id = r.hold_id
-                LEFT JOIN ledger_entries refund ON refund.ref = 'refund:' || h.id AND refund.kind = 'adjustment'
-                LEFT JOIN videos v ON r.surface = 'video' AND v.hold_id = r.hold_id
-                WHERE ${where}
-                UNION ALL
-                SELECT ${sql.literal(attempt)}, 0, NULL, NULL, NULL, NULL, 0, a.cost_nano
-                FROM request_log r, jsonb_to_recordset(r.attempts) AS a (provider text, cost_nano bigint)
-                WHERE ${where} AND jsonb_path_exists(r.attempts, '$[*].cost_nano') AND a.cost_nano IS NOT NULL
-              ) parts
-              GROUP BY 1 ORDER BY ${sql.literal(orders[by])}`.pipe(Effect.flatMap(decode))
+                requests, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, spend, cost, margin, uncosted
+              FROM totals ORDER BY ${sql.literal(orders[by])}`.pipe(Effect.flatMap(decode))
           },
           Effect.orDie,
           Effect.uninterruptible

@@ -97,10 +97,9 @@ export class VideoDesk extends Context.Tag("gateway/VideoDesk")<
             ...(status === undefined ? [] : [sql`videos.status = ${status}`])
           ]
           const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
-          return sql`${shown} WHERE ${where} ORDER BY videos.created_at DESC, videos.id DESC LIMIT ${limit}`.pipe(
-            Effect.flatMap(decode),
-            Effect.orDie
-          )
+          return sql`${shown} WHERE videos.id = ANY (ARRAY(
+              SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}
+            )) ORDER BY videos.created_at DESC, videos.id DESC`.pipe(Effect.flatMap(decode), Effect.orDie)
         }, Effect.uninterruptible),
         retry: Effect.fn("VideoDesk.retry")(function* (id: string) {
           yield* unlessOver(id)

@@ -1,0 +1,199 @@
+import { SqlClient } from "@effect/sql"
+import { Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Migrations } from "../../src/database/Migrations.ts"
+import { NanoUsd } from "../../src/domain/Money.ts"
+import { OrgId } from "../../src/domain/Organization.ts"
+import { ApiKeys } from "../../src/services/ApiKeys.ts"
+import { Auth } from "../../src/services/Auth.ts"
+import { BlockList } from "../../src/services/BlockList.ts"
+import { Books } from "../../src/services/Books.ts"
+import { HealthBoard } from "../../src/services/HealthBoard.ts"
+import { Idempotency } from "../../src/services/Idempotency.ts"
+import { Instance } from "../../src/services/Instance.ts"
+import { Ledger } from "../../src/services/Ledger.ts"
+import * as Statements from "../../src/services/ledger/Statements.ts"
+import { Organizations } from "../../src/services/Organizations.ts"
+import { RequestLog } from "../../src/services/RequestLog.ts"
+import { Usage } from "../../src/services/Usage.ts"
+import { VideoDesk } from "../../src/services/VideoDesk.ts"
+import { VoidJournal } from "../../src/services/VoidJournal.ts"
+import { Voids } from "../../src/services/Voids.ts"
+import * as Clips from "../../src/services/videos/Clips.ts"
+import * as Rows from "../../src/services/videos/Rows.ts"
+import {
+  busiest,
+  busiestKey,
+  days,
+  former,
+  instanceId,
+  newcomer,
+  rareModel,
+  rareStatus,
+  type Size,
+  secretOf
+} from "./GrownDatabase.ts"
+
+/** The services, and beside them none that would look at the database by itself meanwhile. */
+export const services = Layer.mergeAll(
+  ApiKeys.layer,
+  Auth.layer,
+  BlockList.layer,
+  HealthBoard.layer,
+  Idempotency.layer,
+  Migrations.layer,
+  RequestLog.layer,
+  Usage.layer,
+  VideoDesk.layer,
+  Layer.provideMerge(Organizations.layer, Books.layer),
+  Layer.provide(Ledger.layer, Layer.provide(Voids.layer, VoidJournal.layerMemory))
+).pipe(
+  Layer.provideMerge(
+    Layer.succeed(Instance, {
+      id: Effect.succeed(instanceId),
+      admitting: Effect.succeed(true),
+      hasPeers: Effect.succeed(false),
+      sweep: Effect.succeed(0)
+    })
+  )
+)
+
+export interface Command {
+  readonly name: string
+  readonly run: Effect.Effect<unknown, unknown>
+  /** How many rows of growing tables it may read; by default a few for each of the 100 that are listed. */
+  readonly mostRows: number
+}
+
+const hour = 3_600_000
+const page = 100
+
+/** All that endpoints, commands and background work ask the database, of a size that does not grow with it. */
+export const commands = Effect.fnUntraced(function* (size: Size) {
+  const sql = yield* SqlClient.SqlClient
+  const keys = yield* ApiKeys
+  const auth = yield* Auth
+  const books = yield* Books
+  const ledger = yield* Ledger
+  const idempotency = yield* Idempotency
+  const log = yield* RequestLog
+  const organizations = yield* Organizations
+  const usage = yield* Usage
+  const desk = yield* VideoDesk
+  const clips = Clips.make(sql)
+  const rows = Rows.make(sql)
+  const { pending } = yield* Migrations
+  const { list: health } = yield* HealthBoard
+  const { list: blocked } = yield* BlockList
+  const now = Date.now()
+
+  const [video] = yield* sql<{ readonly id: string; readonly orgId: OrgId }>`
+    SELECT id, org_id FROM videos WHERE step = 'over' ORDER BY hold_id LIMIT 1`
+  const [open] = yield* sql<{ readonly id: string }>`
+    SELECT id FROM holds WHERE state = 'open' AND instance_id IS NOT NULL LIMIT 1`
+  const [render] = yield* sql<{ readonly id: string }>`SELECT id FROM videos WHERE next_at IS NOT NULL LIMIT 1`
+  if (video === undefined || open === undefined || render === undefined) return yield* Effect.dieMessage("too few rows")
+
+  const entry = (name: string, run: Effect.Effect<unknown, unknown>, mostRows = 5 * page): Command => ({
+    name,
+    run,
+    mostRows
+  })
+  // Of the newest or the oldest hour.
+  const ofAnHour = (name: string, run: Effect.Effect<unknown, unknown>) =>
+    entry(name, run, page + 10 * Math.ceil(size.rows / days / 24))
+  const point = (name: string, run: Effect.Effect<unknown, unknown>) => entry(name, run, 10)
+
+  return [
+    point("authentication", auth.authenticate(Option.some(Redacted.make(secretOf(1))))),
+    point("GET /v1/credits", ledger.balance(busiest)),
+    entry("GET /v1/videos", clips.list(busiest, page)),
+    entry("GET /v1/videos of a former customer", clips.list(former, page)),
+    point("GET /v1/videos of a newcomer", clips.list(newcomer, page)),
+    point("GET /v1/videos/{id}", clips.find(video.orgId, video.id)),
+    point("readiness", pending),
+
+    entry("orgs list", organizations.list),
+    point("orgs show", organizations.find(busiest)),
+    entry("keys list", keys.list(busiest)),
+    point("credits add", books.topUp({ org: busiest, amount: NanoUsd(1n), ref: "again" })),
+    point("credits adjust", books.adjust({ org: busiest, amount: NanoUsd(1n), note: "n", force: false })),
+    entry("ledger show", books.entries(busiest, { limit: page })),
+    entry("ledger show of a former customer", books.entries(former, { limit: page })),
+    point("ledger show of a newcomer", books.entries(newcomer, { limit: page })),
+    entry("providers", health),
+    entry("blocklist list", blocked),
+    entry("requests", log.list({ limit: page })),
+    entry("requests --org", log.list({ limit: page, org: busiest })),
+    point("requests --org of a newcomer", log.list({ limit: page, org: newcomer })),
+    entry("requests --key", log.list({ limit: page, key: busiestKey })),
+    entry("requests --model (frequent)", log.list({ limit: page, model: "chat-1" }), 20 * page),
+    entry("requests --model (rare)", log.list({ limit: page, model: rareModel })),
+    entry("requests --status (frequent)", log.list({ limit: page, status: 200 })),
+    entry("requests --status (rare)", log.list({ limit: page, status: rareStatus })),
+    entry(
+      "requests --since 30d --status (rare)",
+      log.list({ limit: page, since: now - 720 * hour, status: rareStatus })
+    ),
+    entry("requests --org --status (rare)", log.list({ limit: page, org: busiest, status: rareStatus })),
+    entry("requests --org --model (rare)", log.list({ limit: page, org: busiest, model: rareModel })),
+    entry("requests --key --status (rare)", log.list({ limit: page, key: busiestKey, status: rareStatus })),
+    entry("requests --key --model (rare)", log.list({ limit: page, key: busiestKey, model: rareModel })),
+    entry("requests --model --status (rare)", log.list({ limit: page, model: "chat-1", status: rareStatus })),
+    ofAnHour("requests --follow", log.list({ limit: 10_000, since: now - 1.2 * hour, endedSince: now - 60_000 })),
+    ofAnHour("usage --since 1h", usage.report({ by: "model", since: now - hour })),
+    entry("videos list", desk.list({ limit: page })),
+    entry("videos list --org", desk.list({ limit: page, org: busiest })),
+    entry("videos list --org of a former customer", desk.list({ limit: page, org: former })),
+    point("videos list --org of a newcomer", desk.list({ limit: page, org: newcomer })),
+    entry("videos list --model (rare)", desk.list({ limit: page, model: rareModel })),
+    entry("videos list --status in_progress", desk.list({ limit: page, status: "in_progress" })),
+    entry("videos list --status failed", desk.list({ limit: page, status: "failed" })),
+    entry("videos list --status queued", desk.list({ limit: page, status: "queued" })),
+    entry("videos list --org --status queued", desk.list({ limit: page, org: busiest, status: "queued" })),
+    entry("videos list --org --model (rare)", desk.list({ limit: page, org: busiest, model: rareModel })),
+    point("videos show", desk.find(video.id)),
+    point("videos retry", desk.retry(render.id)),
+    entry("videos cancel", desk.cancel(render.id)),
+
+    entry("worker: claim", rows.claim(16)),
+    entry("worker: next due", rows.nextDue([])),
+    entry("worker: renew", rows.renew([{ id: render.id, lease: instanceId }])),
+    entry("sweep of dead instances", Statements.orphans(sql, 500, [])),
+    ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),
+    ofAnHour(
+      "removal of an hour of idempotency keys",
+      idempotency.prune(Duration.hours(25), () => Effect.succeed(true))
+    ),
+    ofAnHour("removal of an hour of videos", clips.prune(days * 86_400 - 3_600)),
+    entry("references of finished videos", clips.unneeded(1_000)),
+
+    point(
+      "admission",
+      Statements.reserve(sql, instanceId, [
+        { id: "0190a6a5-0000-7000-8000-000000000000", org: busiest, key: busiestKey, amount: NanoUsd(1n) }
+      ])
+    ),
+    entry("settlement", Statements.close(sql, [{ id: open.id, cost: NanoUsd(1n) }])),
+    point("refund", Statements.refund(sql, open.id))
+  ] satisfies ReadonlyArray<Command>
+})
+
+/** What the database is asked over a range of the log, which is more work the longer the range is. */
+export const reports = Effect.gen(function* () {
+  const usage = yield* Usage
+  const now = Date.now()
+  const of = (name: string, query: Omit<Parameters<typeof usage.report>[0], "by">): Command => ({
+    name: `usage${name}`,
+    run: usage.report({ by: "model", ...query }),
+    mostRows: Infinity
+  })
+  return [
+    of(" --since 1d", { since: now - 24 * hour }),
+    of(" --since 7d", { since: now - 7 * 24 * hour }),
+    of(" --since 30d", { since: now - 30 * 24 * hour }),
+    of(" --org --since 7d", { org: busiest, since: now - 7 * 24 * hour }),
+    of(" --org --since 30d", { org: busiest, since: now - 30 * 24 * hour }),
+    of(" --org", { org: busiest }),
+    of("", {})
+  ]
+})

@@ -1,0 +1,140 @@
+import { SqlClient } from "@effect/sql"
+import { Array as Arr, Context, Duration, Effect, Layer, Order, Redacted } from "effect"
+import * as Pg from "pg"
+import { Database } from "../../src/database/Database.ts"
+import { NanoUsd } from "../../src/domain/Money.ts"
+import { Books } from "../../src/services/Books.ts"
+import { Ids } from "../../src/services/Ids.ts"
+import * as Statements from "../../src/services/ledger/Statements.ts"
+import { drop, freshUrl } from "../support/Postgres.ts"
+import { type Command, commands, reports, services } from "./Commands.ts"
+import { fill, fillAccounts, instanceId, keyId, keys, organizationOf, type Size } from "./GrownDatabase.ts"
+import { makeRecorder, measure, median, type Work } from "./Plans.ts"
+
+export interface Options {
+  readonly size: Size
+  /** A migrated database, which is filled if it has no holds; undefined: a scratch one. */
+  readonly url: string | undefined
+  /** Whether the time matters: otherwise each statement is explained once. */
+  readonly isLong: boolean
+}
+
+interface Measured extends Command {
+  readonly work: Work
+}
+
+class Undone extends Error {}
+
+/** Runs the effect and undoes what it did to the database. */
+const undone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.zipRight(effect, Effect.fail(new Undone())).pipe(
+      sql.withTransaction,
+      Effect.catchIf(
+        (error) => error instanceof Undone,
+        () => Effect.void
+      )
+    )
+  )
+
+const connect = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => new Pg.Client(url).connect()),
+    (client) => Effect.promise(() => client.end())
+  )
+
+const query = (client: Pg.Client, text: string) => Effect.promise(() => client.query(text))
+
+const database = (url: string, maxConnections: number) =>
+  Layer.orDie(Database.layerUrl(Redacted.make(url), { maxConnections, queryTimeout: "1 hour" }))
+
+const print = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
+
+const number = (value: number) => value.toFixed(value < 10 ? 2 : 0).padStart(9)
+
+const row = ({ name, work: { blocks, millis, rowsRead, scans } }: Measured) =>
+  `${name.padEnd(42)}${number(millis)}${String(blocks).padStart(9)}${String(rowsRead).padStart(10)}  ${
+    millis > 100 ? "SLOW " : ""
+  }${scans.join(", ")}`
+
+/** Finds out what each command asks the database, and what that costs the server. */
+const measureAll = Effect.fnUntraced(function* (url: string, { isLong, size }: Options) {
+  const recorder = makeRecorder()
+  const client = yield* connect(url)
+  if (!isLong) yield* query(client, "SET enable_seqscan = off")
+  const context = yield* Layer.build(
+    services.pipe(Layer.provideMerge(database(url, 4)), Layer.provideMerge(recorder.layer))
+  )
+  return yield* Effect.gen(function* () {
+    const measured: Array<Measured> = []
+    const add = Effect.fnUntraced(function* (command: Command, times: number) {
+      const statements = yield* recorder.during(undone(command.run))
+      if (statements.length === 0) return yield* Effect.dieMessage(`${command.name} asked the database nothing`)
+      const one = { ...command, work: yield* measure(client, statements, times) }
+      measured.push(one)
+      return isLong ? yield* print(row(one)) : undefined
+    })
+    if (isLong) yield* print(`${"".padEnd(42)}${"ms".padStart(9)}${"blocks".padStart(9)}${"rows".padStart(10)}`)
+    for (const command of yield* commands(size)) yield* add(command, isLong ? 5 : 1)
+    if (isLong) for (const report of yield* reports) yield* add(report, 1)
+    return measured
+  }).pipe(Effect.provide(context), Effect.provide(recorder.layer))
+})
+
+const scratch = Effect.acquireRelease(Effect.promise(freshUrl), (url) => Effect.promise(() => drop(url)))
+
+const verify = (url: string) =>
+  Effect.flatMap(Books, (books) => books.verify).pipe(
+    Effect.provide(Layer.provide(Books.layer, database(url, 1))),
+    Effect.timed
+  )
+
+const rounds = 400
+
+/** Milliseconds of holding and settling, in turns in several databases so that all see the same machine. */
+const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize: number) {
+  const ids = yield* Ids
+  const sides = yield* Effect.forEach(urls, (url) =>
+    Effect.map(Layer.build(database(url, 1)), (context) => ({
+      sql: Context.get(context, SqlClient.SqlClient),
+      holding: Array<number>(),
+      settling: Array<number>()
+    }))
+  )
+  for (let round = 0; round < rounds; round++) {
+    for (const { holding, settling, sql } of sides) {
+      const batch = Arr.makeBy(batchSize, (offset) => {
+        const key = 1 + ((round * batchSize + offset) % keys)
+        return { id: ids.uuid(), org: organizationOf(key), key: keyId(key), amount: NanoUsd(1_000n) }
+      })
+      const closings = batch.map(({ id }) => ({ id, cost: NanoUsd(500n) }))
+      holding.push(Duration.toMillis((yield* Effect.timed(Statements.reserve(sql, instanceId, batch)))[0]))
+      settling.push(Duration.toMillis((yield* Effect.timed(Statements.close(sql, closings)))[0]))
+    }
+  }
+  const shown = (times: ReadonlyArray<number>) =>
+    number(Arr.isNonEmptyReadonlyArray(times) ? median(times, Order.number) : 0)
+  return sides.map(({ holding, settling }) => `${shown(holding)}${shown(settling)}`).join("   ")
+}, Effect.scoped)
+
+const comparePaces = Effect.fnUntraced(function* (url: string) {
+  const empty = yield* scratch
+  yield* fillAccounts(yield* connect(empty))
+  yield* print(`\nms to hold and to settle${" ".repeat(18)}without rows        with rows`)
+  for (const batchSize of [1, 16, 128]) {
+    yield* print(`  ${String(batchSize).padStart(3)} at once${" ".repeat(29)}${yield* pace([empty, url], batchSize)}`)
+  }
+})
+
+export const run = Effect.fnUntraced(function* (options: Options) {
+  const { isLong, size } = options
+  const url = options.url ?? (yield* scratch)
+  const client = yield* connect(url)
+  const { rows } = yield* query(client, "SELECT FROM holds LIMIT 1")
+  if (rows.length === 0) yield* fill(client, size, isLong ? print : () => Effect.void)
+  const measured = yield* measureAll(url, options)
+  if (isLong) yield* comparePaces(url)
+  const [duration, { entries, holds, violations }] = yield* verify(url)
+  if (isLong) yield* print(`\nledger verify: ${entries} entries, ${holds} holds: ${Duration.format(duration)}`)
+  return { measured, violations }
+}, Effect.scoped)
