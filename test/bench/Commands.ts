@@ -169,11 +169,20 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
 
     point(
       "admission",
-      Statements.reserve(sql, instanceId, [
-        { id: "0190a6a5-0000-7000-8000-000000000000", org: busiest, key: busiestKey, amount: NanoUsd(1n) }
-      ])
+      Statements.runWith(
+        sql,
+        Statements.reserve(instanceId, [
+          {
+            id: "0190a6a5-0000-7000-8000-000000000000",
+            org: busiest,
+            key: busiestKey,
+            amount: NanoUsd(1n),
+            rateLimit: 600
+          }
+        ])
+      )
     ),
-    entry("settlement", Statements.close(sql, [{ id: open.id, cost: NanoUsd(1n) }])),
+    entry("settlement", Statements.runWith(sql, Statements.close([{ id: open.id, cost: NanoUsd(1n) }]))),
     point("refund", Statements.refund(sql, open.id))
   ] satisfies ReadonlyArray<Command>
 })

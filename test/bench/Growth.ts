@@ -105,11 +105,19 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
     for (const { holding, settling, sql } of sides) {
       const batch = Arr.makeBy(batchSize, (offset) => {
         const key = 1 + ((round * batchSize + offset) % keys)
-        return { id: ids.uuid(), org: organizationOf(key), key: keyId(key), amount: NanoUsd(1_000n) }
+        return {
+          id: ids.uuid(),
+          org: organizationOf(key),
+          key: keyId(key),
+          amount: NanoUsd(1_000n),
+          rateLimit: 1_000_000
+        }
       })
       const closings = batch.map(({ id }) => ({ id, cost: NanoUsd(500n) }))
-      holding.push(Duration.toMillis((yield* Effect.timed(Statements.reserve(sql, instanceId, batch)))[0]))
-      settling.push(Duration.toMillis((yield* Effect.timed(Statements.close(sql, closings)))[0]))
+      holding.push(
+        Duration.toMillis((yield* Effect.timed(Statements.runWith(sql, Statements.reserve(instanceId, batch))))[0])
+      )
+      settling.push(Duration.toMillis((yield* Effect.timed(Statements.runWith(sql, Statements.close(closings))))[0]))
     }
   }
   const shown = (times: ReadonlyArray<number>) =>
