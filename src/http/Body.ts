@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import { InvalidRequest } from "../domain/Failure.ts"
 import * as EventLoop from "../services/EventLoop.ts"
-import type { Incoming } from "./BodyReceiver.ts"
+import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
 import { refused } from "./Fields.ts"
 import { parseBody } from "./JsonReader.ts"
 import { type Part, parseForm } from "./Multipart.ts"
@@ -14,25 +14,26 @@ const isMultipart = (contentType: string): boolean => /^\s*multipart\/form-data\
 const typeOf = (request: IncomingMessage): string => request.headers["content-type"] ?? ""
 
 /** Refused before it is received. */
-const readPlain = Effect.fnUntraced(function* (incoming: Incoming, limitBytes: number) {
+const readPlain = (incoming: Incoming, limitBytes: number): Effect.Effect<Buffer, InvalidRequest | ReceiveFailure> => {
   const encoding = incoming.request.headers["content-encoding"] ?? "identity"
-  if (encoding !== "identity") {
-    return yield* new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
-  }
-  return yield* incoming.receive(limitBytes)
-})
+  return encoding === "identity"
+    ? incoming.receive(limitBytes)
+    : new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
+}
 
 /** A JSON body, whatever content type it was sent under, except forms; and how many bytes it had. */
-export const readDocument = Effect.fnUntraced(function* (incoming: Incoming, limitBytes: number) {
-  if (isForm(typeOf(incoming.request))) {
-    return yield* new InvalidRequest({
-      message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
-      param: null
-    })
-  }
-  const body = yield* readPlain(incoming, limitBytes)
-  return { value: yield* parseBody(body), bytes: body.length }
-})
+export const readDocument = (
+  incoming: Incoming,
+  limitBytes: number
+): Effect.Effect<{ readonly value: unknown; readonly bytes: number }, InvalidRequest | ReceiveFailure> =>
+  isForm(typeOf(incoming.request))
+    ? new InvalidRequest({
+        message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
+        param: null
+      })
+    : Effect.flatMap(readPlain(incoming, limitBytes), (body) =>
+        Effect.map(parseBody(body), (value) => ({ value, bytes: body.length }))
+      )
 
 export const readJson = (incoming: Incoming, limitBytes: number) =>
   Effect.map(readDocument(incoming, limitBytes), ({ value }) => value)

@@ -26,7 +26,7 @@ const mostOfBlock = 4 * mib
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 
-type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
+export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
 
 /** A request whose body is still to come. */
 export interface Incoming {

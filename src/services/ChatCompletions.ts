@@ -1,4 +1,4 @@
-import { Cause, Context, Effect, Either, Exit, Layer, Metric, Option } from "effect"
+import { Cause, Context, Effect, Either, Exit, Layer, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../domain/Chat.ts"
 import { hasImage } from "../domain/ChatRules.ts"
 import {
@@ -116,52 +116,60 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           Effect.uninterruptible
         )
 
-      const settle = Effect.fnUntraced(function* (
+      const settle = (
         { model, record }: ChatJob,
         held: Hold,
         { billed, usage }: Measured,
         routeCost: ChatPricing | undefined
-      ) {
-        record.usage = billed
-        if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
-        yield* failpoint.reach("before_settle")
-        const cost = Pricing.chatCharge(model.pricing, billed)
-        if (cost > held.amount) record.notes.add("hold_exceeded")
-        const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
-        record.settled(yield* ledger.settle(held, cost, { row }))
-        yield* failpoint.reach("after_settle")
-        Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
-        Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
-      })
+      ) =>
+        Effect.flatMap(failpoint.reach("before_settle"), () => {
+          record.usage = billed
+          if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
+          const cost = Pricing.chatCharge(model.pricing, billed)
+          if (cost > held.amount) record.notes.add("hold_exceeded")
+          const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
+          return Effect.flatMap(ledger.settle(held, cost, { row }), (settlement) => {
+            record.settled(settlement)
+            Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
+            Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
+            return failpoint.reach("after_settle")
+          })
+        })
 
-      const measure = Effect.fnUntraced(function* (job: ChatJob, reported: Usage | undefined, produced: string) {
-        const measured = yield* usageOf(tokens, job, { reported, produced })
-        if (!measured.estimated) return measured
-        job.record.notes.add("usage_estimated")
-        yield* Metric.increment(Metrics.usageEstimated)
-        return measured
-      })
+      const measure = (job: ChatJob, reported: Usage | undefined, produced: string) =>
+        Effect.map(usageOf(tokens, job, { reported, produced }), (measured) => {
+          if (measured.estimated) {
+            job.record.notes.add("usage_estimated")
+            Metrics.usageEstimated.unsafeUpdate(1, [])
+          }
+          return measured
+        })
 
       const complete = (job: ChatJob) =>
-        Effect.flatMap(router.admit(job.model, job.request), () =>
-          holding(
-            job,
-            Effect.fnUntraced(function* (held) {
-              const { record } = job
-              const { request, since } = hasImage(job.request) ? yield* Effect.interruptible(pictured(job)) : plain(job)
-              const { answer, route } = yield* Effect.interruptible(
-                router.complete(job.model, request, record.attempts, since)
-              )
+        Effect.flatMap(router.admit(job.model, job.request), () => holding(job, (held) => completeHeld(job, held)))
+
+      const completeHeld = (job: ChatJob, held: Hold) => {
+        const { model, record, request } = job
+        const asked = hasImage(request) ? Effect.interruptible(pictured(job)) : Effect.succeed(plain(job))
+        return Effect.flatMap(asked, (ask) =>
+          Effect.flatMap(
+            Effect.interruptible(router.complete(model, ask.request, record.attempts, ask.since)),
+            ({ answer, route }) => {
               record.route = route
-              const measured = yield* measure(job, answer.usage, producedIn(answer))
-              // Whatever may fail comes before the charge.
-              const fitted = yield* fitToCap(tokens, job, answer, measured)
-              record.firstByteAt = Monotonic.millisOf(clock)
-              yield* settle(job, held, measured, route.cost)
-              return { answer: fitted, usage: measured.billed }
-            })
+              return Effect.flatMap(measure(job, answer.usage, producedIn(answer)), (measured) =>
+                // Whatever may fail comes before the charge.
+                Effect.flatMap(fitToCap(tokens, job, answer, measured), (fitted) => {
+                  record.firstByteAt = Monotonic.millisOf(clock)
+                  return Effect.as(settle(job, held, measured, route.cost), {
+                    answer: fitted,
+                    usage: measured.billed
+                  })
+                })
+              )
+            }
           )
         )
+      }
 
       /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
       const pump = Effect.fnUntraced(function* (

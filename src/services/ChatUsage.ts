@@ -17,22 +17,24 @@ export interface Measured {
 /**
  * What the provider reported; where it reported nothing, or nothing beside text it sent, our own count.
  */
-export const usageOf = Effect.fnUntraced(function* (
+export const usageOf = (
   tokens: Context.Tag.Service<Tokens>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
   { produced, reported }: { readonly reported: Usage | undefined; readonly produced: string }
-) {
+): Effect.Effect<Measured> => {
   const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
   const countPrompt = usage.prompt === 0
   const countCompletion = usage.completion === 0 && produced !== ""
   const whole = (counted: Usage, estimated: boolean): Measured => {
     return { usage: counted, billed: Pricing.capped(counted, request.maxTokens), estimated }
   }
-  if (!countPrompt && !countCompletion) return whole(usage, false)
-  const prompt = countPrompt ? yield* tokens.prompt(request, model.imageTokens) : usage.prompt
-  const completion = countCompletion ? yield* tokens.count(produced) : usage.completion
-  return whole({ ...usage, prompt, completion }, true)
-})
+  if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
+  return Effect.zipWith(
+    countPrompt ? tokens.prompt(request, model.imageTokens) : Effect.succeed(usage.prompt),
+    countCompletion ? tokens.count(produced) : Effect.succeed(usage.completion),
+    (prompt, completion) => whole({ ...usage, prompt, completion }, true)
+  )
+}
 
 /** An answer in one piece, cut to its cap: some providers have a least cap above the one asked for. */
 export const fitToCap = (

@@ -7,6 +7,8 @@ const graceTicks = 2
 
 export interface Options<Item, Result, E, R, Late> {
   readonly maxSize: number
+  /** How many batches may run at a time; one where left out. */
+  readonly atOnce?: number | undefined
   /** Answers every item in order, and is safe to repeat. */
   readonly run: (items: Arr.NonEmptyReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E, R>
   /** How long a submitter waits, to the second, and what it fails with then. */
@@ -53,7 +55,7 @@ export const make = <Item, Result, E, R, Late = never>(
     const { lanes, patience } = options
     const scope = yield* Effect.scope
     let queue: Array<Pending> = []
-    let wake: (() => void) | undefined
+    const idle: Array<() => void> = []
     const waiting = new Set<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock for all that wait: a timer for each would cost more than the batching saves.
@@ -75,7 +77,7 @@ export const make = <Item, Result, E, R, Late = never>(
 
     const failLate = (candidates: Iterable<Pending>): void => {
       if (patience === undefined) return
-      for (const pending of [...candidates]) {
+      for (const pending of candidates) {
         if (ticks - pending.since <= longest + (pending.isRunning ? graceTicks : 0)) continue
         end(pending, Exit.fail(patience.late(pending.isRunning || pending.hasFailed)))
       }
@@ -150,23 +152,22 @@ export const make = <Item, Result, E, R, Late = never>(
     /** Waits for an item, and then for those that come in with it, also when nothing was running. */
     const arrival = Effect.async<void>((resume) => {
       const gather = () => {
-        wake = undefined
         setImmediate(() => resume(Effect.void))
       }
       if (queue.length > 0) return gather()
-      wake = gather
+      idle.push(gather)
     })
     const take = () => {
       const batch = queue.length > options.maxSize ? queue.splice(0, options.maxSize) : queue
       if (batch === queue) queue = []
       return batch
     }
-    yield* Effect.interruptible(arrival).pipe(
+    const worker = Effect.interruptible(arrival).pipe(
       Effect.flatMap(() => run(passOver(take()), false, split)),
       Effect.forever,
-      Effect.uninterruptible,
-      Effect.forkScoped
+      Effect.uninterruptible
     )
+    for (let n = 0; n < (options.atOnce ?? 1); n += 1) yield* Effect.forkScoped(worker)
 
     if (patience !== undefined) {
       const tick = Effect.sync(() => {
@@ -180,7 +181,7 @@ export const make = <Item, Result, E, R, Late = never>(
       Effect.async((resume) => {
         const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false }
         waiting.add(pending)
-        queue.push(pending)
-        wake?.()
+        // One worker gathers what comes in the same turn.
+        if (queue.push(pending) === 1) idle.shift()?.()
       })
   })

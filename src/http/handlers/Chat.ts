@@ -1,14 +1,16 @@
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
 import { applyRules } from "../../domain/ChatRules.ts"
-import { ModelNotFound } from "../../domain/Failure.ts"
+import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/Catalog.ts"
-import { ChatCompletions } from "../../services/ChatCompletions.ts"
+import { ChatCompletions, type ChatJob } from "../../services/ChatCompletions.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
 import { Ids } from "../../services/Ids.ts"
-import * as Monotonic from "../../services/Monotonic.ts"
+import type { RequestRecord } from "../../services/RequestRecord.ts"
 import type { Admitted, Endpoint } from "../Admission.ts"
-import { json } from "../Answer.ts"
+import { type Answer, json } from "../Answer.ts"
 import { readDocument } from "../Body.ts"
+import type { BodyCutOff } from "../BodyReceiver.ts"
 import { completionJson, SseEncoder } from "../ChatAnswer.ts"
 import { decodeChatBody } from "../ChatBody.ts"
 import { modelIn } from "../Fields.ts"
@@ -24,40 +26,49 @@ export const chatEndpoint = Effect.gen(function* () {
   const limits = yield* Limits
   const clock = yield* Effect.clock
 
-  const read = Effect.fnUntraced(function* (admitted: Admitted) {
-    const { record } = admitted
-    const { bytes, value } = yield* readDocument(admitted, limits.chatBodyBytes)
-    record.model = modelIn(value)
-    const decoded = yield* decodeChatBody(value)
-    const asked = bytes > largeRequest ? yield* largeChat(decoded) : decoded
-    record.stream = asked.stream
+  /** What is asked for, once its body has been read. */
+  const jobOf = (asked: ChatRequest, record: RequestRecord): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
     const model = catalog.find(asked.model)
-    if (model?.surface !== "chat") return yield* new ModelNotFound({ model: asked.model, surface: "chat" })
-    return { model, request: yield* applyRules(model, asked), record }
-  })
+    if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
+    return Either.map(applyRules(model, asked), (request) => ({ model, request, record }))
+  }
 
-  const answer = Effect.fnUntraced(function* (admitted: Admitted) {
-    const { departure, headers, record, response } = admitted
-    const job = yield* read(admitted)
-    const name = {
-      id: ids.prefixed("chatcmpl"),
-      created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
-      model: job.model.id
-    }
-    // A head that goes out before any route has answered is the sandbox's if nothing else could serve it.
-    const marked = () =>
-      (record.route === undefined ? job.model.routes.every(isSandbox) : isSandbox(record.route))
-        ? { ...headers(), "x-gateway-sandbox": "true" }
-        : headers()
-    if (job.request.stream) {
-      const encoder = new SseEncoder({ ...name, includeUsage: job.request.includeUsage })
-      yield* chat.stream(job, makeSink({ response, headers: marked, encoder, departure }))
-      return undefined
-    }
-    const { answer, usage } = yield* chat.complete(job)
-    record.firstByteAt ??= Monotonic.millisOf(clock)
-    return json(200, completionJson({ ...name, answer, usage }), marked())
-  })
+  const read = (admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
+    Effect.flatMap(
+      readDocument(admitted, limits.chatBodyBytes),
+      ({ bytes, value }): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+        const { record } = admitted
+        record.model = modelIn(value)
+        const decoded = decodeChatBody(value)
+        if (Either.isLeft(decoded)) return decoded.left
+        record.stream = decoded.right.stream
+        return bytes > largeRequest
+          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(asked, record))
+          : jobOf(decoded.right, record)
+      }
+    )
+
+  const answer = (admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
+    Effect.flatMap(read(admitted), (job) => {
+      const { departure, headers, record, response } = admitted
+      const name = {
+        id: ids.prefixed("chatcmpl"),
+        created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
+        model: job.model.id
+      }
+      // A head that goes out before any route has answered is the sandbox's if nothing else could serve it.
+      const marked = () =>
+        (record.route === undefined ? job.model.routes.every(isSandbox) : isSandbox(record.route))
+          ? { ...headers(), "x-gateway-sandbox": "true" }
+          : headers()
+      if (job.request.stream) {
+        const encoder = new SseEncoder({ ...name, includeUsage: job.request.includeUsage })
+        return Effect.as(chat.stream(job, makeSink({ response, headers: marked, encoder, departure })), undefined)
+      }
+      return Effect.map(chat.complete(job), ({ answer, usage }) =>
+        json(200, completionJson({ ...name, answer, usage }), marked())
+      )
+    })
 
   return { surface: "chat", scope: "chat", admitsWithHold: true, answer } satisfies Endpoint
 })
