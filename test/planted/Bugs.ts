@@ -16,7 +16,7 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a hold is closed whether or not it is open",
     file: statements,
-    find: "WHERE holds.id = input.id AND holds.state = 'open' AND",
+    find: "WHERE holds.id = input.id AND holds.closed_at IS NULL AND",
     replace: "WHERE holds.id = input.id AND",
     caughtBy: [model]
   },
@@ -107,8 +107,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a process that was taken for dead may go on to hold",
     file: statements,
-    find: "WHERE id = ${instance} AND swept_at IS NULL AND",
-    replace: "WHERE id = ${instance} AND",
+    find: "WHERE id = $6 AND swept_at IS NULL AND",
+    replace: "WHERE id = $6 AND",
     caughtBy: ["test/services/Ledger.test.ts"]
   },
   {
@@ -128,8 +128,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a reservation whose answer was lost is not given back",
     file: "src/services/Ledger.ts",
-    find: "return isHeldPerhaps ? voids.release(pending(hold)) : Effect.void",
-    replace: "return Effect.void",
+    find: "isHeldPerhaps ? voids.release(pending(hold)) : Effect.void",
+    replace: "isHeldPerhaps ? Effect.void : Effect.void",
     caughtBy: ["test/services/Ledger.test.ts"]
   },
   {
@@ -149,8 +149,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "an answer is given before its charge is certain",
     file: "src/services/ChatCompletions.ts",
-    find: "        yield* settle(job, held, measured, route.cost)\n",
-    replace: "        yield* Effect.forkDaemon(settle(job, held, measured, route.cost))\n",
+    find: "Effect.as(settle(job, held, measured, route.cost), {",
+    replace: "Effect.as(Effect.forkDaemon(settle(job, held, measured, route.cost)), {",
     caughtBy: ["test/http/Charges.test.ts", "test/services/ChatCompletions.test.ts"]
   },
   {
