@@ -25,6 +25,9 @@ const lanesAtOnce = 3
 
 const late = (mayHaveRun: boolean) => (mayHaveRun ? new NoAnswer() : new NotAsked())
 const inTime = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer" && _tag !== "NotAsked"
+/** Whether a charge that failed may come through later: not where there is no money for it any more. */
+const mayYetSettle = (error: { readonly _tag: string }) =>
+  inTime(error) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
 
 /** Whether a reservation failed without any chance that it was placed. */
 const isUndone = (cause: Cause.Cause<unknown>) =>
@@ -253,8 +256,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
           Effect.zipRight(restore(hold), close(closing))
         )
         return Effect.catchAll(attempt, (error) =>
-          inTime(error)
-            ? Effect.retry(afterFailure(error, attempt), { schedule: Settling.forTenSeconds, while: inTime })
+          mayYetSettle(error)
+            ? Effect.retry(afterFailure(error, attempt), { schedule: Settling.forTenSeconds, while: mayYetSettle })
             : Effect.fail(error)
         )
       }
