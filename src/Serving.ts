@@ -5,6 +5,7 @@ import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
 import { type Environment, type Settings, warnings } from "./Settings.ts"
+import * as SourcePositions from "./SourcePositions.ts"
 import { ApiKeys } from "./services/ApiKeys.ts"
 import { Books } from "./services/Books.ts"
 import { Catalog, readCatalogFile } from "./services/Catalog.ts"
@@ -88,5 +89,5 @@ export const serve = (settings: Settings, environment: Environment) =>
     ).pipe(Effect.onInterrupt(() => Effect.logInfo("Stopped")))
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
-    Effect.provide(Layer.mergeAll(NodeContext.layer, logging(settings), tracing(settings)))
+    Effect.provide(Layer.mergeAll(NodeContext.layer, logging(settings), tracing(settings), SourcePositions.layer))
   )

@@ -1,18 +1,27 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit } from "effect"
-import { run } from "./cli.ts"
-import { serve } from "./Serving.ts"
+import { exitCode } from "./ExitCode.ts"
 import { readEnvironment, readSettings } from "./Settings.ts"
 
 const gateway = Effect.gen(function* () {
   const environment = yield* readEnvironment()
-  return yield* serve(yield* readSettings(environment), environment)
+  const settings = yield* readSettings(environment)
+  const { serve } = yield* Effect.promise(() => import("./Serving.ts"))
+  return yield* serve(settings, environment)
 })
+
+const commands = Effect.flatMap(
+  Effect.promise(() => import("./cli.ts")),
+  ({ run }) => run(process.argv, { serve: () => gateway })
+)
+
+// A gateway runs for long, and keeps in memory whatever it has loaded.
+const isPlainServe = process.argv.slice(2).join(" ") === "serve"
 
 let code = 0
 
 NodeRuntime.runMain(
-  Effect.map(run(process.argv, { serve: () => gateway }), (ended) => {
+  Effect.map(isPlainServe ? exitCode(gateway) : commands, (ended) => {
     code = ended
   }),
   {
