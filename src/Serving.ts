@@ -6,6 +6,7 @@ import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
 import { type Environment, type Settings, warnings } from "./Settings.ts"
+import * as SourcePositions from "./SourcePositions.ts"
 import { ApiKeys } from "./services/ApiKeys.ts"
 import { Books } from "./services/Books.ts"
 import { Catalog, readCatalogFile } from "./services/Catalog.ts"
@@ -91,7 +92,7 @@ const launch = (settings: Settings, environment: Environment, onReady: ReturnTyp
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
-    Effect.provide(Layer.merge(NodeContext.layer, tracing(settings)))
+    Effect.provide(Layer.mergeAll(NodeContext.layer, tracing(settings), SourcePositions.layer))
   )
 
 const serveAlone = (settings: Settings, environment: Environment) =>

@@ -1,7 +1,6 @@
 import { CliConfig, Command, HelpDoc, ValidationError } from "@effect/cli"
 import { NodeContext } from "@effect/platform-node"
-import { SqlError } from "@effect/sql/SqlError"
-import { Cause, Console, Effect, Layer, Predicate } from "effect"
+import { Console, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { blocklist } from "./cli/Blocklist.ts"
 import { catalog } from "./cli/Catalog.ts"
@@ -17,7 +16,7 @@ import { requests } from "./cli/Requests.ts"
 import { type Serve, serve, settingsHelp } from "./cli/Serve.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
-import { CatalogInvalid } from "./services/catalog/Problem.ts"
+import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
 
 const program = (start: Serve) =>
   Command.make("gateway").pipe(
@@ -39,31 +38,23 @@ const program = (start: Serve) =>
     ])
   )
 
-// oxlint-disable-next-line no-control-regex
-const withoutColours = (text: string) => text.replace(/\u001b\[[0-9;]*m/g, "")
-const inOneLine = (text: string) => withoutColours(text).replace(/\s+/g, " ").trim()
-
 const isMismatch = (error: unknown) =>
   ValidationError.isValidationError(error) && ValidationError.isCommandMismatch(error)
 
-/** What went wrong, in words for the operator. */
-const explain = (args: ReadonlyArray<string>, error: unknown): string => {
-  if (isMismatch(error)) {
-    const words = args.filter((arg) => !arg.startsWith("-")).slice(0, 2)
-    return `There is no command gateway ${words.join(" ")}; see gateway --help.`
+/** What went wrong, usage errors included, in words for the operator. */
+const explainFor =
+  (args: ReadonlyArray<string>) =>
+  (error: unknown): string => {
+    if (isMismatch(error)) {
+      const words = args.filter((arg) => !arg.startsWith("-")).slice(0, 2)
+      return `There is no command gateway ${words.join(" ")}; see gateway --help.`
+    }
+    if (ValidationError.isValidationError(error)) return inOneLine(HelpDoc.toAnsiText(error.error))
+    return error instanceof CommandFailed ? error.message : explain(error)
   }
-  if (ValidationError.isValidationError(error)) return inOneLine(HelpDoc.toAnsiText(error.error))
-  if (error instanceof SqlError) return `The database failed: ${explain(args, error.cause)}`
-  if (error instanceof CommandFailed || error instanceof CatalogInvalid) return error.message
-  if (error instanceof Error && error.message !== "") return inOneLine(error.message)
-  if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return explain(args, error.cause)
-  return inOneLine(String(error))
-}
 
 const asksForSettings = ([command, ...flags]: ReadonlyArray<string>) =>
   command === "serve" && (flags.includes("--help") || flags.includes("-h"))
-
-const say = (message: string) => Effect.sync(() => process.stderr.write(`gateway: ${message}\n`))
 
 /** Help goes out plain where nobody sees colours; of a usage error we tell ourselves. */
 const consoleFor = (own: Console.Console): Console.Console => ({
@@ -81,11 +72,6 @@ export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serv
     yield* Effect.withConsole(cli(argv), consoleFor(own))
     if (asksForSettings(argv.slice(2))) yield* Console.log(settingsHelp)
   }).pipe(
-    Effect.as(0),
-    Effect.catchAllCause((cause) =>
-      Cause.isInterruptedOnly(cause)
-        ? Effect.failCause(cause).pipe(Effect.orDie)
-        : Effect.as(say(explain(argv.slice(2), Cause.squash(cause))), 1)
-    ),
+    (program) => exitCode(program, explainFor(argv.slice(2))),
     Effect.provide(Layer.mergeAll(NodeContext.layer, CliConfig.layer({ isCaseSensitive: true, showBuiltIns: false })))
   )

@@ -1,7 +1,6 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit } from "effect"
-import { run } from "./cli.ts"
-import { serve } from "./Serving.ts"
+import { exitCode } from "./ExitCode.ts"
 import { readEnvironment, readSettings } from "./Settings.ts"
 
 let code = 0
@@ -13,15 +12,22 @@ const gateway = (workers: string | undefined) =>
   Effect.gen(function* () {
     const given = yield* readEnvironment()
     const environment = workers === undefined ? given : { ...given, WORKERS: workers }
-    return yield* serve(yield* readSettings(environment), environment)
+    const settings = yield* readSettings(environment)
+    const { serve } = yield* Effect.promise(() => import("./Serving.ts"))
+    return endWith(yield* serve(settings, environment))
   })
 
-NodeRuntime.runMain(
-  Effect.map(run(process.argv, { serve: ({ workers }) => Effect.map(gateway(workers), endWith) }), endWith),
-  {
-    disableErrorReporting: true,
-    disablePrettyLogger: true,
-    // A signal interrupts; having stopped as told is no failure.
-    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause) ? code : 1)
-  }
+const commands = Effect.flatMap(
+  Effect.promise(() => import("./cli.ts")),
+  ({ run }) => run(process.argv, { serve: ({ workers }) => gateway(workers) })
 )
+
+// A gateway runs for long, and keeps in memory whatever it has loaded.
+const isPlainServe = process.argv.slice(2).join(" ") === "serve"
+
+NodeRuntime.runMain(Effect.map(isPlainServe ? exitCode(gateway(undefined)) : commands, endWith), {
+  disableErrorReporting: true,
+  disablePrettyLogger: true,
+  // A signal interrupts; having stopped as told is no failure.
+  teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause) ? code : 1)
+})

@@ -35,6 +35,11 @@ export class BodyMemoryBudget {
   readonly #held = new Map<OrgId, number>()
   readonly #waiting = new Set<Waiter>()
 
+  /** Bytes that all bodies have reserved. */
+  get reserved(): number {
+    return totalBytes - this.#free
+  }
+
   memory(org: OrgId): BodyMemory {
     let reserved = 0
     const grow = (more: number) => {

@@ -22,6 +22,9 @@ const paceSeconds = 10
 const looseBytes = 128 * 1024
 /** The system takes back a block of this size when it is freed; the many chunks of a large body stay with the process. */
 const mostOfBlock = 4 * mib
+/** So many bytes of bodies make a collection worth its pause, and so many seconds are between two. */
+const collectedBytes = 64 * mib
+const collectionSeconds = 10
 
 /** The connection ended before the body did; there is nobody left to answer. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
@@ -145,10 +148,18 @@ class Reception {
   }
 }
 
-/** Receives the bodies of requests, all under one budget of memory and one timer for their pace. */
+/** Receives the bodies of requests, all under one budget of memory and one timer for their pace and their garbage. */
 export class BodyReceiver {
   readonly #budget = new BodyMemoryBudget()
   readonly #receptions = new Set<Reception>()
+  readonly #collectGarbage: () => void
+  /** Bytes of bodies in blocks since garbage was collected. */
+  #uncollected = 0
+  #secondsSinceCollection = 0
+
+  constructor(collectGarbage: () => void = () => globalThis.gc?.()) {
+    this.#collectGarbage = collectGarbage
+  }
 
   /** `admitLarge` runs before a body of more than 1 MiB is received, `whileReceiving` around what has to be waited for. */
   body(
@@ -175,7 +186,18 @@ export class BodyReceiver {
   /** To be run once a second. */
   readonly inspect = Effect.sync(() => {
     for (const reception of this.#receptions) reception.inspect()
+    this.#secondsSinceCollection += 1
+    if (this.#secondsSinceCollection >= collectionSeconds) this.#collect()
   })
+
+  /** A process that falls silent after large bodies has no other reason to collect them. */
+  #collect(): void {
+    const { reserved } = this.#budget
+    if (this.#uncollected - reserved < collectedBytes) return
+    this.#uncollected = Math.min(this.#uncollected, reserved)
+    this.#secondsSinceCollection = 0
+    this.#collectGarbage()
+  }
 
   /** Most bodies have come by the time they are asked for. */
   #ready(request: IncomingMessage, limitBytes: number, memory: BodyMemory): Effect.Effect<Buffer> | undefined {
@@ -220,7 +242,12 @@ export class BodyReceiver {
     }).pipe(
       // Else the answer would find the connection stuck in what is still to come.
       Effect.onError(() => Effect.sync(() => request.resume())),
-      Effect.ensuring(Effect.sync(() => this.#receptions.delete(reception)))
+      Effect.ensuring(
+        Effect.sync(() => {
+          this.#receptions.delete(reception)
+          if (reception.received > looseBytes) this.#uncollected += reception.received
+        })
+      )
     )
   }
 }

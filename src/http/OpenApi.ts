@@ -16,8 +16,6 @@ const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
 
 const surfaces: Readonly<Record<string, Surface>> = { images: "image", videos: "video" }
 
-const document = OpenApi.fromApi(Api, { additionalPropertiesStrategy: "allow" })
-
 const json = "application/json"
 
 type Media = OpenApi.OpenApiSpecMediaType
@@ -51,6 +49,7 @@ export const openApiDocument = (
   models: ReadonlyArray<Pick<Model, "id" | "surface">>,
   baseUrl: string
 ): OpenApi.OpenAPISpec => {
+  const document = OpenApi.fromApi(Api, { additionalPropertiesStrategy: "allow" })
   const idsOf = (surface: Surface) => models.filter((model) => model.surface === surface).map(({ id }) => id)
   const schemas = { ...document.components.schemas }
   for (const [surface, name] of requestsOf) {

@@ -226,7 +226,7 @@ describe.concurrent("a stop", () => {
 
   it.live("of a shell's process group reaches the gateway through its shell", () =>
     Effect.gen(function* () {
-      const line = `exec node --enable-source-maps --max-semi-space-size=64 dist/gateway.js serve`
+      const line = `exec node --expose-gc --max-semi-space-size=64 dist/gateway.js serve`
       const { ended, goOn, open, org, process, signal } = yield* streaming({
         command: { line: ["sh", "-c", line], cwd: root }
       })

@@ -198,3 +198,52 @@ describe("slow bodies", () => {
     })
   )
 })
+
+describe("the garbage of large bodies", () => {
+  const receiverThatCounts = () => {
+    let collections = 0
+    return { receiver: new BodyReceiver(() => (collections += 1)), collections: () => collections }
+  }
+
+  it.effect("is collected once when the bodies have been given back, whether or not they were complete", () =>
+    Effect.gen(function* () {
+      const { collections, receiver } = receiverThatCounts()
+      const bodies = yield* Effect.forEach([true, false], (isComplete) =>
+        Effect.gen(function* () {
+          const request = arriving(announcing(40 * mib))
+          const { receive, release } = receiver.body(request, one, Effect.void)
+          const reading = yield* Effect.fork(receive(48 * mib))
+          yield* turns
+          if (isComplete) send(request, bytes(40 * mib), mib)
+          else request.push(bytes(39 * mib))
+          yield* turns
+          request.destroy()
+          yield* Fiber.await(reading)
+          return { release }
+        })
+      )
+      yield* passSeconds(receiver, 30)
+      assert.strictEqual(collections(), 0, "all of it is still in use")
+      for (const { release } of bodies) release()
+      yield* passSeconds(receiver, 30)
+      assert.strictEqual(collections(), 1)
+    })
+  )
+
+  it.effect("is left to the runtime where there is little of it", () =>
+    Effect.gen(function* () {
+      const { collections, receiver } = receiverThatCounts()
+      for (let body = 0; body < 20; body++) {
+        const request = arriving(announcing(mib))
+        const { receive, release } = receiver.body(request, one, Effect.void)
+        const reading = yield* Effect.fork(receive(limit))
+        yield* turns
+        send(request, bytes(mib))
+        yield* Fiber.join(reading)
+        release()
+      }
+      yield* passSeconds(receiver, 30)
+      assert.strictEqual(collections(), 0)
+    })
+  )
+})

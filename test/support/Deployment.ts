@@ -131,3 +131,6 @@ export const failpointProgram = bundle("FailpointProgram")
 
 /** The gateway whose wall clock is set by a signal. */
 export const steppedClockProgram = bundle("SteppedClockProgram")
+
+/** The gateway in which every chat fails after its hold. */
+export const failingProgram = bundle("FailingProgram")

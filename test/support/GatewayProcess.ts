@@ -41,7 +41,7 @@ export const start = (options: StartOptions): Effect.Effect<GatewayProcess, NotS
   Effect.gen(function* () {
     const { command: group, entry = program } = options
     if (!existsSync(entry)) return yield* new NotStarted({ message: `${entry} is missing: run npm run build` })
-    const [file, ...args] = group?.line ?? [process.execPath, "--enable-source-maps", entry, "serve"]
+    const [file, ...args] = group?.line ?? [process.execPath, entry, "serve"]
     const send = (running: ChildProcess, signal: NodeJS.Signals) => {
       if (group === undefined) return running.kill(signal)
       const { pid } = running

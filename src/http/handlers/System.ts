@@ -30,7 +30,9 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
       const readiness = yield* Readiness
       const metrics = yield* MetricsSource
       const { models } = yield* Catalog
-      const openApi = JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`))
+      const openApi = yield* Effect.cached(
+        Effect.sync(() => JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`)))
+      )
 
       yield* router.get("/healthz", Effect.succeed(json(200, { status: "ok" })))
       yield* router.get(
@@ -53,6 +55,9 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
       )
       // The router would answer HEAD with the route of GET.
       yield* router.head("/v1/*", new UnknownEndpoint())
-      yield* router.get("/v1/openapi.json", Effect.succeed(jsonText(200, openApi)))
+      yield* router.get(
+        "/v1/openapi.json",
+        Effect.map(openApi, (text) => jsonText(200, text))
+      )
     })
   )

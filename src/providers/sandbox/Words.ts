@@ -11,7 +11,9 @@ const maxRead = 4_000
 const maxMention = 100
 
 const topicsIn = (text: string): ReadonlyArray<string> => {
-  const quoted = [...text.matchAll(/["“«`]([^"“”«»`\n]{1,60})["”»`]/gu)].map(([, phrase = ""]) => phrase.trim())
+  const quoted = [...text.matchAll(/["\u201c\xab`]([^"\u201c\u201d\xab\xbb`\n]{1,60})["\u201d\xbb`]/gu)].map(
+    ([, phrase = ""]) => phrase.trim()
+  )
   // A capital only tells a name where it does not begin a sentence.
   const names = [...text.matchAll(/(?<=[\p{L}\p{N},;:] )\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu)].map(
     ([name]) => name

@@ -1,0 +1,33 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { Cause, Effect, Predicate } from "effect"
+import { CatalogInvalid } from "./services/catalog/Problem.ts"
+
+// oxlint-disable-next-line no-control-regex
+export const withoutColours = (text: string): string => text.replace(/\u001b\[[0-9;]*m/g, "")
+export const inOneLine = (text: string): string => withoutColours(text).replace(/\s+/g, " ").trim()
+
+/** What went wrong, in words for the operator. */
+export const explain = (error: unknown): string => {
+  if (error instanceof SqlError) return `The database failed: ${explain(error.cause)}`
+  if (error instanceof CatalogInvalid) return error.message
+  if (error instanceof Error && error.message !== "") return inOneLine(error.message)
+  if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return explain(error.cause)
+  return inOneLine(String(error))
+}
+
+/** Runs a program; its exit code. What it fails with is printed in one line. */
+export const exitCode = <R>(
+  program: Effect.Effect<unknown, unknown, R>,
+  explained: (error: unknown) => string = explain
+): Effect.Effect<number, never, R> =>
+  program.pipe(
+    Effect.as(0),
+    Effect.catchAllCause((cause) =>
+      Cause.isInterruptedOnly(cause)
+        ? Effect.failCause(cause).pipe(Effect.orDie)
+        : Effect.sync(() => {
+            process.stderr.write(`gateway: ${explained(Cause.squash(cause))}\n`)
+            return 1
+          })
+    )
+  )

@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { SourceMap } from "node:module"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { sourcesOf } from "../src/SourcePositions.ts"
+import { openAccount } from "./support/Account.ts"
+import { ask } from "./support/ChatClient.ts"
+import { Deployment, failingProgram, inDeployment } from "./support/Deployment.ts"
+import { program } from "./support/GatewayProcess.ts"
+import { eventually } from "./support/Money.ts"
+
+const files = path.join(path.dirname(program), "gateway")
+const maps = readdirSync(files).filter((name) => name.endsWith(".js.map"))
+
+/** Where `planted` is thrown. */
+const planted = readFileSync("test/support/FailingProgram.ts", "utf8")
+  .split("\n")
+  .findIndex((line) => line.includes("throw new TypeError"))
+const place = `test/support/FailingProgram.ts:${planted + 1}:`
+
+describe("positions in the built program", () => {
+  it("are found where Node finds them", () => {
+    for (const name of maps) {
+      const payload = JSON.parse(readFileSync(path.join(files, name), "utf8"))
+      const lines = readFileSync(path.join(files, name.slice(0, -".map".length)), "utf8").split("\n")
+      const step = Math.ceil(lines.length / 100)
+      const positions = lines.flatMap(({ length }, index) =>
+        index % step > 0 || length === 0
+          ? []
+          : [1, Math.ceil(length / 2), length].map((column) => ({ line: index + 1, column }))
+      )
+      const map = new SourceMap(payload)
+      const expected = positions.map(({ column, line }) => {
+        const entry = map.findEntry(line - 1, column - 1)
+        return "originalSource" in entry && entry.generatedLine === line - 1
+          ? `${entry.originalSource}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
+          : undefined
+      })
+      assert.isNotEmpty(expected.filter((source) => source !== undefined))
+      assert.deepStrictEqual([...sourcesOf(payload, positions)], expected)
+    }
+  })
+
+  it.live("are named by their source when a request fails unexpectedly", () =>
+    Effect.gen(function* () {
+      const { gateway } = yield* Deployment
+      const entry = yield* failingProgram
+      for (const format of ["json", "pretty"]) {
+        const { stderr, url } = yield* gateway({ entry, env: { LOG_FORMAT: format } })
+        const { secret } = yield* openAccount({})
+        const { status } = yield* ask({ url, secret, stream: false, text: "hi" })
+        assert.strictEqual(status, 500)
+        const log = yield* eventually(Effect.sync(stderr), (text) => text.includes("TypeError: planted"))
+        assert.include(log, place)
+        assert.notMatch(log, /\.js:\d+:\d+/)
+      }
+    }).pipe(inDeployment)
+  )
+
+  it.live("are named by their source when an error ends the process", () =>
+    Effect.gen(function* () {
+      const { gateway } = yield* Deployment
+      const { ended, signal, stderr } = yield* gateway({ entry: yield* failingProgram })
+      yield* signal("SIGUSR2")
+      assert.strictEqual((yield* ended).code, 1)
+      assert.match(stderr(), new RegExp(`TypeError: planted\n +at .*${place}`))
+    }).pipe(inDeployment)
+  )
+})
+
+it("the built program is ASCII, of which V8 needs one byte a character", () => {
+  for (const name of readdirSync(files).filter((file) => file.endsWith(".js"))) {
+    const at = readFileSync(path.join(files, name)).findIndex((byte) => byte > 0x7f)
+    assert.strictEqual(at, -1, `${name} at ${at}`)
+  }
+})
