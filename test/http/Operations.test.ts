@@ -2,7 +2,17 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Logger, Redacted, RuntimeFlags, Supervisor } from "effect"
+import {
+  type Context,
+  Effect,
+  type Fiber,
+  Layer,
+  Logger,
+  type Option,
+  Redacted,
+  RuntimeFlags,
+  Supervisor
+} from "effect"
 import { Database } from "../../src/database/Database.ts"
 import * as Gateway from "../../src/Gateway.ts"
 import { readSettings } from "../../src/Settings.ts"
@@ -22,12 +32,27 @@ const counted = 31
 class Counter extends Supervisor.AbstractSupervisor<void> {
   operations = 0
   fibers = 0
+  /** Of fibers that were started since it was last set to zero. */
+  fresh = 0
+  readonly #fresh = new Set<unknown>()
   override readonly value = Effect.void
-  override onStart(): void {
+  override onStart<A, E, R>(
+    _context: Context.Context<R>,
+    _effect: Effect.Effect<A, E, R>,
+    _parent: Option.Option<Fiber.RuntimeFiber<unknown, unknown>>,
+    fiber: Fiber.RuntimeFiber<A, E>
+  ): void {
     this.fibers += 1
+    this.#fresh.add(fiber)
   }
-  override onEffect(): void {
+  override onEffect<A, E>(fiber: Fiber.RuntimeFiber<A, E>): void {
     this.operations += 1
+    if (this.#fresh.has(fiber)) this.fresh += 1
+  }
+  begin(): { readonly operations: number; readonly fibers: number } {
+    this.#fresh.clear()
+    this.fresh = 0
+    return { operations: this.operations, fibers: this.fibers }
   }
 }
 
@@ -88,7 +113,7 @@ const bench = Effect.gen(function* () {
         mark("the provider was asked")
         return reply(response, received)
       })
-      const began = { operations: counter.operations, fibers: counter.fibers }
+      const began = counter.begin()
       marks.length = 0
       const answered = yield* Effect.promise(() =>
         fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
@@ -108,7 +133,8 @@ const bench = Effect.gen(function* () {
       return {
         phases,
         operations: counter.operations - began.operations,
-        fibers: counter.fibers - began.fibers
+        fibers: counter.fibers - began.fibers,
+        own: counter.fresh
       }
     })
   /** The median of many requests: other fibers of the gateway tick now and then. */
@@ -124,6 +150,8 @@ const bench = Effect.gen(function* () {
     return {
       phases,
       operations: median(all.map(({ operations }) => operations)),
+      /** Without what fibers do that serve all requests. */
+      own: median(all.map(({ own }) => own)),
       fibers: median(all.map(({ fibers }) => fibers))
     }
   })
@@ -152,7 +180,7 @@ describe("the operations of a request", () => {
       const measure = yield* bench
       const few = yield* measure(true, streamOf(5))
       const many = yield* measure(true, streamOf(25))
-      const each = (many.operations - few.operations) / 20
+      const each = (many.own - few.own) / 20
       console.table([...few.phases, { until: "in all", operations: few.operations, fibers: few.fibers }])
       console.log(`operations for each further event: ${each}`)
       assert.isAtMost(each, most.operationsAnEvent)
