@@ -156,6 +156,7 @@ export class BodyReceiver {
   /** Bytes of bodies in blocks since garbage was collected. */
   #uncollected = 0
   #secondsSinceCollection = 0
+  #collectionsDue = 0
 
   constructor(collectGarbage: () => void = () => globalThis.gc?.()) {
     this.#collectGarbage = collectGarbage
@@ -190,11 +191,18 @@ export class BodyReceiver {
     if (this.#secondsSinceCollection >= collectionSeconds) this.#collect()
   })
 
-  /** A process that falls silent after large bodies has no other reason to collect them. */
+  /**
+   * A process that falls silent after large bodies has no other reason to collect them. What their connections kept
+   * until then goes with a second collection.
+   */
   #collect(): void {
     const { reserved } = this.#budget
-    if (this.#uncollected - reserved < collectedBytes) return
-    this.#uncollected = Math.min(this.#uncollected, reserved)
+    if (this.#uncollected - reserved >= collectedBytes) {
+      this.#uncollected = Math.min(this.#uncollected, reserved)
+      this.#collectionsDue = 2
+    }
+    if (this.#collectionsDue === 0) return
+    this.#collectionsDue -= 1
     this.#secondsSinceCollection = 0
     this.#collectGarbage()
   }
