@@ -23,3 +23,5 @@ ALTER TABLE ledger_entries
   DROP CONSTRAINT ledger_entries_hold_id_fkey,
   DROP CONSTRAINT ledger_entries_key_id_fkey;
 ALTER TABLE key_spend DROP CONSTRAINT key_spend_key_id_fkey;
+-- A hold that a crash has lost is placed again after the result that it pays for has been kept.
+ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_hold_id_fkey;

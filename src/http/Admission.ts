@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Cause, Context, Effect, Layer, Option, Schedule } from "effect"
+import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
 import type { Caller, Scope as KeyScope } from "../domain/ApiKey.ts"
 import { Aborted, AddressBlocked, type Failure, InsufficientScope, isFailure, RateLimited } from "../domain/Failure.ts"
 import type { Surface } from "../domain/Model.ts"
 import { Auth } from "../services/Auth.ts"
+import { NoAnswer } from "../services/DatabaseRetry.ts"
 import { Departure } from "../services/Departure.ts"
 import { Idempotency } from "../services/Idempotency.ts"
 import { Ids } from "../services/Ids.ts"
@@ -118,7 +119,8 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           const failed = Effect.failCause(cause)
           if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed
           if (Option.isSome(Cause.failureOption(cause))) return Effect.zipRight(takeRate(record), failed)
-          // What went wrong may be the database, which a client must not wait for again.
+          // It may have been taken all the same, or the database may be away, which a client must not wait for again.
+          if (Chunk.some(Cause.defects(cause), (defect) => defect instanceof NoAnswer)) return failed
           return takeRate(record).pipe(
             Effect.interruptible,
             Effect.timeoutOption("500 millis"),

@@ -12,15 +12,21 @@ export class GeneratingRoutes extends Context.Tag("gateway/http/GeneratingRoutes
 
 const origin = /^https?:\/\/[^/?#]*/i
 
-/** The path of a request's target, spelled as it is in the contract. */
-const pathOf = (target: string): string => {
-  const path = target.replace(origin, "").replace(/[?#;].*$/s, "")
-  if (!path.includes("%")) return path
+const decoded = (path: string): string => {
   try {
     return decodeURI(path)
   } catch {
     return path
   }
+}
+
+/** The path of a request's target, spelled as it is in the contract: the router for everything else is as lenient. */
+const pathOf = (target: string): string => {
+  const path = target
+    .replace(origin, "")
+    .replace(/[?#;].*$/s, "")
+    .replace(/\/{2,}/g, "/")
+  return (path.includes("%") ? decoded(path) : path).replace(/(?<=.)\/$/, "")
 }
 
 /**

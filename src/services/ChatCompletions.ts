@@ -101,7 +101,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           const { caller, rate } = record
           const { key, org } = caller
           const upTo = Pricing.chatHold(model, request)
-          return ledger.admit({ org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
+          // Its row of the log is found by its hold then, should the charge have to be taken back.
+          const id = record.id
+          return ledger.admit({ id, org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
         }).pipe(
           Effect.flatMap((held) => {
             record.hold = held.id
@@ -127,9 +129,12 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
           const cost = Pricing.chatCharge(model.pricing, billed)
           if (cost > held.amount) record.notes.add("hold_exceeded")
+          const { departed } = record
           const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
           return Effect.flatMap(ledger.settle(held, cost, { row }), (settlement) => {
             record.settled(settlement)
+            // A client that left meanwhile is not in that row.
+            if (record.departed !== departed) record.isLogged = false
             Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
             Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
             return failpoint.reach("after_settle")

@@ -26,22 +26,36 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
   let armedUntil = Infinity
   let rearm = () => {}
 
+  const earliest = () => {
+    let at = Infinity
+    for (const timer of timers) at = Math.min(at, timer.at)
+    return at
+  }
   const earlier = Effect.async<void>((resume) => {
     rearm = () => resume(Effect.void)
+    // One may have come in before this was there to be told.
+    if (earliest() < armedUntil) rearm()
   })
   const sleep = Effect.suspend(() => {
-    armedUntil = Infinity
-    for (const { at } of timers) armedUntil = Math.min(armedUntil, at)
+    armedUntil = earliest()
     const millis = armedUntil - Monotonic.millisOf(clock)
     return armedUntil === Infinity ? earlier : Effect.raceFirst(Effect.sleep(Math.max(0, millis)), earlier)
   })
-  const actDue = Effect.sync(() => {
+  const act = (timer: Timer) =>
+    Effect.catchAllDefect(
+      Effect.sync(() => {
+        timers.delete(timer)
+        timer.act()
+      }),
+      (defect) => Effect.logError("What was to happen at a deadline failed", defect)
+    )
+  const actDue = Effect.suspend(() => {
     const now = Monotonic.millisOf(clock)
-    for (const timer of timers) {
-      if (now < timer.at) continue
-      timers.delete(timer)
-      timer.act()
-    }
+    return Effect.forEach(
+      [...timers].filter(({ at }) => at <= now),
+      act,
+      { discard: true }
+    )
   })
   yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
 

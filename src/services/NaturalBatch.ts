@@ -160,6 +160,7 @@ export const make = <Item, Result, E, R, Late = never>(
     const take = () => {
       const batch = queue.length > options.maxSize ? queue.splice(0, options.maxSize) : queue
       if (batch === queue) queue = []
+      else idle.shift()?.()
       return batch
     }
     const worker = Effect.interruptible(arrival).pipe(

@@ -30,6 +30,11 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a path", (it) =
       for (const path of reads.flatMap(lenient)) {
         assert.strictEqual((yield* call(path, { headers: bearer(secret) })).status, 200, path)
       }
+      for (const path of lenient(chatPath)) {
+        yield* (yield* Upstreams).first.script(answers())
+        const answer = yield* call(path, { method: "POST", headers: bearer(secret), body: talk("talk") })
+        assert.strictEqual(answer.status, 200, path)
+      }
     })
   )
 

@@ -8,6 +8,7 @@ import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Books } from "../../src/services/Books.ts"
+import { Idempotency } from "../../src/services/Idempotency.ts"
 import { InFlight } from "../../src/services/InFlight.ts"
 import { Instance } from "../../src/services/Instance.ts"
 import { type Hold, Ledger } from "../../src/services/Ledger.ts"
@@ -20,7 +21,7 @@ import { prefix } from "../support/temporary.ts"
 
 const gateway = Bench.layer.pipe(
   Layer.provideMerge(Books.layer),
-  Layer.provideMerge(Ledger.layer),
+  Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
   Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
   Layer.provideMerge(Instance.layer),
   Layer.provideMerge(InFlight.layer)
@@ -55,6 +56,23 @@ withLayer(gateway.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestService
         assert.deepStrictEqual(yield* bench.charges(org), [one])
         assert.isTrue(yield* bench.proved)
       })
+    )
+
+    it.effect("is placed again also where a result is kept with its charge", () =>
+      Effect.gen(function* () {
+        const bench = yield* LedgerBench
+        const ledger = yield* Ledger
+        const { key, org } = yield* bench.organization(two)
+        const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
+        assert.strictEqual(claim._tag, "First")
+        if (claim._tag !== "First") return
+        const hold = yield* ledger.admit({ org, key, upTo: two })
+        yield* lose(hold)
+        const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+        assert.deepInclude(settled, { charged: one, lost: false })
+        assert.deepStrictEqual(yield* bench.charges(org), [one])
+        assert.isTrue(yield* bench.proved)
+      }).pipe(Effect.scoped)
     )
 
     it.effect("is not charged where its money has gone meanwhile", () =>

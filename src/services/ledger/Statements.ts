@@ -120,7 +120,9 @@ const reserveText = (forInstance: boolean) => `
     RETURNING key_id, used
   ), placed_in_window AS (
     SELECT input.*, known.id IS NOT NULL AS known,
-      CASE WHEN rate_limit IS NOT NULL AND known.id IS NULL THEN taken_units.used
+      CASE WHEN rate_limit IS NOT NULL AND known.id IS NOT NULL
+        THEN (SELECT coalesce(max(used), 1) FROM rate_windows WHERE rate_windows.key_id = input.key_id)
+      WHEN rate_limit IS NOT NULL THEN taken_units.used
         - count(*) FILTER (WHERE rate_limit IS NOT NULL AND known.id IS NULL) OVER (PARTITION BY key_id)
         + count(*) FILTER (WHERE rate_limit IS NOT NULL AND known.id IS NULL) OVER (PARTITION BY key_id ORDER BY ord)
       END AS place
@@ -308,5 +310,8 @@ export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
       AND key_spend.day = (charge.at AT TIME ZONE 'UTC')::date
   ), freed AS (
     UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
+  ), relogged AS (
+    UPDATE request_log SET status = 500, code = 'internal_error', charge = 0
+    WHERE id = ${hold} AND hold_id = id AND charge > 0
   )
   UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered WHERE organizations.id = entered.org_id`
