@@ -16,6 +16,7 @@ export const pages = [
   "docs/getting-started.md",
   "docs/api.md",
   "docs/operating.md",
+  "docs/performance.md",
   "docs/providers.md"
 ].map(page)
 
