@@ -1,6 +1,6 @@
 import { execFile, execFileSync, fork, spawn } from "node:child_process"
 import { once } from "node:events"
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
 import path from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -23,6 +23,12 @@ const connections = 32
 const steadyRate = 200
 const organizations = 64
 const program = fileURLToPath(new URL("../../dist/gateway.js", import.meta.url))
+const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
+/** What `npm start` runs, once it has built. */
+const startLine = scripts.start
+  .replace(/^.*&& exec /, "")
+  .split(" ")
+  .map((word) => (word === "node" ? process.execPath : word === "dist/gateway.js" ? program : word))
 const servers = fileURLToPath(new URL("servers.mjs", import.meta.url))
 
 const stop = new AbortController()
@@ -126,8 +132,7 @@ const catalog = (origin) =>
 
 /** Starts it on the core for the rest, where the embedded PostgreSQL that it starts remains. */
 const startGateway = async (cwd, env) => {
-  const line = [process.execPath, "--max-semi-space-size=64", program, "serve"]
-  const [file, ...args] = cores ? ["taskset", "-c", String(cores.rest), ...line] : line
+  const [file, ...args] = cores ? ["taskset", "-c", String(cores.rest), ...startLine] : startLine
   const child = spawn(file, args, {
     cwd,
     env,
@@ -328,7 +333,6 @@ const main = async () => {
     BENCH_KEY: "secret",
     SANDBOX: "false",
     LOG_LEVEL: "warning",
-    MALLOC_MMAP_THRESHOLD_: "131072",
     ...(await makeDatabase())
   }
   const upstream = await startServer("upstream")
