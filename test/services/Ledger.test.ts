@@ -80,6 +80,8 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
       })
       assert.deepInclude(yield* victim.settle(held, one), { lost: true, charged: NanoUsd(0n) })
       assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(10n * one))
+      // Nor does a heartbeat that comes too late bring it back.
+      yield* sql`UPDATE instances SET beat_at = now() WHERE id = ${id}`
       const fenced = yield* Effect.exit(Effect.scoped(victim.hold({ org, key, upTo: one })))
       assert.isTrue(Exit.isFailure(fenced), "an instance taken for dead may not place holds")
       assert.isTrue(yield* bench.proved)

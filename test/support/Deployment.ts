@@ -67,7 +67,8 @@ export class Deployment extends Context.Tag("test/Deployment")<
       )
       const directory = yield* Effect.acquireRelease(
         Effect.promise(() => mkdtemp(prefix)),
-        (made) => Effect.promise(() => rm(made, { recursive: true, force: true }))
+        // An embedded database of its own ends a moment after its last process.
+        (made) => Effect.promise(() => rm(made, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
       )
       const upstream = yield* Upstream.make
       const file = path.join(directory, "catalog.yaml")
@@ -123,7 +124,13 @@ const bundle = (source: string) =>
       return program
     }),
     (program) =>
-      Effect.promise(() => Promise.all([rm(program, { force: true }), rm(`${program}.map`, { force: true })]))
+      Effect.promise(() =>
+        Promise.all(
+          [program, `${program}.map`, program.replace(/\.js$/, "")].map((made) =>
+            rm(made, { recursive: true, force: true })
+          )
+        )
+      )
   )
 
 /** The gateway that dies at a failpoint. */
