@@ -129,9 +129,6 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         )
       // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit. Where
       // that fails, nobody of the batch hears that the first statement has placed its hold.
-      /** Nothing where a lock keeps it from being said: the batch before it has been carried out. */
-      const reserveOne = (reservation: Statements.AdmittedReservation) =>
-        Effect.catchIf(reserveAll([reservation]), isLockTimeout, () => Effect.succeed([]))
       const reserveAgain = Effect.fnUntraced(function* (
         batch: Arr.NonEmptyReadonlyArray<Statements.AdmittedReservation>,
         first: ReadonlyArray<Statements.Verdict>
@@ -141,7 +138,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         for (const [index, reservation] of batch.entries()) {
           const left = remaining.get(reservation.org) ?? zero
           if (verdicts[index]?.verdict !== "insufficient" || left <= 0n || reservation.amount > left) continue
-          const [alone] = yield* Effect.tapErrorCause(reserveOne({ ...reservation, rateLimit: undefined }), () =>
+          const [alone] = yield* Effect.tapErrorCause(reserveAll([{ ...reservation, rateLimit: undefined }]), () =>
             Effect.sync(() => batch.forEach(({ id }) => mayBeHeld(id)))
           )
           if (alone === undefined) continue
