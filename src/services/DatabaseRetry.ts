@@ -23,15 +23,21 @@ const elapsed = Schedule.makeWithState(Option.none<bigint>(), (now, _: unknown, 
   })
 )
 
-/** The effect, of which a first try has failed already: retries of it begin with their delay. */
-export const afterFailure = <A, E, R>(error: E, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-  let isFirst = true
-  return Effect.suspend(() => {
-    if (!isFirst) return effect
-    isFirst = false
-    return Effect.fail(error)
+/** `Effect.retry` for what nearly always succeeds: the schedule costs nothing until something has failed. */
+export const retryRarely = <A, E, R, Out>(
+  effect: Effect.Effect<A, E, R>,
+  options: { readonly schedule: Schedule.Schedule<Out, E>; readonly while: (error: E) => boolean }
+): Effect.Effect<A, E, R> =>
+  Effect.catchAll(effect, (error) => {
+    if (!options.while(error)) return Effect.fail(error)
+    let isFirst = true
+    const again = Effect.suspend(() => {
+      if (!isFirst) return effect
+      isFirst = false
+      return Effect.fail(error)
+    })
+    return Effect.retry(again, options)
   })
-}
 
 /** Ends a schedule after that time, whatever the wall clock does meanwhile. */
 export const upTo =

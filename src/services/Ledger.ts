@@ -4,7 +4,8 @@ import type { KeyId } from "../domain/ApiKey.ts"
 import { InsufficientCredits, RateLimited, SettleFailed, SpendLimitReached } from "../domain/Failure.ts"
 import { min, mostStored, type NanoUsd, zero } from "../domain/Money.ts"
 import { Balance, OrgId } from "../domain/Organization.ts"
-import { afterFailure, brief, NoAnswer, NotAsked, settleTimeout, stepTimeout } from "./DatabaseRetry.ts"
+import { always } from "./Always.ts"
+import { brief, NoAnswer, NotAsked, retryRarely, settleTimeout, stepTimeout } from "./DatabaseRetry.ts"
 import { Ids } from "./Ids.ts"
 import { Instance } from "./Instance.ts"
 import { jobs } from "./ledger/Jobs.ts"
@@ -199,16 +200,12 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       }
 
       const submitted = (reservation: Statements.AdmittedReservation) =>
-        submitReservation(reservation).pipe(
-          Effect.catchAll((error) =>
-            inTime(error)
-              ? Effect.retry(afterFailure(error, submitReservation(reservation)), { schedule: brief, while: inTime })
-              : Effect.fail(error)
-          ),
-          Effect.catchAllCause((cause) => {
+        Effect.catchAllCause(
+          retryRarely(submitReservation(reservation), { schedule: brief, while: inTime }),
+          (cause) => {
             doubt(reservation.id, cause)
             return Effect.orDie(Effect.failCause(cause))
-          })
+          }
         )
 
       const reserve = (hold: Hold, rate: RateUnit | undefined) =>
@@ -257,11 +254,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         const attempt = Effect.catchTag(close(closing), "HoldMissing", () =>
           Effect.zipRight(restore(hold), close(closing))
         )
-        return Effect.catchAll(attempt, (error) =>
-          mayYetSettle(error)
-            ? Effect.retry(afterFailure(error, attempt), { schedule: Settling.forTenSeconds, while: mayYetSettle })
-            : Effect.fail(error)
-        )
+        return retryRarely(attempt, { schedule: Settling.forTenSeconds, while: mayYetSettle })
       }
 
       const giveUp = (hold: Hold, cause: Cause.Cause<unknown>) =>
@@ -275,14 +268,10 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         const closing = { ...Settling.closingOf(hold, cost), row }
         const closed =
           effect === undefined ? closeSurely(hold, closing) : closeAlongside(closing, effect, restore(hold))
-        return closed.pipe(
+        return always(closed, () => open.delete(hold.id)).pipe(
           Effect.matchCauseEffect({
-            onFailure: (cause) => {
-              open.delete(hold.id)
-              return giveUp(hold, cause)
-            },
+            onFailure: (cause) => giveUp(hold, cause),
             onSuccess: (ended) => {
-              open.delete(hold.id)
               const settlement = Settling.settlementOf(hold, cost, ended)
               Settling.count(settlement)
               return Effect.succeed<Settlement>(row === undefined ? settlement : { ...settlement, logged: true })

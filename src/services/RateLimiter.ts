@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../domain/ApiKey.ts"
 import { NoAnswer, stepTimeout } from "./DatabaseRetry.ts"
-import { waitsBriefly } from "./ledger/Statements.ts"
+import { addsUnits, waitsBriefly } from "./ledger/Statements.ts"
 import * as NaturalBatch from "./NaturalBatch.ts"
 import { isLockTimeout, isOutage } from "./Outage.ts"
 
@@ -55,11 +55,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           FROM unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::bigint[]) AS t (key_id, wanted)
           WHERE ${waitsBriefly(sql, "many")}
           ORDER BY key_id
-          ON CONFLICT (key_id) DO UPDATE SET
-            started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
-              THEN now() ELSE w.started_at END,
-            used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
-              THEN excluded.used ELSE w.used + excluded.used END
+          ${sql.literal(addsUnits)}
           RETURNING key_id, used`
         const place = new Map((yield* decode(rows)).map(({ keyId, used }) => [keyId, used - (wanted.get(keyId) ?? 0)]))
         // Every request of the batch gets its own place in the window, in the order they came.

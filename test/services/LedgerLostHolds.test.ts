@@ -9,23 +9,14 @@ import { Migrations } from "../../src/database/Migrations.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Books } from "../../src/services/Books.ts"
 import { Idempotency } from "../../src/services/Idempotency.ts"
-import { InFlight } from "../../src/services/InFlight.ts"
-import { Instance } from "../../src/services/Instance.ts"
 import { type Hold, Ledger } from "../../src/services/Ledger.ts"
-import { VoidJournal } from "../../src/services/VoidJournal.ts"
-import { Voids } from "../../src/services/Voids.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
+import * as IdempotencyBench from "../support/IdempotencyBench.ts"
 import * as Bench from "../support/LedgerBench.ts"
 import * as Postgres from "../support/Postgres.ts"
 import { prefix } from "../support/temporary.ts"
 
-const gateway = Bench.layer.pipe(
-  Layer.provideMerge(Books.layer),
-  Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-  Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
-  Layer.provideMerge(Instance.layer),
-  Layer.provideMerge(InFlight.layer)
-)
+const gateway = Bench.layer.pipe(Layer.provideMerge(Books.layer), Layer.provideMerge(IdempotencyBench.process))
 const one = NanoUsd(1_000_000_000n)
 const two = NanoUsd(2n * one)
 
@@ -41,16 +32,22 @@ const lose = ({ amount, id, org }: Hold) =>
     )
   )
 
+/** All that an organization has, held, and the hold lost. */
+const lostHold = Effect.gen(function* () {
+  const bench = yield* LedgerBench
+  const ledger = yield* Ledger
+  const { key, org } = yield* bench.organization(two)
+  const hold = yield* ledger.admit({ org, key, upTo: two })
+  yield* lose(hold)
+  return { bench, ledger, key, org, hold }
+})
+
 withLayer(gateway.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestServices: true, timeout: "60 seconds" })(
   "a hold that a crash of the database has lost",
   (it) => {
     it.effect("is placed again when it is settled, and charged once", () =>
       Effect.gen(function* () {
-        const bench = yield* LedgerBench
-        const ledger = yield* Ledger
-        const { key, org } = yield* bench.organization(two)
-        const hold = yield* ledger.admit({ org, key, upTo: two })
-        yield* lose(hold)
+        const { bench, hold, ledger, org } = yield* lostHold
         assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, lost: false })
         assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
         assert.deepStrictEqual(yield* bench.charges(org), [one])
@@ -60,14 +57,10 @@ withLayer(gateway.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestService
 
     it.effect("is placed again also where a result is kept with its charge", () =>
       Effect.gen(function* () {
-        const bench = yield* LedgerBench
-        const ledger = yield* Ledger
-        const { key, org } = yield* bench.organization(two)
+        const { bench, hold, ledger, org } = yield* lostHold
         const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
         assert.strictEqual(claim._tag, "First")
         if (claim._tag !== "First") return
-        const hold = yield* ledger.admit({ org, key, upTo: two })
-        yield* lose(hold)
         const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
         assert.deepInclude(settled, { charged: one, lost: false })
         assert.deepStrictEqual(yield* bench.charges(org), [one])
@@ -77,11 +70,7 @@ withLayer(gateway.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestService
 
     it.effect("is not charged where its money has gone meanwhile", () =>
       Effect.gen(function* () {
-        const bench = yield* LedgerBench
-        const ledger = yield* Ledger
-        const { key, org } = yield* bench.organization(two)
-        const hold = yield* ledger.admit({ org, key, upTo: two })
-        yield* lose(hold)
+        const { bench, hold, key, ledger, org } = yield* lostHold
         const other = yield* ledger.admit({ org, key, upTo: two })
         yield* ledger.settle(other, two)
         assert.isTrue(Exit.isFailure(yield* Effect.exit(ledger.settle(hold, one))))
@@ -92,11 +81,7 @@ withLayer(gateway.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestService
 
     it.effect("is released without a word", () =>
       Effect.gen(function* () {
-        const bench = yield* LedgerBench
-        const ledger = yield* Ledger
-        const { key, org } = yield* bench.organization(two)
-        const hold = yield* ledger.admit({ org, key, upTo: two })
-        yield* lose(hold)
+        const { bench, hold, ledger, org } = yield* lostHold
         yield* ledger.release(hold)
         assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })
         assert.isTrue(yield* bench.proved)

@@ -5,16 +5,13 @@ import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Books } from "../../src/services/Books.ts"
 import { Ids } from "../../src/services/Ids.ts"
-import { InFlight } from "../../src/services/InFlight.ts"
-import { Instance } from "../../src/services/Instance.ts"
 import { Ledger } from "../../src/services/Ledger.ts"
 import * as Statements from "../../src/services/ledger/Statements.ts"
 import { Prepared } from "../../src/services/Prepared.ts"
 import type { RateUnit } from "../../src/services/RateLimiter.ts"
 import { type RequestEntry, rowOf } from "../../src/services/RequestLog.ts"
-import { VoidJournal } from "../../src/services/VoidJournal.ts"
-import { Voids } from "../../src/services/Voids.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
+import * as IdempotencyBench from "../support/IdempotencyBench.ts"
 import * as Bench from "../support/LedgerBench.ts"
 import * as Postgres from "../support/Postgres.ts"
 
@@ -34,13 +31,7 @@ const forgettingOnce = Layer.map(Postgres.layer, (context) => {
   })
 })
 
-const gateway = Bench.layer.pipe(
-  Layer.provideMerge(Books.layer),
-  Layer.provideMerge(Ledger.layer),
-  Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
-  Layer.provideMerge(Instance.layer),
-  Layer.provideMerge(InFlight.layer)
-)
+const gateway = Bench.layer.pipe(Layer.provideMerge(Books.layer), Layer.provideMerge(IdempotencyBench.process))
 
 const paid: Omit<RequestEntry, "id" | "hold" | "org" | "key"> = {
   requestId: "r",

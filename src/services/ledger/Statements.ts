@@ -101,6 +101,13 @@ const readClosed = (row: Row): Closed => {
   return { state, charged: charged === null ? undefined : amountIn(charged, row) }
 }
 
+/** Ends an insert into `rate_windows AS w`: units go to the window that runs, or begin a new one. */
+export const addsUnits = `ON CONFLICT (key_id) DO UPDATE SET
+  started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
+    THEN now() ELSE w.started_at END,
+  used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
+    THEN excluded.used ELSE w.used + excluded.used END`
+
 const reserveText = (forInstance: boolean) => `
   WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
@@ -112,11 +119,7 @@ const reserveText = (forInstance: boolean) => `
     SELECT key_id, now(), count(*) FROM input
     WHERE ${waiting(forInstance ? "many" : "one")} AND rate_limit IS NOT NULL AND id NOT IN (SELECT id FROM known)
     GROUP BY key_id ORDER BY key_id
-    ON CONFLICT (key_id) DO UPDATE SET
-      started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
-        THEN now() ELSE w.started_at END,
-      used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
-        THEN excluded.used ELSE w.used + excluded.used END
+    ${addsUnits}
     RETURNING key_id, used
   ), placed_in_window AS (
     SELECT input.*, known.id IS NOT NULL AS known,

@@ -68,7 +68,7 @@ export const failover = <T extends RouteBase, A, R>(
             )
       )
     )
-  return Effect.suspend(() => tryNext(plan.routes, undefined))
+  return tryNext(plan.routes, undefined)
 }
 
 /** A try of the first route whose circuit lets a request through; notes those passed over. */

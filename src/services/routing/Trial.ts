@@ -1,4 +1,4 @@
-import { type Clock, Duration, Effect, MetricLabel, Random } from "effect"
+import { type Clock, Duration, Effect, Random } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../Metrics.ts"
@@ -7,18 +7,6 @@ import type { ProviderFailure } from "../Provider.ts"
 import type { Attempt, Attempts } from "./Attempts.ts"
 import type { Circuit, Permit } from "./Circuit.ts"
 import { isFinal } from "./Outcome.ts"
-
-const labelsOf = new Map<string, ReadonlyArray<MetricLabel.MetricLabel>>()
-
-/** The same labels are the same array each time, by which the metric finds its counter. */
-const labels = (provider: string, outcome: string): ReadonlyArray<MetricLabel.MetricLabel> => {
-  const key = `${provider} ${outcome}`
-  const known = labelsOf.get(key)
-  if (known !== undefined) return known
-  const made = [MetricLabel.make("provider", provider), MetricLabel.make("outcome", outcome)]
-  labelsOf.set(key, made)
-  return made
-}
 
 /** What a route's provider charges for what it had made, in nano-USD; undefined where the operator has not said. */
 export type CostOf<R extends RouteBase> = (route: R, spent: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
@@ -107,7 +95,7 @@ export class Trial<R extends RouteBase> {
   #close(outcome: string): boolean {
     if (this.#over) return false
     this.#over = true
-    Metrics.attempts.unsafeUpdate(1, labels(this.route.provider.name, outcome))
+    Metrics.unsafeCount(Metrics.attempts, { provider: this.route.provider.name, outcome })
     return true
   }
 
