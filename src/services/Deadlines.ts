@@ -1,8 +1,9 @@
 import { Effect, type Exit, type Scope } from "effect"
 import * as ChildFiber from "./ChildFiber.ts"
 import * as Monotonic from "./Monotonic.ts"
+import { type Listed, Roster } from "./Roster.ts"
 
-interface Timer {
+interface Timer extends Listed {
   /** On the monotonic clock. */
   readonly at: number
   readonly act: () => void
@@ -22,7 +23,7 @@ export interface Deadlines {
 /** Deadlines that share one timer, that of the earliest: most never come. */
 export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Effect.clock
-  const timers = new Set<Timer>()
+  const timers = new Roster<Timer>()
   let armedUntil = Infinity
   let rearm = () => {}
 
@@ -60,7 +61,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
   yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
 
   const schedule: Deadlines["schedule"] = (at, act) => {
-    const timer = { at, act }
+    const timer = { at, act, place: -1 }
     timers.add(timer)
     if (at < armedUntil) rearm()
     return () => timers.delete(timer)

@@ -2,11 +2,14 @@ import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../domain/Failure.ts"
 import { always } from "./Always.ts"
 import * as Metrics from "./Metrics.ts"
+import { type Listed, Roster } from "./Roster.ts"
 
 /** Room for a settle and its retries; what is longer waits for a client that does not read. */
 const abortWithin = "12 seconds"
 
-type RequestFiber = Fiber.RuntimeFiber<unknown, unknown>
+interface Running extends Listed {
+  readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+}
 
 /** Requests being worked on: only a stop or the loss of the database ends them. */
 export class InFlight extends Context.Tag("gateway/InFlight")<
@@ -28,8 +31,8 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
   }
 >() {
   static readonly layer = Layer.sync(InFlight, () => {
-    const running = new Set<RequestFiber>()
-    const receiving = new Set<RequestFiber>()
+    const running = new Roster<Running>()
+    const receiving = new Roster<Running>()
     let stopping = false
     let draining = false
     let onEmpty = () => {}
@@ -43,15 +46,17 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       stopping = true
       draining = true
     })
-    const ended = Effect.suspend(() => Fiber.interruptAll([...running]))
+    const fibersOf = (roster: Roster<Running>) => Array.from(roster, ({ fiber }) => fiber)
+    const ended = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
     return InFlight.of({
       track: (work) =>
         Effect.withFiberRuntime((fiber) => {
-          running.add(fiber)
+          const one = { fiber, place: -1 }
+          running.add(one)
           showCount()
           return always(work, () => {
-            running.delete(fiber)
+            running.delete(one)
             showCount()
             if (running.size === 0) onEmpty()
           })
@@ -59,10 +64,11 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       receive: (part) =>
         Effect.withFiberRuntime((fiber) => {
           if (draining) return new Aborted()
-          receiving.add(fiber)
-          return always(Effect.interruptible(part), () => receiving.delete(fiber))
+          const one = { fiber, place: -1 }
+          receiving.add(one)
+          return always(Effect.interruptible(part), () => receiving.delete(one))
         }),
-      abort: Effect.suspend(() => Effect.forEach([...running], Fiber.interruptFork, { discard: true })),
+      abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
       announceStop: Effect.sync(() => {
         stopping = true
       }),
@@ -71,7 +77,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       drain: (patience) =>
         begin.pipe(
           Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${running.size} requests are running`))),
-          Effect.zipRight(Effect.suspend(() => Fiber.interruptAll([...receiving]))),
+          Effect.zipRight(Effect.suspend(() => Fiber.interruptAll(fibersOf(receiving)))),
           Effect.zipRight(whenEmpty),
           // A stop runs in a finalizer, where patience would have no end.
           Effect.interruptible,

@@ -1,5 +1,6 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
 import * as EventLoop from "./EventLoop.ts"
+import { type Listed, Roster } from "./Roster.ts"
 
 const tickMillis = 250
 /** How much longer than its patience an item waits for a statement that is on its way. */
@@ -42,7 +43,7 @@ export const make = <Item, Result, E, R, Late = never>(
   options: Options<Item, Result, E, R, Late>
 ): Effect.Effect<(item: Item) => Effect.Effect<Result, E | Late>, never, R | Scope.Scope> =>
   Effect.gen(function* () {
-    interface Pending {
+    interface Pending extends Listed {
       readonly item: Item
       readonly resume: (outcome: Exit.Exit<Result, E | Late>) => void
       readonly since: number
@@ -56,7 +57,7 @@ export const make = <Item, Result, E, R, Late = never>(
     const scope = yield* Effect.scope
     let queue: Array<Pending> = []
     const idle: Array<() => void> = []
-    const waiting = new Set<Pending>()
+    const waiting = new Roster<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock for all that wait: a timer for each would cost more than the batching saves.
     let ticks = 0
@@ -180,7 +181,7 @@ export const make = <Item, Result, E, R, Late = never>(
 
     return (item) =>
       Effect.async((resume) => {
-        const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false }
+        const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false, place: -1 }
         waiting.add(pending)
         // One worker gathers what comes in the same turn.
         if (queue.push(pending) === 1) idle.shift()?.()

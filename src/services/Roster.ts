@@ -1,0 +1,43 @@
+/** What a roster can hold: in one roster at a time. */
+export interface Listed {
+  /** Its place in the roster; -1 where it is in none. */
+  place: number
+}
+
+/**
+ * Those that are there now, in no order, where every request comes and goes. A Set makes a new table every few dozen of
+ * them; from an old table that waits for the next full garbage collection hangs the next one, and on it whatever it
+ * held, all of which the young collector must then copy.
+ */
+export class Roster<A extends Listed> implements Iterable<A> {
+  readonly #all: Array<A> = []
+
+  get size(): number {
+    return this.#all.length
+  }
+
+  has(one: A): boolean {
+    return this.#all[one.place] === one
+  }
+
+  add(one: A): void {
+    one.place = this.#all.push(one) - 1
+  }
+
+  /** Whether it was there. */
+  delete(one: A): boolean {
+    if (!this.has(one)) return false
+    const last = this.#all.pop()
+    if (last !== undefined && last !== one) {
+      this.#all[one.place] = last
+      last.place = one.place
+    }
+    one.place = -1
+    return true
+  }
+
+  /** Over those of this moment, whoever comes and goes meanwhile. */
+  [Symbol.iterator](): Iterator<A> {
+    return this.#all.slice()[Symbol.iterator]()
+  }
+}
