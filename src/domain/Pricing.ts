@@ -28,8 +28,7 @@ export const utf8Bytes = (text: string, limit: number = Number.POSITIVE_INFINITY
   return bytes
 }
 
-const textsOf = (message: Message): ReadonlyArray<string> => {
-  const texts: Array<string> = []
+const addTexts = (message: Message, texts: Array<string>): void => {
   if (typeof message.content === "string") texts.push(message.content)
   else for (const part of message.content ?? []) if (part.type === "text") texts.push(part.text)
   if (message.role === "tool") texts.push(message.tool_call_id)
@@ -39,6 +38,11 @@ const textsOf = (message: Message): ReadonlyArray<string> => {
     for (const { function: called, id, signature = "" } of message.tool_calls ?? [])
       texts.push(id, called.name, called.arguments, signature)
   }
+}
+
+const textsOf = (message: Message): ReadonlyArray<string> => {
+  const texts: Array<string> = []
+  addTexts(message, texts)
   return texts
 }
 
@@ -51,13 +55,22 @@ export const imagesIn = (message: Message): number => {
 const toolTokens = (tools: ReadonlyArray<Tool>): number =>
   tools.length === 0 ? 0 : toolPreamble + perTool * tools.length
 
-/** Every text of a request that becomes prompt, each when it is asked for; tools and schemas as their JSON. */
-export function* promptTexts(request: ChatRequest): Generator<string> {
-  const { isLarge = false, messages, responseFormat, toolChoice, tools } = request
+function* largeTexts({ messages, responseFormat, toolChoice, tools }: ChatRequest): Generator<string> {
   for (const message of messages) yield* textsOf(message)
-  if (tools.length > 0) yield* isLarge ? jsonTexts(tools) : [JSON.stringify(tools)]
+  if (tools.length > 0) yield* jsonTexts(tools)
   if (typeof toolChoice === "object") yield toolChoice.function.name
-  if (responseFormat !== undefined) yield* isLarge ? jsonTexts(responseFormat) : [JSON.stringify(responseFormat)]
+  if (responseFormat !== undefined) yield* jsonTexts(responseFormat)
+}
+
+/** Every text of a request that becomes prompt; tools and schemas as their JSON. Of a large one each when it is asked for. */
+export const promptTexts = (request: ChatRequest): Iterable<string> => {
+  if (request.isLarge === true) return largeTexts(request)
+  const texts: Array<string> = []
+  for (const message of request.messages) addTexts(message, texts)
+  if (request.tools.length > 0) texts.push(JSON.stringify(request.tools))
+  if (typeof request.toolChoice === "object") texts.push(request.toolChoice.function.name)
+  if (request.responseFormat !== undefined) texts.push(JSON.stringify(request.responseFormat))
+  return texts
 }
 
 /**

@@ -4,7 +4,7 @@ import * as ChildFiber from "./ChildFiber.ts"
 /** Whether a client has gone, which those who work for it may want to know at once. */
 export class Departure {
   #isOver = false
-  readonly #listeners = new Set<() => void>()
+  #listener = () => {}
 
   get isOver(): boolean {
     return this.#isOver
@@ -13,15 +13,17 @@ export class Departure {
   /** The client has gone. */
   leave(): void {
     this.#isOver = true
-    for (const listener of this.#listeners) listener()
+    this.#listener()
   }
 
-  /** Interrupts an effect when the client goes, and tells what came of it. */
+  /** Interrupts an effect when the client goes, and tells what came of it. To be used for one effect at a time. */
   interrupts<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Exit.Exit<A, E>, never, R> {
     return ChildFiber.run(effect, (interrupt) => {
       if (this.#isOver) interrupt()
-      this.#listeners.add(interrupt)
-      return () => this.#listeners.delete(interrupt)
+      this.#listener = interrupt
+      return () => {
+        this.#listener = () => {}
+      }
     })
   }
 }

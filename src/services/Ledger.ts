@@ -18,9 +18,6 @@ import { Prepared } from "./Prepared.ts"
 import { allowanceAt, type RateUnit } from "./RateLimiter.ts"
 import { Voids } from "./Voids.ts"
 
-/** While the answer to one batch is worked on, the database works on the next. */
-const batchesAtOnce = 2
-
 /** Of the pool's connections, those that wait for the locks of some organizations. */
 const lanesAtOnce = 3
 
@@ -162,7 +159,6 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       }
       const submitReservation = yield* NaturalBatch.make({
         maxSize: 256,
-        atOnce: batchesAtOnce,
         patience: { duration: stepTimeout, late },
         isShared: isOutage,
         lanes: byOrganization,
@@ -182,7 +178,6 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       }
       const submitClosing = yield* NaturalBatch.make({
         maxSize: 256,
-        atOnce: batchesAtOnce,
         patience: { duration: settleTimeout, late },
         isShared: isOutage,
         lanes: byOrganization,

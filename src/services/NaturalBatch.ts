@@ -8,8 +8,6 @@ const graceTicks = 2
 
 export interface Options<Item, Result, E, R, Late> {
   readonly maxSize: number
-  /** How many batches may run at a time; one where left out. */
-  readonly atOnce?: number | undefined
   /** Answers every item in order, and is safe to repeat. */
   readonly run: (items: Arr.NonEmptyReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E, R>
   /** How long a submitter waits, to the second, and what it fails with then. */
@@ -56,7 +54,7 @@ export const make = <Item, Result, E, R, Late = never>(
     const { lanes, patience } = options
     const scope = yield* Effect.scope
     let queue: Array<Pending> = []
-    const idle: Array<() => void> = []
+    let onArrival: (() => void) | undefined
     const waiting = new Roster<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock for all that wait: a timer for each would cost more than the batching saves.
@@ -156,12 +154,11 @@ export const make = <Item, Result, E, R, Late = never>(
         setImmediate(() => resume(Effect.void))
       }
       if (queue.length > 0) return gather()
-      idle.push(gather)
+      onArrival = gather
     })
     const take = () => {
       const batch = queue.length > options.maxSize ? queue.splice(0, options.maxSize) : queue
       if (batch === queue) queue = []
-      else idle.shift()?.()
       return batch
     }
     const worker = Effect.interruptible(arrival).pipe(
@@ -169,7 +166,7 @@ export const make = <Item, Result, E, R, Late = never>(
       Effect.forever,
       Effect.uninterruptible
     )
-    for (let n = 0; n < (options.atOnce ?? 1); n += 1) yield* Effect.forkScoped(worker)
+    yield* Effect.forkScoped(worker)
 
     if (patience !== undefined) {
       const tick = Effect.sync(() => {
@@ -183,7 +180,8 @@ export const make = <Item, Result, E, R, Late = never>(
       Effect.async((resume) => {
         const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false, place: -1 }
         waiting.add(pending)
-        // One worker gathers what comes in the same turn.
-        if (queue.push(pending) === 1) idle.shift()?.()
+        queue.push(pending)
+        onArrival?.()
+        onArrival = undefined
       })
   })

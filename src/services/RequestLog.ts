@@ -101,8 +101,8 @@ const toRow = (entry: RequestEntry) => ({
   route: entry.route ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
-  attempts: entry.attempts.map(({ cost, ...attempt }) => {
-    return { ...attempt, detail: tame(attempt.detail) ?? undefined, cost_nano: amount(cost) }
+  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, route, status }) => {
+    return { route, provider, outcome, status, ms, detail: tame(detail) ?? undefined, cost_nano: amount(cost) }
   }),
   notes: entry.notes,
   prompt_tokens: entry.usage?.prompt ?? null,
