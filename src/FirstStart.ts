@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import { NanoUsd } from "./domain/Money.ts"
-import { ApiKeys } from "./services/ApiKeys.ts"
-import { Organizations } from "./services/Organizations.ts"
+import { ApiKeys } from "./services/access/ApiKeys.ts"
+import { Organizations } from "./services/access/Organizations.ts"
 
 export const demoOrganization = "demo"
 const demoCredits = NanoUsd(100_000_000_000n)

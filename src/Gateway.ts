@@ -8,26 +8,26 @@ import * as Server from "./http/Server.ts"
 import * as Registry from "./providers/Registry.ts"
 import { Upstream } from "./providers/Upstream.ts"
 import { type Environment, type Settings, sandboxMode } from "./Settings.ts"
-import { Auth } from "./services/Auth.ts"
-import { Catalog } from "./services/Catalog.ts"
-import { ChatCompletions } from "./services/ChatCompletions.ts"
+import { Auth } from "./services/access/Auth.ts"
+import { RateLimiter } from "./services/access/RateLimiter.ts"
+import { Catalog } from "./services/catalog/Catalog.ts"
 import type { SourceFile } from "./services/catalog/Source.ts"
-import { HealthBoard } from "./services/HealthBoard.ts"
-import { Idempotency } from "./services/Idempotency.ts"
-import { ImageGenerations } from "./services/ImageGenerations.ts"
-import { InFlight } from "./services/InFlight.ts"
-import { Instance } from "./services/Instance.ts"
-import { Ledger } from "./services/Ledger.ts"
-import { MediaStore } from "./services/MediaStore.ts"
-import { logFailure } from "./services/Outage.ts"
-import { ProviderRouter } from "./services/ProviderRouter.ts"
-import { adaptersOf, Providers } from "./services/Providers.ts"
-import { RateLimiter } from "./services/RateLimiter.ts"
-import { References } from "./services/References.ts"
-import { RequestLog } from "./services/RequestLog.ts"
-import { Tokens } from "./services/Tokens.ts"
-import { VideoJobs } from "./services/VideoJobs.ts"
-import { Voids } from "./services/Voids.ts"
+import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
+import { TokenCounter } from "./services/chat/TokenCounter.ts"
+import { Idempotency } from "./services/idempotency/Idempotency.ts"
+import { ImageGenerations } from "./services/images/ImageGenerations.ts"
+import { Ledger } from "./services/ledger/Ledger.ts"
+import { logFailure } from "./services/ledger/Outage.ts"
+import { Voids } from "./services/ledger/Voids.ts"
+import { MediaStore } from "./services/media/MediaStore.ts"
+import { References } from "./services/media/References.ts"
+import { ProviderRouter } from "./services/routing/ProviderRouter.ts"
+import { adaptersOf, Providers } from "./services/routing/Providers.ts"
+import { RouteHealth } from "./services/routing/RouteHealth.ts"
+import { InFlight } from "./services/runtime/InFlight.ts"
+import { Instance } from "./services/runtime/Instance.ts"
+import { RequestLog } from "./services/telemetry/RequestLog.ts"
+import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as DiskVoidJournal from "./storage/DiskVoidJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
@@ -53,7 +53,7 @@ const fetching = ({ fetchAllow, resultFetchAllow, timeouts }: Settings) =>
 export const providers = (settings: Settings) => {
   const { timeouts } = settings
   return Registry.layer.pipe(
-    Layer.provide(Tokens.layer),
+    Layer.provide(TokenCounter.layer),
     Layer.provide(fetching(settings)),
     Layer.provide(
       Upstream.layer({
@@ -152,7 +152,7 @@ const housekeeping = ({ logRetention }: Settings) =>
     })
   )
 
-const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => HealthBoard.publisher(id)))
+const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
 /** Every service of the gateway, over a migrated database and what it sells. */
 const services = ({ settings }: GatewayOptions) => {
@@ -171,7 +171,7 @@ const services = ({ settings }: GatewayOptions) => {
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
   return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings)).pipe(
     Layer.provideMerge(generations),
-    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, Tokens.layer, routing, media)),
+    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Voids.layer.pipe(Layer.provide(journal))),
     // Rows of failed requests are written once their voids are done, at a stop too.

@@ -7,13 +7,13 @@ import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
 import { type Environment, type Settings, warnings } from "./Settings.ts"
 import * as SourcePositions from "./SourcePositions.ts"
-import { ApiKeys } from "./services/ApiKeys.ts"
-import { Books } from "./services/Books.ts"
-import { Catalog, readCatalogFile } from "./services/Catalog.ts"
-import { ownFile } from "./services/Installation.ts"
-import { Organizations } from "./services/Organizations.ts"
-import * as Worker from "./Worker.ts"
-import * as Workers from "./Workers.ts"
+import { ApiKeys } from "./services/access/ApiKeys.ts"
+import { Organizations } from "./services/access/Organizations.ts"
+import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
+import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
+import { ownFile } from "./services/runtime/Installation.ts"
+import * as Worker from "./workers/Worker.ts"
+import * as Workers from "./workers/Workers.ts"
 
 /** Log lines go to stderr: stdout is for what a command prints. */
 const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
@@ -36,7 +36,7 @@ const announce = (settings: Settings) =>
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
     yield* Console.log(banner({ settings, url, models, sandbox, key }))
     return url
-  }).pipe(Effect.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), Books.layer)))
+  }).pipe(Effect.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), LedgerAdmin.layer)))
 
 /**
  * The first signal begins a stop that lets requests finish; one at least a second later ends everything at once.

@@ -4,7 +4,7 @@ import path from "node:path"
 import { parseEnv } from "node:util"
 import { type ConfigError, ConfigProvider, Data, Duration, Effect, type LogLevel, type Redacted } from "effect"
 import ipaddr from "ipaddr.js"
-import type { AddressRange } from "./services/AddressRange.ts"
+import type { AddressRange } from "./services/access/AddressRange.ts"
 import { variables } from "./settings/Variables.ts"
 
 /** A setting that cannot be used. The message is one line, names the variable and what it takes, and no value. */

@@ -34,6 +34,7 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/http/middleware": ["../Server.ts", "../handlers/Chat.ts", "../../database/Database.ts", "../../main.ts"],
   "src/cli": ["../http/Limits.ts", "../providers/Sse.ts", "../main.ts"],
   "src/settings": ["../database/Database.ts", "../http/Limits.ts", "../Gateway.ts"],
+  "src/workers": ["../database/Database.ts", "../providers/Sse.ts", "../Gateway.ts", "../main.ts"],
   src: ["./main.ts", "./cli.ts", "./cli/Output.ts"]
 }
 

@@ -2,14 +2,14 @@ import { Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
 import { readEnvironment, readSettings } from "../Settings.ts"
-import { ApiKeys } from "../services/ApiKeys.ts"
-import { BlockList } from "../services/BlockList.ts"
-import { Books } from "../services/Books.ts"
-import { HealthBoard } from "../services/HealthBoard.ts"
-import { Organizations } from "../services/Organizations.ts"
-import { RequestLog } from "../services/RequestLog.ts"
-import { Usage } from "../services/Usage.ts"
-import { VideoDesk } from "../services/VideoDesk.ts"
+import { ApiKeys } from "../services/access/ApiKeys.ts"
+import { BlockList } from "../services/access/BlockList.ts"
+import { Organizations } from "../services/access/Organizations.ts"
+import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import { RouteHealth } from "../services/routing/RouteHealth.ts"
+import { RequestLog } from "../services/telemetry/RequestLog.ts"
+import { Usage } from "../services/telemetry/Usage.ts"
+import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
@@ -56,9 +56,9 @@ const upToDate = Effect.gen(function* () {
 export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
-  HealthBoard.layer,
+  RouteHealth.layer,
   RequestLog.layer,
   Usage.layer,
-  VideoDesk.layer,
-  Layer.provideMerge(Organizations.layer, Books.layer)
+  VideoAdmin.layer,
+  Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -1,8 +1,8 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { toUsdText } from "../domain/Money.ts"
-import { Books } from "../services/Books.ts"
-import { Organizations } from "../services/Organizations.ts"
+import { Organizations } from "../services/access/Organizations.ts"
+import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
@@ -25,7 +25,7 @@ const add = Command.make(
   },
   Effect.fnUntraced(function* ({ amount, json, note, org, ref }) {
     const { id } = yield* Effect.flatMap(Organizations, ({ find }) => find(org))
-    const books = yield* Books
+    const books = yield* LedgerAdmin
     const { entry, replayed } = yield* books
       .topUp({ org: id, amount, ref: Option.getOrUndefined(ref), note: Option.getOrUndefined(note) })
       .pipe(
@@ -53,7 +53,7 @@ const adjust = Command.make(
   },
   Effect.fnUntraced(function* ({ amount, force, json, note, org }) {
     const { id } = yield* Effect.flatMap(Organizations, ({ find }) => find(org))
-    const books = yield* Books
+    const books = yield* LedgerAdmin
     const entry = yield* books.adjust({ org: id, amount, note, force }).pipe(
       Effect.catchTag(
         "WouldOverdraw",

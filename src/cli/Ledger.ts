@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Schema } from "effect"
-import { Books, type Entry } from "../services/Books.ts"
-import { Organizations } from "../services/Organizations.ts"
+import { Organizations } from "../services/access/Organizations.ts"
+import { type Entry, LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
@@ -31,7 +31,7 @@ const show = Command.make(
   },
   Effect.fnUntraced(function* ({ json, limit, org }) {
     const { id } = yield* Effect.flatMap(Organizations, ({ find }) => find(org))
-    const entries = yield* Effect.flatMap(Books, (books) => books.entries(id, { limit }))
+    const entries = yield* Effect.flatMap(LedgerAdmin, (books) => books.entries(id, { limit }))
     yield* presentList(json, entries.map(entryRecord), {
       columns: ["id", "at", "kind", "amount_usd", "key_id", "ref", "note"],
       none: "The ledger has no entries of this organization."
@@ -46,7 +46,7 @@ const verify = Command.make(
   "verify",
   { json: Inputs.json },
   Effect.fnUntraced(function* ({ json }) {
-    const { entries, holds, organizations, violations } = yield* Effect.flatMap(Books, (books) => books.verify)
+    const { entries, holds, organizations, violations } = yield* Effect.flatMap(LedgerAdmin, (books) => books.verify)
     const broken = violations.map(({ invariant, row }): Fields => ({ invariant, row: asText(row) }))
     const counts = { organizations, entries, holds }
     const proof = `Every invariant holds over ${organizations} organizations, ${entries} entries and ${holds} holds.`

@@ -1,7 +1,7 @@
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { parseMediaName } from "../domain/MediaName.ts"
-import { MediaStore } from "../services/MediaStore.ts"
+import { MediaStore } from "../services/media/MediaStore.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { mediaStore } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"

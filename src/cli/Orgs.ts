@@ -1,7 +1,7 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { available } from "../domain/Organization.ts"
-import { type Organization, Organizations } from "../services/Organizations.ts"
+import { type Organization, Organizations } from "../services/access/Organizations.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { presentList, presentRecord } from "./Output.ts"

@@ -2,9 +2,9 @@ import { Command } from "@effect/cli"
 import { Array as Arr, Effect, Layer, Order } from "effect"
 import * as Gateway from "../Gateway.ts"
 import { readEnvironment, readSettings } from "../Settings.ts"
-import { Catalog, readCatalogFile } from "../services/Catalog.ts"
-import { HealthBoard, type PublishedHealth } from "../services/HealthBoard.ts"
-import { ownFile } from "../services/Installation.ts"
+import { Catalog, readCatalogFile } from "../services/catalog/Catalog.ts"
+import { type PublishedHealth, RouteHealth } from "../services/routing/RouteHealth.ts"
+import { ownFile } from "../services/runtime/Installation.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { type Fields, present, table } from "./Output.ts"
@@ -74,7 +74,7 @@ export const providers = Command.make(
   { json: Inputs.json },
   Effect.fnUntraced(function* ({ json }) {
     const catalog = yield* readCatalog
-    const rows = rowsOf(catalog, yield* Effect.flatMap(HealthBoard, ({ list }) => list))
+    const rows = rowsOf(catalog, yield* Effect.flatMap(RouteHealth, ({ list }) => list))
     const remark = catalog.sandbox
       ? "The SANDBOX serves: models without a provider credential get made-up answers.\n\n"
       : ""

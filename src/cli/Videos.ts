@@ -1,7 +1,7 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { Organizations } from "../services/Organizations.ts"
-import { type JobRow, VideoDesk } from "../services/VideoDesk.ts"
+import { Organizations } from "../services/access/Organizations.ts"
+import { type JobRow, VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
@@ -66,7 +66,7 @@ const list = Command.make(
   Effect.fnUntraced(function* ({ json, limit, model, org, status }) {
     const organizations = yield* Organizations
     const found = yield* Effect.transposeOption(Option.map(org, organizations.find))
-    const jobs = yield* Effect.flatMap(VideoDesk, (desk) =>
+    const jobs = yield* Effect.flatMap(VideoAdmin, (desk) =>
       desk.list({
         org: Option.getOrUndefined(found)?.id,
         model: Option.getOrUndefined(model),
@@ -83,7 +83,7 @@ const one = (name: "show" | "retry" | "cancel", description: string) =>
     name,
     { id: idArgument, json: Inputs.json },
     Effect.fnUntraced(function* ({ id, json }) {
-      const desk = yield* VideoDesk
+      const desk = yield* VideoAdmin
       const act = name === "show" ? desk.find : desk[name]
       yield* present(json, act(id))
     })

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Data, Effect } from "effect"
-import { ownFile } from "../services/Installation.ts"
+import { ownFile } from "../services/runtime/Installation.ts"
 
 /** The schema cannot be brought up to date, or must not be. One line for the operator. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}

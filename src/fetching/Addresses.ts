@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js"
-import type { AddressRange } from "../services/AddressRange.ts"
+import type { AddressRange } from "../services/access/AddressRange.ts"
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6
 

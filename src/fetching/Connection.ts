@@ -1,7 +1,7 @@
 import net from "node:net"
 import tls from "node:tls"
 import { Effect, type Scope } from "effect"
-import type { FetchFailed } from "../services/Fetcher.ts"
+import type { FetchFailed } from "../services/media/Fetcher.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
 import { broken, failed } from "./Failed.ts"
 

@@ -1,4 +1,4 @@
-import { FetchFailed } from "../services/Fetcher.ts"
+import { FetchFailed } from "../services/media/Fetcher.ts"
 
 const detailLimit = 300
 

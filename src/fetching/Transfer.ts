@@ -1,6 +1,6 @@
 import { Chunk, Effect, Option } from "effect"
 import type { Dispatcher } from "undici"
-import type { FetchFailed } from "../services/Fetcher.ts"
+import type { FetchFailed } from "../services/media/Fetcher.ts"
 import { broken, failed } from "./Failed.ts"
 
 type Controller = Dispatcher.DispatchController

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http"
 import { Readable } from "node:stream"
 import { Effect } from "effect"
 import type { Failure } from "../domain/Failure.ts"
-import type { Pieces } from "../services/Pieces.ts"
+import type { Pieces } from "../services/runtime/Pieces.ts"
 import { toWire, type WireError } from "./Wire.ts"
 
 type Headers = Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import { InvalidRequest } from "../domain/Failure.ts"
-import * as EventLoop from "../services/EventLoop.ts"
+import * as EventLoop from "../services/runtime/EventLoop.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
 import { refused } from "./Fields.ts"
 import { parseBody } from "./JsonReader.ts"

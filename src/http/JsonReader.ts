@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer"
 import { Effect, Either } from "effect"
 import type { InvalidRequest } from "../domain/Failure.ts"
 import { nestsWithin } from "../domain/Json.ts"
-import * as EventLoop from "../services/EventLoop.ts"
-import { type JsonLimits, JsonUnreadable, parseJson } from "../services/JsonParser.ts"
+import * as EventLoop from "../services/runtime/EventLoop.ts"
+import { type JsonLimits, JsonUnreadable, parseJson } from "../services/runtime/JsonParser.ts"
 import { refuse } from "./Fields.ts"
 
 /** Documents of up to so many bytes are parsed at once, in well under a millisecond. */

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { ChatRequest } from "../domain/Chat.ts"
 import type { InvalidRequest } from "../domain/Failure.ts"
 import { countValues } from "../domain/Json.ts"
-import * as EventLoop from "../services/EventLoop.ts"
+import * as EventLoop from "../services/runtime/EventLoop.ts"
 import { refuse } from "./Fields.ts"
 import { bodyLimits } from "./JsonReader.ts"
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { largestReference, mostReferences } from "../domain/Media.ts"
-import { decodeBase64 } from "../services/Base64.ts"
-import * as EventLoop from "../services/EventLoop.ts"
+import { decodeBase64 } from "../services/media/Base64.ts"
+import * as EventLoop from "../services/runtime/EventLoop.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Fields.ts"
 import { base64In } from "./ReferenceFields.ts"
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer"
 import { InvalidRequest } from "../domain/Failure.ts"
-import { atOnce, type Steps } from "../services/EventLoop.ts"
-import { decodeUtf8 } from "../services/Utf8.ts"
+import { atOnce, type Steps } from "../services/runtime/EventLoop.ts"
+import { decodeUtf8 } from "../services/runtime/Utf8.ts"
 import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
 
 const mostParts = 100

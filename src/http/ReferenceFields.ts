@@ -1,6 +1,6 @@
 import type { InvalidRequest } from "../domain/Failure.ts"
 import { largestReference, mostReferences, type Reference } from "../domain/Media.ts"
-import { fromBase64 } from "../services/Base64.ts"
+import { fromBase64 } from "../services/media/Base64.ts"
 import { each, isAbsent, isArray, isObject, isString, type Read, refuse, refuseAt } from "./Fields.ts"
 
 const longestUrl = 8192

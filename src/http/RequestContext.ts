@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { Context, Effect } from "effect"
-import { Ids } from "../services/Ids.ts"
-import * as Monotonic from "../services/Monotonic.ts"
+import { Ids } from "../services/runtime/Ids.ts"
+import * as Monotonic from "../services/runtime/Monotonic.ts"
 import { clientAddress } from "./ClientAddress.ts"
 
 /** What is known of a request before anything is decided about it. */

@@ -3,8 +3,8 @@ import { type Context, Effect } from "effect"
 import type { Scope } from "../domain/ApiKey.ts"
 import { InsufficientCredits } from "../domain/Failure.ts"
 import { available, type OrgId } from "../domain/Organization.ts"
-import type { Idempotency } from "../services/Idempotency.ts"
-import type { Ledger } from "../services/Ledger.ts"
+import type { Idempotency } from "../services/idempotency/Idempotency.ts"
+import type { Ledger } from "../services/ledger/Ledger.ts"
 import { keyOf } from "./Repeatable.ts"
 
 interface Services {

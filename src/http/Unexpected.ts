@@ -1,5 +1,5 @@
 import { type Cause, Effect, Option } from "effect"
-import { logFailure, outageIn } from "../services/Outage.ts"
+import { logFailure, outageIn } from "../services/ledger/Outage.ts"
 import { internalError, outage, type WireError } from "./Wire.ts"
 
 /** What a client is told of a cause that holds no failure of its own request. */

@@ -1,6 +1,6 @@
 import { Either } from "effect"
 import { InvalidRequest } from "../domain/Failure.ts"
-import type { Video } from "../services/VideoJobs.ts"
+import type { Video } from "../services/videos/VideoJobs.ts"
 
 /** Always in the same order: a replay is equal to the first answer to the byte. */
 export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({

@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import type { ChatAnswer } from "../domain/Chat.ts"
-import type { ChatPull, ProviderFailure } from "../services/Provider.ts"
+import type { ChatPull, ProviderFailure } from "../services/routing/Provider.ts"
 import { gathered, isGood, isStream } from "./Answered.ts"
 import { chatPullOf, eventsOf } from "./ChatStream.ts"
 import type { Upstream, UpstreamRequest, UpstreamStream } from "./Upstream.ts"

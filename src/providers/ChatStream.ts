@@ -1,6 +1,6 @@
 import { Effect, Option } from "effect"
 import type { ChatAnswer, ChatEvent, Usage } from "../domain/Chat.ts"
-import type { ChatPull, ProviderFailure } from "../services/Provider.ts"
+import type { ChatPull, ProviderFailure } from "../services/routing/Provider.ts"
 import { spending } from "./Classification.ts"
 import { reader, type SseEvent } from "./Sse.ts"
 import type { UpstreamStream } from "./Upstream.ts"

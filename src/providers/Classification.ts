@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import type { Usage } from "../domain/Chat.ts"
 import type { ProviderAccount } from "../domain/Model.ts"
-import { type FailureClass, ProviderFailure } from "../services/Provider.ts"
+import { type FailureClass, ProviderFailure } from "../services/routing/Provider.ts"
 import { loggable } from "./Upstream.ts"
 import type { UpstreamAnswer, UpstreamHeaders } from "./upstream/Exchange.ts"
 

@@ -1,14 +1,14 @@
 import { Effect, Either, Stream } from "effect"
 import { largestPicture } from "../domain/Media.ts"
 import type { ImageRoute, RouteBase, VideoRoute } from "../domain/Model.ts"
-import { Fetcher, type FetchFailed } from "../services/Fetcher.ts"
+import { Fetcher, type FetchFailed } from "../services/media/Fetcher.ts"
 import {
   type FailureClass,
   type ImageAdapter,
   ProviderFailure,
   type VideoAdapter,
   type VideoHandle
-} from "../services/Provider.ts"
+} from "../services/routing/Provider.ts"
 import { malformed } from "./Classification.ts"
 import { type Handle, handleOf, textOf } from "./jobs/Handle.ts"
 import type { Submission, submissions } from "./jobs/Input.ts"

@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { Providers } from "../services/Providers.ts"
+import { Providers } from "../services/routing/Providers.ts"
 import * as Anthropic from "./Anthropic.ts"
 import * as FalQueue from "./FalQueue.ts"
 import * as Gemini from "./Gemini.ts"

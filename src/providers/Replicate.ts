@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { Fetcher } from "../services/Fetcher.ts"
-import type { Provider } from "../services/Provider.ts"
+import type { Fetcher } from "../services/media/Fetcher.ts"
+import type { Provider } from "../services/routing/Provider.ts"
 import { adapters } from "./Jobs.ts"
 import { written } from "./replicate/Input.ts"
 import * as Predictions from "./replicate/Predictions.ts"

@@ -1,6 +1,6 @@
 import { Effect, Option } from "effect"
 import type { ChatAnswer, ChatEvent } from "../domain/Chat.ts"
-import type { ChatPull } from "../services/Provider.ts"
+import type { ChatPull } from "../services/routing/Provider.ts"
 
 /** One stop sequence, followed character by character. */
 class Stop {

@@ -2,9 +2,9 @@ import { Readable } from "node:stream"
 import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../domain/Model.ts"
-import * as EventLoop from "../services/EventLoop.ts"
-import type { Pieces } from "../services/Pieces.ts"
-import { ProviderFailure } from "../services/Provider.ts"
+import { ProviderFailure } from "../services/routing/Provider.ts"
+import * as EventLoop from "../services/runtime/EventLoop.ts"
+import type { Pieces } from "../services/runtime/Pieces.ts"
 import {
   Flowing,
   Gathered,

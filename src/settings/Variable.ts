@@ -1,5 +1,5 @@
 import { Config, ConfigError, Duration, Either, Redacted } from "effect"
-import { type AddressRange, parseRange } from "../services/AddressRange.ts"
+import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
 
 /** One environment variable: how it is read, and how it is explained. */
 export interface Variable<A> {

@@ -1,5 +1,5 @@
 import { Clock, type Context, Duration, Effect } from "effect"
-import { type MediaStore, MediaStoreFailed } from "../services/MediaStore.ts"
+import { type MediaStore, MediaStoreFailed } from "../services/media/MediaStore.ts"
 
 type Service = Context.Tag.Service<MediaStore>
 

@@ -1,8 +1,8 @@
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Layer, Schema } from "effect"
-import { Ids } from "../services/Ids.ts"
-import { JournalFailed, PendingVoid, VoidJournal } from "../services/VoidJournal.ts"
+import { JournalFailed, PendingVoid, VoidJournal } from "../services/ledger/VoidJournal.ts"
+import { Ids } from "../services/runtime/Ids.ts"
 import { io, ioOn, syncDirectory } from "./disk/Io.ts"
 
 const Entry = Schema.parseJson(PendingVoid)

@@ -1,5 +1,5 @@
 import type { Layer } from "effect"
-import type { MediaStore } from "../services/MediaStore.ts"
+import type { MediaStore } from "../services/media/MediaStore.ts"
 import * as DiskStore from "./DiskStore.ts"
 import * as S3Store from "./S3Store.ts"
 import type { S3Options } from "./s3/Client.ts"

@@ -3,23 +3,23 @@ import { Duration, Effect, Layer, Option, Redacted } from "effect"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { ApiKeys } from "../../src/services/ApiKeys.ts"
-import { Auth } from "../../src/services/Auth.ts"
-import { BlockList } from "../../src/services/BlockList.ts"
-import { Books } from "../../src/services/Books.ts"
-import { HealthBoard } from "../../src/services/HealthBoard.ts"
-import { Idempotency } from "../../src/services/Idempotency.ts"
-import { Instance } from "../../src/services/Instance.ts"
-import { Ledger } from "../../src/services/Ledger.ts"
+import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
+import { Auth } from "../../src/services/access/Auth.ts"
+import { BlockList } from "../../src/services/access/BlockList.ts"
+import { Organizations } from "../../src/services/access/Organizations.ts"
+import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
+import { Ledger } from "../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import * as Statements from "../../src/services/ledger/Statements.ts"
-import { Organizations } from "../../src/services/Organizations.ts"
-import { RequestLog } from "../../src/services/RequestLog.ts"
-import { Usage } from "../../src/services/Usage.ts"
-import { VideoDesk } from "../../src/services/VideoDesk.ts"
-import { VoidJournal } from "../../src/services/VoidJournal.ts"
-import { Voids } from "../../src/services/Voids.ts"
+import { VoidJournal } from "../../src/services/ledger/VoidJournal.ts"
+import { Voids } from "../../src/services/ledger/Voids.ts"
+import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
+import { Instance } from "../../src/services/runtime/Instance.ts"
+import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
+import { Usage } from "../../src/services/telemetry/Usage.ts"
 import * as Clips from "../../src/services/videos/Clips.ts"
 import * as Rows from "../../src/services/videos/Rows.ts"
+import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
 import {
   busiest,
   busiestKey,
@@ -38,13 +38,13 @@ export const services = Layer.mergeAll(
   ApiKeys.layer,
   Auth.layer,
   BlockList.layer,
-  HealthBoard.layer,
+  RouteHealth.layer,
   Idempotency.layer,
   Migrations.layer,
   RequestLog.layer,
   Usage.layer,
-  VideoDesk.layer,
-  Layer.provideMerge(Organizations.layer, Books.layer),
+  VideoAdmin.layer,
+  Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
   Layer.provide(Ledger.layer, Layer.provide(Voids.layer, VoidJournal.layerMemory))
 ).pipe(
   Layer.provideMerge(
@@ -72,17 +72,17 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const sql = yield* SqlClient.SqlClient
   const keys = yield* ApiKeys
   const auth = yield* Auth
-  const books = yield* Books
+  const books = yield* LedgerAdmin
   const ledger = yield* Ledger
   const idempotency = yield* Idempotency
   const log = yield* RequestLog
   const organizations = yield* Organizations
   const usage = yield* Usage
-  const desk = yield* VideoDesk
+  const desk = yield* VideoAdmin
   const clips = Clips.make(sql)
   const rows = Rows.make(sql)
   const { pending } = yield* Migrations
-  const { list: health } = yield* HealthBoard
+  const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList
   const now = Date.now()
 

@@ -3,9 +3,9 @@ import { Array as Arr, Context, Duration, Effect, Layer, Order, Redacted } from 
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { Books } from "../../src/services/Books.ts"
-import { Ids } from "../../src/services/Ids.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import * as Statements from "../../src/services/ledger/Statements.ts"
+import { Ids } from "../../src/services/runtime/Ids.ts"
 import { drop, freshUrl } from "../support/Postgres.ts"
 import { type Command, commands, reports, services } from "./Commands.ts"
 import { fill, fillAccounts, instanceId, keyId, keys, organizationOf, type Size } from "./GrownDatabase.ts"
@@ -84,8 +84,8 @@ const measureAll = Effect.fnUntraced(function* (url: string, { isLong, size }: O
 const scratch = Effect.acquireRelease(Effect.promise(freshUrl), (url) => Effect.promise(() => drop(url)))
 
 const verify = (url: string) =>
-  Effect.flatMap(Books, (books) => books.verify).pipe(
-    Effect.provide(Layer.provide(Books.layer, database(url, 1))),
+  Effect.flatMap(LedgerAdmin, (books) => books.verify).pipe(
+    Effect.provide(Layer.provide(LedgerAdmin.layer, database(url, 1))),
     Effect.timed
   )
 

@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { APIError } from "openai"
-import { HealthBoard } from "../../src/services/HealthBoard.ts"
+import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { soon } from "../support/Calls.ts"
 import { assertTold, calling, contentOf, drained, thrownBy } from "../support/Clients.ts"
@@ -58,7 +58,7 @@ const models = Object.fromEntries([
 
 const healthOf = (model: string, first: Dialect) =>
   Effect.gen(function* () {
-    const { list } = yield* HealthBoard
+    const { list } = yield* RouteHealth
     const found = (yield* list).find(({ route }) => route === `${model}@${routeTo(first).provider}`)
     return found ?? assert.fail(`nothing is known of ${model}`)
   })
@@ -88,7 +88,7 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
         assert.deepInclude(health, { circuit: "open", requests: 1, failures: 1 }, what)
         assert.strictEqual(closedFor(health), seconds * 1_000, what)
       }
-    }).pipe(Effect.provide(HealthBoard.layer))
+    }).pipe(Effect.provide(RouteHealth.layer))
   )
 
   it.effect("are closed for longer, and shown with why, where the credential is bad", () =>
@@ -100,7 +100,7 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
         assert.match(health.lastError ?? "", /^account 401: .*theirs/, first.name)
         assert.strictEqual(closedFor(health), 300_000, first.name)
       }
-    }).pipe(Effect.provide(HealthBoard.layer))
+    }).pipe(Effect.provide(RouteHealth.layer))
   )
 
   it.effect.each(dialects)("never move a stream on that has begun, and are judged by its end: $name", (first) =>
@@ -130,7 +130,7 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
       )
       assert.strictEqual(health.requests, 5)
       assert.notStrictEqual(health.circuit, "closed")
-    }).pipe(Effect.provide(HealthBoard.layer))
+    }).pipe(Effect.provide(RouteHealth.layer))
   )
 
   it.effect("tell a client that the last of them failed without a word of theirs", () =>

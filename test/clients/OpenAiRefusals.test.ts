@@ -8,8 +8,8 @@ import OpenAI, {
   PermissionDeniedError,
   RateLimitError
 } from "openai"
-import { parseRange } from "../../src/services/AddressRange.ts"
-import { BlockList } from "../../src/services/BlockList.ts"
+import { parseRange } from "../../src/services/access/AddressRange.ts"
+import { BlockList } from "../../src/services/access/BlockList.ts"
 import { chatCatalog } from "../support/ChatCatalog.ts"
 import { assertTold, calling, type Told, thrownBy } from "../support/Clients.ts"
 import { answer, cost, FakeUpstream, layer as upstream } from "../support/FakeProvider.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatRequest, ToolCall, Usage } from "../../src/domain/Chat.ts"
-import type { ChatAdapter, FailureClass } from "../../src/services/Provider.ts"
+import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
 import { type Check, chatCancellationContract } from "./ChatCancellation.ts"
 import {
   type Answer,

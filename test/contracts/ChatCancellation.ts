@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import type { Usage } from "../../src/domain/Chat.ts"
-import type { ChatAdapter } from "../../src/services/Provider.ts"
+import type { ChatAdapter } from "../../src/services/routing/Provider.ts"
 import { type Answer, type Host, hear, joined, request } from "./ChatHarness.ts"
 
 export type Check = (

@@ -3,7 +3,7 @@ import { Effect, type Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Tool, ToolCall, Usage } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
 import type { Upstream } from "../../src/providers/Upstream.ts"
-import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/Provider.ts"
+import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/routing/Provider.ts"
 
 /** What the model says, in our words; the host puts it on its wire. */
 export interface Answer {

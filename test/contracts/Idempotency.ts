@@ -1,6 +1,6 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Exit, type Layer, Scope } from "effect"
-import type { Idempotency } from "../../src/services/Idempotency.ts"
+import type { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import { deaths, type IdempotencyBench } from "./IdempotencyBench.ts"
 import { arranged, first, outcome, request, result } from "./IdempotencyClaims.ts"
 

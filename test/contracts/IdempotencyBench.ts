@@ -1,7 +1,7 @@
 import type { SqlError } from "@effect/sql"
 import { Context, type Duration, type Effect, type Scope } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import type { Idempotency } from "../../src/services/Idempotency.ts"
+import type { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 
 /** How a process can be gone: its holds released, stopped in order, silent for a minute, or unheard of. */
 export const deaths = ["swept", "stopped", "silent", "unknown"] as const

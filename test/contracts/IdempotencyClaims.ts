@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { type FirstClaim, Idempotency, type Replay } from "../../src/services/Idempotency.ts"
+import { type FirstClaim, Idempotency, type Replay } from "../../src/services/idempotency/Idempotency.ts"
 import { IdempotencyBench } from "./IdempotencyBench.ts"
 
 export const result = { created: 1, media: "a.png" }

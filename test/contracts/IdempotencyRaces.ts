@@ -1,6 +1,6 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Array as Arr, Duration, Effect, Either, type Layer, Ref } from "effect"
-import type { Idempotency, KeptResult } from "../../src/services/Idempotency.ts"
+import type { Idempotency, KeptResult } from "../../src/services/idempotency/Idempotency.ts"
 import type { IdempotencyBench } from "./IdempotencyBench.ts"
 import { arranged, first, isFirst, outcome, request, result } from "./IdempotencyClaims.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Scope } from "effect"
-import type { FailureClass, ImageAdapter, ImageAnswer } from "../../src/services/Provider.ts"
+import type { FailureClass, ImageAdapter, ImageAnswer } from "../../src/services/routing/Provider.ts"
 import { type Harness, type Host, type Painting, picture, request, secret, type Weather } from "./ImageHarness.ts"
 
 const meaning: Readonly<Record<Weather, FailureClass>> = {

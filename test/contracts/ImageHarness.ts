@@ -3,8 +3,8 @@ import type { ImageRequest } from "../../src/domain/Image.ts"
 import type { ImageType, Picture } from "../../src/domain/Media.ts"
 import type { ImageRoute } from "../../src/domain/Model.ts"
 import type { Upstream } from "../../src/providers/Upstream.ts"
-import type { Fetcher } from "../../src/services/Fetcher.ts"
-import type { Provider } from "../../src/services/Provider.ts"
+import type { Fetcher } from "../../src/services/media/Fetcher.ts"
+import type { Provider } from "../../src/services/routing/Provider.ts"
 
 /** What the host makes, in our words; the host puts it on its wire. */
 export interface Painting {

@@ -2,7 +2,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
 import * as fc from "effect/FastCheck"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { Ledger } from "../../src/services/Ledger.ts"
+import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerBench } from "./LedgerBench.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(amount) * 1_000_000_000n)

@@ -1,8 +1,8 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { Ids } from "../../src/services/Ids.ts"
-import { Ledger } from "../../src/services/Ledger.ts"
+import { Ledger } from "../../src/services/ledger/Ledger.ts"
+import { Ids } from "../../src/services/runtime/Ids.ts"
 import { LedgerBench } from "./LedgerBench.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(amount) * 1_000_000_000n)

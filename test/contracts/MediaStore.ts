@@ -4,7 +4,7 @@ import path from "node:path"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, type Layer, Option, Stream } from "effect"
 import { extensionOf, type MediaType } from "../../src/domain/Media.ts"
-import { MediaStore } from "../../src/services/MediaStore.ts"
+import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { MediaBench } from "./MediaBench.ts"
 import { id, strangers } from "./MediaStrangers.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { SecondsAs } from "../../src/domain/Model.ts"
-import type { FailureClass, ProviderFailure, VideoAdapter, VideoHandle } from "../../src/services/Provider.ts"
+import type { FailureClass, ProviderFailure, VideoAdapter, VideoHandle } from "../../src/services/routing/Provider.ts"
 import { bytes, type Ending, type Harness, type Host, request, secret, unseen, type Weather } from "./VideoHarness.ts"
 import { base64, downloaded, videoLeavingContract } from "./VideoLeaving.ts"
 

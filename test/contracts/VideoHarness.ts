@@ -3,8 +3,8 @@ import type { Picture } from "../../src/domain/Media.ts"
 import type { VideoRoute } from "../../src/domain/Model.ts"
 import type { VideoRequest } from "../../src/domain/Video.ts"
 import type { Upstream } from "../../src/providers/Upstream.ts"
-import type { Fetcher } from "../../src/services/Fetcher.ts"
-import type { Provider } from "../../src/services/Provider.ts"
+import type { Fetcher } from "../../src/services/media/Fetcher.ts"
+import type { Provider } from "../../src/services/routing/Provider.ts"
 
 /** What the host renders, and where it can be had: in the answer, behind a URL of the host itself, of another host. */
 export interface Clip {

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, type Scope, Stream } from "effect"
-import type { VideoAdapter, VideoHandle } from "../../src/services/Provider.ts"
+import type { VideoAdapter, VideoHandle } from "../../src/services/routing/Provider.ts"
 import { type Clip, type Host, request } from "./VideoHarness.ts"
 
 export type Check = (

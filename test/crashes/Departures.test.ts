@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { RequestLog } from "../../src/services/RequestLog.ts"
-import { Tokens } from "../../src/services/Tokens.ts"
+import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
+import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../support/Account.ts"
 import { ask, openStream } from "../support/ChatClient.ts"
 import { after, charge, completion, delta, either } from "../support/ChatReplies.ts"
@@ -44,7 +44,7 @@ describe("a client that leaves", () => {
         )
       )
       for (const { closed } of calls) yield* Effect.timeout(closed, "5 seconds")
-      const tokens = yield* Tokens
+      const tokens = yield* TokenCounter
       const output = yield* tokens.count("Hello there, how are")
       for (const row of yield* logged(org, many.length)) {
         assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", ["usage_estimated"]])
@@ -62,7 +62,7 @@ describe("a client that leaves", () => {
         many.map(() => first)
       )
       yield* assertServed(url)
-    }).pipe(Effect.provide(Tokens.layer), inDeployment)
+    }).pipe(Effect.provide(TokenCounter.layer), inDeployment)
   )
 
   it.live("a stream on which nothing had come yet costs nothing", () =>

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema } from "effect"
-import { RequestLog } from "../../src/services/RequestLog.ts"
+import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../support/Account.ts"
 import { after } from "../support/ChatReplies.ts"
 import { Deployment, inDeployment } from "../support/Deployment.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { RequestLog } from "../../src/services/RequestLog.ts"
+import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../support/Account.ts"
 import { type Answer, codeOf, get } from "../support/ChatClient.ts"
 import { after } from "../support/ChatReplies.ts"

@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../support/Account.ts"
 import { codeOf } from "../support/ChatClient.ts"
 import { after } from "../support/ChatReplies.ts"
@@ -68,7 +68,7 @@ describe.concurrent("an image that was made", () => {
         assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
         const money = yield* moneyOf(org)
         assert.deepInclude(money, { balance: credits - price, held: 0n, entries: credits - price, openHolds: 0 })
-        assert.deepStrictEqual((yield* Effect.flatMap(Books, ({ verify }) => verify)).violations, [])
+        assert.deepStrictEqual((yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)).violations, [])
       }).pipe(inDeployment)
   )
 })

@@ -3,7 +3,7 @@ import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../support/Account.ts"
 import { ask } from "../support/ChatClient.ts"
 import { charge, completion } from "../support/ChatReplies.ts"
@@ -83,7 +83,7 @@ describe.concurrent("a request that was charged and yet told that it failed", ()
       yield* eventually(loggedStatuses, (rows) => rows.length === 1)
       yield* Effect.forEach([first, other], ({ ended, signal }) => Effect.zipRight(signal("SIGTERM"), ended))
       yield* assertRefunded(org)
-      assert.deepStrictEqual((yield* (yield* Books).verify).violations, [])
+      assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
     }).pipe(inDeployment)
   )
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, Schedule } from "effect"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../support/Account.ts"
 import { get, openStream } from "../support/ChatClient.ts"
 import { charge, either, stream } from "../support/ChatReplies.ts"
@@ -126,7 +126,7 @@ describe("two workers", () => {
         const { charges } = yield* moneyOf(org)
         assert.isAtLeast(charges.length, answers.length)
         assert.isAtMost(charges.length, ends.length)
-        assert.deepStrictEqual((yield* (yield* Books).verify).violations, [])
+        assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
         assert.match(gateway.stderr(), new RegExp(`\\(pid ${first}\\) has ended \\(SIGKILL\\): starting another`))
       }).pipe(inDeployment),
     180_000

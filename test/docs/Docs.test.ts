@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Console, Effect, Predicate } from "effect"
 import { run } from "../../src/cli.ts"
 import type { Model } from "../../src/domain/Model.ts"
-import { Catalog } from "../../src/services/Catalog.ts"
+import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
 import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { variables } from "../../src/settings/Variables.ts"
@@ -50,7 +50,9 @@ describe("the docs", () => {
   it("the metrics are those that are counted", () => {
     const files = readdirSync(path.join(root, "src"), { recursive: true, encoding: "utf8" })
     const sources = files.filter((file) => file.endsWith(".ts")).map((file) => page(path.join("src", file)).text)
-    const declared = page("src/services/Metrics.ts").text.matchAll(/export const (\w+) = Metric\.\w+\("(\w+)"/g)
+    const declared = page("src/services/telemetry/Metrics.ts").text.matchAll(
+      /export const (\w+) = Metric\.\w+\("(\w+)"/g
+    )
     const used = [...declared].flatMap(([, name = "", metric = ""]) =>
       sources.some((source) => new RegExp(`Metrics\\.${name}\\b`).test(source)) ? [metric] : []
     )

@@ -1,5 +1,5 @@
 import { Effect, Layer, Stream } from "effect"
-import { Fetcher, FetchFailed, type FetchRequest } from "../../src/services/Fetcher.ts"
+import { Fetcher, FetchFailed, type FetchRequest } from "../../src/services/media/Fetcher.ts"
 
 export const fetchFailed = (reason: FetchFailed["reason"], status?: number) =>
   new FetchFailed({ reason, status, detail: `${reason} of the fake` })

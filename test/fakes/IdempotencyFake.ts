@@ -6,7 +6,7 @@ import {
   Idempotency,
   type IdempotentRequest,
   type KeptResult
-} from "../../src/services/Idempotency.ts"
+} from "../../src/services/idempotency/Idempotency.ts"
 import { IdempotencyBench } from "../contracts/IdempotencyBench.ts"
 
 interface Row extends IdempotentRequest {

@@ -1,7 +1,7 @@
 import { Chunk, Effect, Layer, Option, Predicate, Ref, Stream } from "effect"
 import { formatMediaName, parseMediaName } from "../../src/domain/MediaName.ts"
-import { Ids } from "../../src/services/Ids.ts"
-import { MediaStore, MediaStoreFailed } from "../../src/services/MediaStore.ts"
+import { MediaStore, MediaStoreFailed } from "../../src/services/media/MediaStore.ts"
+import { Ids } from "../../src/services/runtime/Ids.ts"
 import * as Links from "../../src/storage/Links.ts"
 
 /** A store in memory. */

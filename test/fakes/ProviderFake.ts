@@ -3,8 +3,13 @@ import type { ChatAnswer, ChatEvent, ChatRequest } from "../../src/domain/Chat.t
 import type { ChatModel, Route } from "../../src/domain/Model.ts"
 import { zero } from "../../src/domain/Money.ts"
 import { everything } from "../../src/services/catalog/Adapters.ts"
-import { type ChatAdapter, type ChatPull, type FailureClass, ProviderFailure } from "../../src/services/Provider.ts"
-import { Providers } from "../../src/services/Providers.ts"
+import {
+  type ChatAdapter,
+  type ChatPull,
+  type FailureClass,
+  ProviderFailure
+} from "../../src/services/routing/Provider.ts"
+import { Providers } from "../../src/services/routing/Providers.ts"
 
 /** What a provider does once a call has reached it; a pull of `hang` waits until the call is cancelled. */
 export type Pull = ReadonlyArray<ChatEvent> | ProviderFailure | "hang" | { readonly wait: Duration.DurationInput }

@@ -1,8 +1,8 @@
 import { Effect, Layer } from "effect"
-import { Tokens } from "../../src/services/Tokens.ts"
+import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
 
 /** A token is a character; a prompt has 100. */
 export const layer = Layer.succeed(
-  Tokens,
-  Tokens.of({ count: (text) => Effect.succeed(text.length), prompt: () => Effect.succeed(100) })
+  TokenCounter,
+  TokenCounter.of({ count: (text) => Effect.succeed(text.length), prompt: () => Effect.succeed(100) })
 )

@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { VideoNotFound } from "../../src/domain/Failure.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { type Video, type VideoFailure, type VideoJob, VideoJobs } from "../../src/services/VideoJobs.ts"
+import { type Video, type VideoFailure, type VideoJob, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 
 export interface Created {
   readonly video: Video

@@ -7,8 +7,8 @@ import {
   ProviderFailure,
   type VideoAdapter,
   type VideoProgress
-} from "../../src/services/Provider.ts"
-import { Providers } from "../../src/services/Providers.ts"
+} from "../../src/services/routing/Provider.ts"
+import { Providers } from "../../src/services/routing/Providers.ts"
 
 /** The shortest file that begins like a video, with a tail to tell it by. */
 export const clip = (tail = "clip"): Uint8Array =>

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Names.ts"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
-import { Fetcher } from "../../src/services/Fetcher.ts"
+import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, make, ranges, sockets } from "../support/Stranger.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
-import { Fetcher } from "../../src/services/Fetcher.ts"
+import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, certificate, make, ranges } from "../support/Stranger.ts"
 
 const secret = "Key sk-of-the-route"

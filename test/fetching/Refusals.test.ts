@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
-import { Fetcher } from "../../src/services/Fetcher.ts"
+import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, atDefaultPort, make, nobodyCame, ranges, sockets } from "../support/Stranger.ts"
 
 /** What names resolve to in these tests. */

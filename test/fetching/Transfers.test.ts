@@ -2,7 +2,7 @@ import type { RequestListener } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
-import { Fetcher } from "../../src/services/Fetcher.ts"
+import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, below, endless, make, ranges } from "../support/Stranger.ts"
 
 const mebibyte = 1024 * 1024

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, FastCheck as fc, Predicate, Schema } from "effect"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../support/Account.ts"
 import { Deployment } from "../support/Deployment.ts"
 import { eventually } from "../support/Money.ts"
@@ -171,7 +171,7 @@ export const run = Effect.fnUntraced(function* ({ count, only, seed }: Options) 
   for (const failure of new Set(failures)) own(`the neighbour got ${failure}`)
   const open = yield* Effect.either(eventually(settled, (holds) => holds === 0, "60 seconds"))
   if (open._tag === "Left") own(`holds stay open: ${open.left.message}`)
-  const { violations } = yield* Effect.flatMap(Books, ({ verify }) => verify)
+  const { violations } = yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)
   if (violations.length > 0) own(`the ledger is broken: ${JSON.stringify(violations)}`)
   if (served.process.exitCode !== null || served.process.signalCode !== null)
     own(`the gateway ended: ${served.stderr()}`)

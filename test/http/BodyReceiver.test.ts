@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { BodyReceiver } from "../../src/http/BodyReceiver.ts"
-import * as EventLoop from "../../src/services/EventLoop.ts"
+import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 
 const mib = 1024 * 1024
 const limit = 4 * mib

@@ -1,7 +1,7 @@
 import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { chat, talk } from "../support/Calls.ts"
 import * as Served from "../support/ServedGateway.ts"
 import { done, event, json, type Reply, sse } from "../support/Upstream.ts"
@@ -143,7 +143,7 @@ withLayer(served, { excludeTestServices: true })("what a chat costs", (it) => {
 
   it.effect("leaves books that add up", () =>
     Effect.gen(function* () {
-      const { violations } = yield* (yield* Books).verify
+      const { violations } = yield* (yield* LedgerAdmin).verify
       assert.deepStrictEqual([...violations], [])
     })
   )

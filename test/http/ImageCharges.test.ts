@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { assertRefused, chat, rateOf, refusals, soon, talk } from "../support/Calls.ts"
 import { imageOf } from "../support/ImageClient.ts"
 import { draw, edit, gateway, keyed, onFirst, usualPrice } from "../support/ImageGateway.ts"
@@ -138,7 +138,7 @@ withLayer(served, { excludeTestServices: true })("what an image costs", (it) => 
 
   it.effect("leaves books that add up", () =>
     Effect.gen(function* () {
-      const { violations } = yield* (yield* Books).verify
+      const { violations } = yield* (yield* LedgerAdmin).verify
       assert.deepStrictEqual([...violations], [])
     })
   )

@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { assertRefused, badRequest, type Refusal, refusals, type Sent } from "../support/Calls.ts"
 import { filePart, formOf, formType, textPart } from "../support/Forms.ts"
 import { imageOf, isReplay } from "../support/ImageClient.ts"
@@ -148,7 +148,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
 
   it.effect("is free again after 402, and its result needs neither credits nor room under a cap", () =>
     Effect.gen(function* () {
-      const books = yield* Books
+      const books = yield* LedgerAdmin
       const { first } = yield* Upstreams
       const cap = { amount: usualPrice, period: "day" } as const
       const { funds, ...customer } = yield* Served.customer({ nanoUsd: usualPrice - 1n, cap })
@@ -166,7 +166,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
 
   it.effect("leaves books that add up", () =>
     Effect.gen(function* () {
-      const { violations } = yield* (yield* Books).verify
+      const { violations } = yield* (yield* LedgerAdmin).verify
       assert.deepStrictEqual([...violations], [])
     })
   )

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { MediaStore } from "../../src/services/MediaStore.ts"
+import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { assertRefused, refusals } from "../support/Calls.ts"
 import { ask, blocked, digits, get, layer, put, ServedMedia } from "../support/ServedMedia.ts"
 

@@ -3,7 +3,7 @@ import { Arbitrary, Either, FastCheck } from "effect"
 import { VideoCreateRequest } from "../../src/http/contract/Videos.ts"
 import { videoJson } from "../../src/http/VideoAnswer.ts"
 import { decodeVideoBody } from "../../src/http/VideoBody.ts"
-import type { Video } from "../../src/services/VideoJobs.ts"
+import type { Video } from "../../src/services/videos/VideoJobs.ts"
 import { gif } from "../support/ImageBodies.ts"
 import { published, schemasOf } from "../support/Published.ts"
 

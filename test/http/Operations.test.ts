@@ -16,7 +16,7 @@ import {
 import { Database } from "../../src/database/Database.ts"
 import * as Gateway from "../../src/Gateway.ts"
 import { readSettings } from "../../src/Settings.ts"
-import { Failpoint } from "../../src/services/Failpoint.ts"
+import { Failpoint } from "../../src/services/runtime/Failpoint.ts"
 import { openAccount, operator } from "../support/Account.ts"
 import { chatCatalog } from "../support/ChatCatalog.ts"
 import * as Provider from "../support/FakeProvider.ts"

@@ -1,6 +1,6 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { ApiKeys } from "../../src/services/ApiKeys.ts"
+import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../support/Account.ts"
 import {
   assertRefused,

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { ApiKeys } from "../../src/services/ApiKeys.ts"
+import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../support/Account.ts"
 import { type Answer, assertRefused, bearer, call, chat, rateOf, refusals, soon, talk } from "../support/Calls.ts"
 import { json, type Reply, silent } from "../support/Upstream.ts"

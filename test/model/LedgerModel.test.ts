@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer, Logger, LogLevel, Runtime } from "effect"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import * as Bench from "../support/LedgerBench.ts"
 import * as Postgres from "../support/Postgres.ts"
 import { cases } from "./LedgerCases.ts"
@@ -43,7 +43,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 const runs = Number(process.env["MODEL_RUNS"] ?? 2000)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
-const services = Bench.layer.pipe(Layer.provideMerge(Books.layer), Layer.provideMerge(Postgres.layer))
+const services = Bench.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
 
 describe("the ledger of two processes", () => {
   it.live(
@@ -57,7 +57,7 @@ describe("the ledger of two processes", () => {
           run(runCommands(both, commands))
         )
         yield* Effect.promise(() => fc.assert(property, { numRuns: runs, ...seed }))
-        assert.deepStrictEqual((yield* (yield* Books).verify).violations, [])
+        assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
       }).pipe(Effect.scoped, Effect.provide(services), Logger.withMinimumLogLevel(LogLevel.None)),
     600_000
   )

@@ -4,13 +4,13 @@ import { Context, Effect, Either, Exit, Layer, Schema, Scope } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { Books } from "../../src/services/Books.ts"
-import { Ids } from "../../src/services/Ids.ts"
-import { InFlight } from "../../src/services/InFlight.ts"
-import { Instance } from "../../src/services/Instance.ts"
-import { type Hold, Ledger } from "../../src/services/Ledger.ts"
-import { VoidJournal } from "../../src/services/VoidJournal.ts"
-import { Voids } from "../../src/services/Voids.ts"
+import { type Hold, Ledger } from "../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { VoidJournal } from "../../src/services/ledger/VoidJournal.ts"
+import { Voids } from "../../src/services/ledger/Voids.ts"
+import { Ids } from "../../src/services/runtime/Ids.ts"
+import { InFlight } from "../../src/services/runtime/InFlight.ts"
+import { Instance } from "../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import { type Command, keys, LedgerModel, type ModelHold, orgs, type Verdict } from "./LedgerModel.ts"
 
@@ -50,7 +50,7 @@ interface Held {
 /** The ledger under test, with accounts of its own. */
 const arrange = Effect.fnUntraced(function* (both: Processes) {
   const sql = yield* SqlClient.SqlClient
-  const books = yield* Books
+  const books = yield* LedgerAdmin
   const ids = yield* Ids
   const owners = orgs.map(() => OrgId.make(ids.prefixed("org")))
   const payers = keys.map(({ org }) => ({ key: KeyId.make(ids.prefixed("key")), org: owners[org] ?? OrgId.make("") }))
@@ -107,7 +107,7 @@ const untilAlone = <A, E>(statement: Effect.Effect<A, E>) => Effect.retry(statem
 /** Runs the commands on the ledger and on its model side by side, and fails where they differ. */
 export const runCommands = Effect.fnUntraced(function* (both: Processes, commands: ReadonlyArray<Command>) {
   const bench = yield* LedgerBench
-  const books = yield* Books
+  const books = yield* LedgerAdmin
   const ids = yield* Ids
   const world = yield* arrange(both)
   const model = new LedgerModel()

@@ -60,7 +60,7 @@ export const bugs: ReadonlyArray<Bug> = [
     file: statements,
     find: "AND up_to - amount < available AND up_to <= available",
     replace: "AND up_to <= available",
-    caughtBy: [model, "test/services/Ledger.test.ts"]
+    caughtBy: [model, "test/services/ledger/Ledger.test.ts"]
   },
   {
     name: "a spending cap forgets the open holds of jobs",
@@ -109,49 +109,49 @@ export const bugs: ReadonlyArray<Bug> = [
     file: statements,
     find: "WHERE id = $6 AND swept_at IS NULL AND",
     replace: "WHERE id = $6 AND",
-    caughtBy: ["test/services/Ledger.test.ts"]
+    caughtBy: ["test/services/ledger/Ledger.test.ts"]
   },
   {
     name: "a charge that may have been made is forgotten when the process ends",
-    file: "src/services/Voids.ts",
+    file: "src/services/ledger/Voids.ts",
     find: "journal.add(entry).pipe(",
     replace: "Effect.void.pipe(",
     caughtBy: ["test/crashes/Voids.test.ts"]
   },
   {
     name: "a stop does not wait for voids",
-    file: "src/services/Voids.ts",
+    file: "src/services/ledger/Voids.ts",
     find: "Effect.addFinalizer(() =>\n        workOff.pipe(",
     replace: "Effect.addFinalizer(() =>\n        Effect.succeed(true).pipe(",
-    caughtBy: ["test/services/Voids.test.ts"]
+    caughtBy: ["test/services/ledger/Voids.test.ts"]
   },
   {
     name: "a reservation whose answer was lost is not given back",
-    file: "src/services/Ledger.ts",
+    file: "src/services/ledger/Ledger.ts",
     find: "isHeldPerhaps ? voids.release(pending(hold)) : Effect.void",
     replace: "isHeldPerhaps ? Effect.void : Effect.void",
-    caughtBy: ["test/services/Ledger.test.ts"]
+    caughtBy: ["test/services/ledger/Ledger.test.ts"]
   },
   {
     name: "a stream that was cut is charged",
-    file: "src/services/ChatCompletions.ts",
+    file: "src/services/chat/ChatCompletions.ts",
     find: "        yield* ledger.release(held)\n        yield* sink.fail(failure)",
     replace: "        yield* Effect.ignore(ledger.settle(held, held.amount))\n        yield* sink.fail(failure)",
-    caughtBy: ["test/http/Charges.test.ts", "test/services/ChatCompletions.test.ts"]
+    caughtBy: ["test/http/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
     name: "a client that left pays nothing for what it read",
-    file: "src/services/ChatCompletions.ts",
+    file: "src/services/chat/ChatCompletions.ts",
     find: "          if (!output.started) return\n",
     replace: "          return\n",
-    caughtBy: ["test/crashes/Departures.test.ts", "test/services/ChatCompletions.test.ts"]
+    caughtBy: ["test/crashes/Departures.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
     name: "an answer is given before its charge is certain",
-    file: "src/services/ChatCompletions.ts",
+    file: "src/services/chat/ChatCompletions.ts",
     find: "Effect.as(settle(job, held, measured, route.cost), {",
     replace: "Effect.as(Effect.forkDaemon(settle(job, held, measured, route.cost)), {",
-    caughtBy: ["test/http/Charges.test.ts", "test/services/ChatCompletions.test.ts"]
+    caughtBy: ["test/http/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
     name: "a provider's least output is billed above the cap",
@@ -183,7 +183,7 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "an image is charged although its provider failed",
-    file: "src/services/ImageGenerations.ts",
+    file: "src/services/images/ImageGenerations.ts",
     find: "        const routed = yield* make(job, isStored)\n",
     replace:
       "        const routed = yield* Effect.onError(make(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
@@ -194,7 +194,7 @@ export const bugs: ReadonlyArray<Bug> = [
     file: "src/services/idempotency/Statements.ts",
     find: "is_over AND kept.state = 'working' AS is_free",
     replace: "kept.state = 'working' AS is_free",
-    caughtBy: ["test/services/Idempotency.test.ts"]
+    caughtBy: ["test/services/idempotency/Idempotency.test.ts"]
   },
   {
     name: "a finished video is not charged",
@@ -202,20 +202,20 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)",
     replace:
       "return accepted === undefined ? undefined : yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
-    caughtBy: ["test/services/VideoJobs.test.ts", "test/services/VideoJobsFinish.test.ts"]
+    caughtBy: ["test/services/videos/VideoJobs.test.ts", "test/services/videos/VideoJobsFinish.test.ts"]
   },
   {
     name: "a failed video is charged",
     file: "src/services/videos/Finish.ts",
     find: "        yield* ledger.job.release(holdOf(job))\n",
     replace: "        yield* ledger.job.settle(holdOf(job), job.price)\n",
-    caughtBy: ["test/services/VideoJobsSubmit.test.ts"]
+    caughtBy: ["test/services/videos/VideoJobsSubmit.test.ts"]
   },
   {
     name: "a video is shown to whoever knows its id",
     file: "src/services/videos/Clips.ts",
     find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
     replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
-    caughtBy: ["test/http/VideosRead.test.ts", "test/services/VideoJobsList.test.ts"]
+    caughtBy: ["test/http/VideosRead.test.ts", "test/services/videos/VideoJobsList.test.ts"]
   }
 ]

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import * as FalQueue from "../../src/providers/FalQueue.ts"
-import type { FailureClass } from "../../src/services/Provider.ts"
+import type { FailureClass } from "../../src/services/routing/Provider.ts"
 import { imageAdapterContract } from "../contracts/ImageAdapter.ts"
 import { request, secret } from "../contracts/ImageHarness.ts"
 import { refusals } from "../support/FalHost.ts"

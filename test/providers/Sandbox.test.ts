@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
 import type { ChatEvent, ChatRequest, Message, ToolChoice } from "../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../src/domain/Model.ts"
-import { Tokens } from "../../src/services/Tokens.ts"
+import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
 import {
   asks,
   chatOf,
@@ -32,7 +32,7 @@ describe("an answer", () => {
       assert.include(answer.content, '"Why is the sky blue?"')
       assert.strictEqual(answer.finish, "stop")
       assert.isUndefined(answer.reasoning)
-      const { prompt } = yield* Tokens
+      const { prompt } = yield* TokenCounter
       assert.deepStrictEqual(answer.usage, {
         prompt: yield* prompt(request({ messages: asks("Why is   the\nsky blue?") }), 0),
         completion: yield* counted(answer),
@@ -81,7 +81,7 @@ describe("an answer", () => {
       const answers = yield* Effect.forEach(["low", "medium", "high", "xhigh"] as const, (reasoningEffort) =>
         complete({ reasoningEffort })
       )
-      const { count } = yield* Tokens
+      const { count } = yield* TokenCounter
       let last = 0
       for (const answer of answers) {
         const length = answer.reasoning?.length ?? 0

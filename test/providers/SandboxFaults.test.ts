@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
 import type { ChatEvent, Message } from "../../src/domain/Chat.ts"
-import type { FailureClass } from "../../src/services/Provider.ts"
+import type { FailureClass } from "../../src/services/routing/Provider.ts"
 import { asks, chatOf, complete, hear, joined, outputs, request, route, spoken, test } from "../support/Sandbox.ts"
 
 describe("a fault", () => {

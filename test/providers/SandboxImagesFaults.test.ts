@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, TestClock } from "effect"
 import type { Picture } from "../../src/domain/Media.ts"
-import type { FailureClass } from "../../src/services/Provider.ts"
+import type { FailureClass } from "../../src/services/routing/Provider.ts"
 import { blank, plain } from "../support/PictureSamples.ts"
 import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../support/SandboxMedia.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import * as Pictures from "../../src/services/Pictures.ts"
+import * as Pictures from "../../src/services/media/Pictures.ts"
 import { configurationOf, decoder, type Frame } from "../support/Avc.ts"
 import { contentOf, parse } from "../support/Mp4.ts"
 import { plain } from "../support/PictureSamples.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, TestClock } from "effect"
-import type { FailureClass } from "../../src/services/Provider.ts"
+import type { FailureClass } from "../../src/services/routing/Provider.ts"
 import { blank, plain } from "../support/PictureSamples.ts"
 import { download, failureOf, poll, submit, videoRoute } from "../support/SandboxMedia.ts"
 

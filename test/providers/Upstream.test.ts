@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Redacted, Scope } from "effect"
 import type { ProviderAccount } from "../../src/domain/Model.ts"
 import { loggable, Upstream, type UpstreamRequest, type UpstreamStream } from "../../src/providers/Upstream.ts"
-import type { ProviderFailure } from "../../src/services/Provider.ts"
+import type { ProviderFailure } from "../../src/services/routing/Provider.ts"
 import * as Fake from "../support/Upstream.ts"
 
 const secret = "sk-upstream-secret"

@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Upstream, type UpstreamRequest } from "../../src/providers/Upstream.ts"
-import { Encoded, jsonPieces, type Pieces } from "../../src/services/Pieces.ts"
+import { Encoded, jsonPieces, type Pieces } from "../../src/services/runtime/Pieces.ts"
 import * as Fake from "../support/Upstream.ts"
 
 const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 1 })

@@ -1,5 +1,5 @@
 import { Context, type Duration, Effect, Layer, type Scope, Stream } from "effect"
-import { MediaStore } from "../../src/services/MediaStore.ts"
+import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as S3Store from "../../src/storage/S3Store.ts"
 import * as Bench from "../contracts/MediaBench.ts"
 import * as S3 from "../support/S3.ts"

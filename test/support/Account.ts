@@ -3,9 +3,9 @@ import { Effect, Layer, Redacted } from "effect"
 import type { CapPeriod, KeyId, Scope as KeyScope } from "../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { ApiKeys } from "../../src/services/ApiKeys.ts"
-import { Books } from "../../src/services/Books.ts"
-import { Organizations } from "../../src/services/Organizations.ts"
+import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
+import { Organizations } from "../../src/services/access/Organizations.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 
 export interface Account {
   readonly org: OrgId
@@ -14,7 +14,7 @@ export interface Account {
 }
 
 /** What an operator does before a customer can call. */
-export const operator = Layer.mergeAll(Organizations.layer, ApiKeys.layer).pipe(Layer.provideMerge(Books.layer))
+export const operator = Layer.mergeAll(Organizations.layer, ApiKeys.layer).pipe(Layer.provideMerge(LedgerAdmin.layer))
 
 /** An organization with credits and one key. */
 export const openAccount = (options: {

@@ -1,8 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import type { Envelope } from "../../src/http/contract/Envelope.ts"
-import { parseRange } from "../../src/services/AddressRange.ts"
-import { BlockList } from "../../src/services/BlockList.ts"
+import { parseRange } from "../../src/services/access/AddressRange.ts"
+import { BlockList } from "../../src/services/access/BlockList.ts"
 import { ServedGateway } from "./ServedGateway.ts"
 
 /** A whole answer, its body as text. */

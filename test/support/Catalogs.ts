@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatModel, Model, Surface } from "../../src/domain/Model.ts"
-import { Catalog, type CatalogOptions } from "../../src/services/Catalog.ts"
 import { everything, type Features, wires } from "../../src/services/catalog/Adapters.ts"
+import { Catalog, type CatalogOptions } from "../../src/services/catalog/Catalog.ts"
 
 export const builtIn = readFileSync(new URL("../../catalog.yaml", import.meta.url), "utf8")
 

@@ -2,7 +2,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import { serve } from "../../src/Serving.ts"
 import { readEnvironment, readSettings } from "../../src/Settings.ts"
-import { Failpoint } from "../../src/services/Failpoint.ts"
+import { Failpoint } from "../../src/services/runtime/Failpoint.ts"
 
 const fail = () => {
   throw new TypeError("planted")

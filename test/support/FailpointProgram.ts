@@ -3,7 +3,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import { serve } from "../../src/Serving.ts"
 import { readEnvironment, readSettings } from "../../src/Settings.ts"
-import { Failpoint, type FailpointName } from "../../src/services/Failpoint.ts"
+import { Failpoint, type FailpointName } from "../../src/services/runtime/Failpoint.ts"
 
 const { FAILPOINT, FAILPOINT_MARKER = "", FAILPOINT_TURN = "1" } = process.env
 

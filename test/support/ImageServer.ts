@@ -1,12 +1,12 @@
 import { Context, Effect, Layer } from "effect"
-import { ChatCompletions } from "../../src/services/ChatCompletions.ts"
+import { ChatCompletions } from "../../src/services/chat/ChatCompletions.ts"
 import {
   type ImageFailure,
   ImageGenerations,
   type ImageJob,
   type ImageResult
-} from "../../src/services/ImageGenerations.ts"
-import { VideoJobs } from "../../src/services/VideoJobs.ts"
+} from "../../src/services/images/ImageGenerations.ts"
+import { VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 import { bearer, callAt, type Sent } from "./Calls.ts"
 import { small } from "./Catalogs.ts"
 import * as MockedServer from "./MockedServer.ts"

@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { Books } from "../../src/services/Books.ts"
-import { Ids } from "../../src/services/Ids.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { Ids } from "../../src/services/runtime/Ids.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 
 const Amounts = Schema.decodeUnknown(Schema.Array(Schema.Struct({ amount: Schema.BigInt })))
@@ -13,7 +13,7 @@ export const layer = Layer.effect(
   LedgerBench,
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const books = yield* Books
+    const books = yield* LedgerAdmin
     const ids = yield* Ids
     return LedgerBench.of({
       organization: (balance) =>

@@ -1,9 +1,9 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Database, type Options } from "../../src/database/Database.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { Books } from "../../src/services/Books.ts"
-import { Idempotency } from "../../src/services/Idempotency.ts"
-import { Ledger } from "../../src/services/Ledger.ts"
+import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
+import { Ledger } from "../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import { doorTo } from "./Deployment.ts"
 import * as IdempotencyBench from "./IdempotencyBench.ts"
@@ -14,7 +14,7 @@ export const one = NanoUsd(1_000_000_000n)
 
 const observer = (url: string) =>
   Bench.layer.pipe(
-    Layer.provideMerge(Books.layer),
+    Layer.provideMerge(LedgerAdmin.layer),
     Layer.provideMerge(IdempotencyBench.process),
     Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(url))))
   )

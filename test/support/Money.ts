@@ -3,7 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Data, Deferred, Duration, Effect, Schema } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { Books } from "../../src/services/Books.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 
 const Rows = Schema.Tuple(
   Schema.Struct({
@@ -35,7 +35,7 @@ export const assertCharged = (org: OrgId, charges: ReadonlyArray<bigint>, credit
   Effect.gen(function* () {
     const left = credits - charges.reduce((sum, charge) => sum + charge, 0n)
     assert.deepStrictEqual(yield* moneyOf(org), { balance: left, held: 0n, entries: left, charges, openHolds: 0 })
-    const books = yield* Books
+    const books = yield* LedgerAdmin
     assert.deepStrictEqual((yield* books.verify).violations, [])
   })
 

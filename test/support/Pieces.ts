@@ -1,4 +1,4 @@
-import { jsonPieces } from "../../src/services/Pieces.ts"
+import { jsonPieces } from "../../src/services/runtime/Pieces.ts"
 
 /** A body as its host reads it, for one that may have bytes to be encoded in it. */
 export const asSent = (body: unknown): unknown =>

@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import * as Registry from "../../src/providers/Registry.ts"
 import { Upstream } from "../../src/providers/Upstream.ts"
-import { adaptersOf, Providers } from "../../src/services/Providers.ts"
+import { adaptersOf, Providers } from "../../src/services/routing/Providers.ts"
 import * as TokensFake from "../fakes/TokensFake.ts"
 import * as PlainFetcher from "./PlainFetcher.ts"
 

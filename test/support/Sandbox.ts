@@ -3,8 +3,8 @@ import { Effect, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Message, Tool } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
 import { make } from "../../src/providers/Sandbox.ts"
-import type { ChatAdapter, ProviderFailure } from "../../src/services/Provider.ts"
-import { Tokens } from "../../src/services/Tokens.ts"
+import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
+import type { ChatAdapter, ProviderFailure } from "../../src/services/routing/Provider.ts"
 
 export const route = (provider = "sandbox"): Route => ({
   id: `m@${provider}`,
@@ -113,14 +113,14 @@ export const spoken = (answer: ChatAnswer): ChatAnswer => ({
   reasoning: answer.reasoning ?? ""
 })
 
-export const counted = (answer: ChatAnswer): Effect.Effect<number, never, Tokens> =>
+export const counted = (answer: ChatAnswer): Effect.Effect<number, never, TokenCounter> =>
   Effect.gen(function* () {
-    const { count } = yield* Tokens
+    const { count } = yield* TokenCounter
     const texts = answer.toolCalls.flatMap((call) => [call.function.name, call.function.arguments])
     const counts = yield* Effect.forEach([answer.reasoning ?? "", answer.content ?? "", ...texts], count)
     return counts.reduce((sum, tokens) => sum + tokens, 0)
   })
 
 /** A test of the sandbox with the real tokenizer. */
-export const test = (name: string, body: () => Effect.Effect<void, ProviderFailure, Tokens>) =>
-  it.effect(name, () => Effect.provide(Effect.suspend(body), Tokens.layer))
+export const test = (name: string, body: () => Effect.Effect<void, ProviderFailure, TokenCounter>) =>
+  it.effect(name, () => Effect.provide(Effect.suspend(body), TokenCounter.layer))

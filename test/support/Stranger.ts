@@ -11,9 +11,9 @@ import { createServer as createHttps } from "node:https"
 import { createServer as createTcp, type Socket } from "node:net"
 import path from "node:path"
 import { Deferred, Effect, FiberId, Option } from "effect"
-import type { AddressRange } from "../../src/services/AddressRange.ts"
-import { parseRange } from "../../src/services/AddressRange.ts"
-import type { FetchRequest } from "../../src/services/Fetcher.ts"
+import type { AddressRange } from "../../src/services/access/AddressRange.ts"
+import { parseRange } from "../../src/services/access/AddressRange.ts"
+import type { FetchRequest } from "../../src/services/media/Fetcher.ts"
 
 const fixture = (name: string) => readFileSync(path.join(import.meta.dirname, "../fetching/fixtures", name), "utf8")
 

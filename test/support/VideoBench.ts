@@ -3,17 +3,17 @@ import { assert } from "@effect/vitest"
 import { Context, type Duration, Effect, Exit, Layer, Logger, LogLevel, Redacted, Schema, Scope } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import type { VideoModel } from "../../src/domain/Model.ts"
-import { Books } from "../../src/services/Books.ts"
-import { Catalog } from "../../src/services/Catalog.ts"
-import { Failpoint, type FailpointName } from "../../src/services/Failpoint.ts"
-import { Ids } from "../../src/services/Ids.ts"
-import { InFlight } from "../../src/services/InFlight.ts"
-import { Instance } from "../../src/services/Instance.ts"
-import { ProviderRouter } from "../../src/services/ProviderRouter.ts"
-import { References } from "../../src/services/References.ts"
-import { RequestRecord } from "../../src/services/RequestRecord.ts"
-import { VideoDesk } from "../../src/services/VideoDesk.ts"
-import { type VideoJob, VideoJobs } from "../../src/services/VideoJobs.ts"
+import { Catalog } from "../../src/services/catalog/Catalog.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { References } from "../../src/services/media/References.ts"
+import { ProviderRouter } from "../../src/services/routing/ProviderRouter.ts"
+import { Failpoint, type FailpointName } from "../../src/services/runtime/Failpoint.ts"
+import { Ids } from "../../src/services/runtime/Ids.ts"
+import { InFlight } from "../../src/services/runtime/InFlight.ts"
+import { Instance } from "../../src/services/runtime/Instance.ts"
+import { RequestRecord } from "../../src/services/telemetry/RequestRecord.ts"
+import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
+import { type VideoJob, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import { FetcherFake } from "../fakes/FetcherFake.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
@@ -79,8 +79,8 @@ const make = Effect.gen(function* () {
   const url = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (made) =>
     Effect.promise(() => Postgres.drop(made))
   )
-  const observer = Layer.mergeAll(Ledger.layer, VideoDesk.layer).pipe(
-    Layer.provideMerge(Books.layer),
+  const observer = Layer.mergeAll(Ledger.layer, VideoAdmin.layer).pipe(
+    Layer.provideMerge(LedgerAdmin.layer),
     Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(url))))
   )
   const outside = yield* Layer.build(observer)
@@ -169,7 +169,7 @@ const make = Effect.gen(function* () {
     hurry,
     until,
     over,
-    desk: Context.get(outside, VideoDesk),
+    desk: Context.get(outside, VideoAdmin),
     bench: Context.get(outside, LedgerBench),
     money: Effect.provide(moneyOf(org), outside),
     /** Asserts what was charged, that nothing is held, and that all books balance. */

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
-import { ChatCompletions } from "../../src/services/ChatCompletions.ts"
-import { ImageGenerations } from "../../src/services/ImageGenerations.ts"
+import { ChatCompletions } from "../../src/services/chat/ChatCompletions.ts"
+import { ImageGenerations } from "../../src/services/images/ImageGenerations.ts"
 import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
 import type { Account } from "./Account.ts"
 import { bearer, callAt, type Sent } from "./Calls.ts"

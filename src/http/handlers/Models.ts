@@ -1,6 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { Catalog } from "../../services/Catalog.ts"
+import { Catalog } from "../../services/catalog/Catalog.ts"
 import { listing } from "../../services/catalog/Listing.ts"
 import { ReadApi } from "../Api.ts"
 import { jsonText } from "../Respond.ts"

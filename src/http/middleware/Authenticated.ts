@@ -1,7 +1,7 @@
 import { HttpServerRequest } from "@effect/platform"
 import { Effect, Layer } from "effect"
-import { Auth } from "../../services/Auth.ts"
-import * as Metrics from "../../services/Metrics.ts"
+import { Auth } from "../../services/access/Auth.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { Authenticated } from "../contract/Authenticated.ts"
 import { presentedKey } from "../PresentedKey.ts"
 

@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import { parse, refusal } from "../Classification.ts"
 import { loggable } from "../Upstream.ts"
 import type { UpstreamAnswer } from "../upstream/Exchange.ts"

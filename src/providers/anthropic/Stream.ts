@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { ProviderFailure } from "../../services/Provider.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
 import type { ChatDecoder } from "../ChatStream.ts"
 import { malformed, parse } from "../Classification.ts"
 import { finishOf, inputText, type NewId, opened, textIn, usageOf } from "./Answer.ts"

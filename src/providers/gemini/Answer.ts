@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
-import { ProviderFailure } from "../../services/Provider.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { malformed, spending } from "../Classification.ts"
 import { sealed } from "../ThoughtSignatures.ts"
 import { blockIn, failureOf, isFiltered, moderation } from "./Failure.ts"

@@ -1,6 +1,6 @@
 import { Clock, Effect, Predicate } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
-import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import { hostError, parse, refusal } from "../Classification.ts"
 import type { UpstreamAnswer } from "../upstream/Exchange.ts"
 

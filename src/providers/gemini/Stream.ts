@@ -1,5 +1,5 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
-import { ProviderFailure } from "../../services/Provider.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
 import type { ChatDecoder } from "../ChatStream.ts"
 import { malformed, parse } from "../Classification.ts"
 import { type Reading, reader } from "./Answer.ts"

@@ -1,5 +1,5 @@
-import { fromBase64 } from "../../services/Base64.ts"
-import type { ProviderFailure } from "../../services/Provider.ts"
+import { fromBase64 } from "../../services/media/Base64.ts"
+import type { ProviderFailure } from "../../services/routing/Provider.ts"
 
 /** A picture or clip, and where it is: an http(s) URL, or a `data:` URI. */
 export interface Media {

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { ProviderFailure } from "../../services/Provider.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { parse } from "../Classification.ts"
 import { loggable, type Upstream, type UpstreamRequest } from "../Upstream.ts"
 import type { UpstreamAnswer } from "../upstream/Exchange.ts"

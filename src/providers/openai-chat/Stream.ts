@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { ProviderFailure } from "../../services/Provider.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
 import type { ChatDecoder } from "../ChatStream.ts"
 import { malformed, parse, refusal } from "../Classification.ts"
 import { errorIn, finishOf, isBreak, type NewId, reasoningOf, textOf, usageOf } from "./Answer.ts"

@@ -1,5 +1,5 @@
 import { Data, Predicate } from "effect"
-import { fromBase64 } from "../../services/Base64.ts"
+import { fromBase64 } from "../../services/media/Base64.ts"
 
 /** What an answer holds: the picture or where it is, an error, or nothing that this wire knows. */
 export type Read = Data.TaggedEnum<{

@@ -1,4 +1,4 @@
-import { type Pieces, piecesOf } from "../../services/Pieces.ts"
+import { type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
 
 /** A file of a form. */
 export interface FilePart {

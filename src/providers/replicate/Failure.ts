@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { ProviderFailure } from "../../services/Provider.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { classify, parse, type Verdict } from "../Classification.ts"
 import { loggable } from "../Upstream.ts"
 import type { UpstreamAnswer } from "../upstream/Exchange.ts"

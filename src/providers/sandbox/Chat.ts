@@ -2,9 +2,9 @@ import { Deferred, Effect, Option } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import { everything } from "../../services/catalog/Adapters.ts"
-import * as EventLoop from "../../services/EventLoop.ts"
-import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/Provider.ts"
-import { Tokens } from "../../services/Tokens.ts"
+import { TokenCounter } from "../../services/chat/TokenCounter.ts"
+import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
+import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { deltasOf, endOf } from "./Deltas.ts"
 import { cancelled, cutFailure, type Faults, inject, readFaults } from "./Faults.ts"
 import { limited } from "./Limits.ts"
@@ -47,7 +47,7 @@ function* textsIn({ messages }: ChatRequest): Generator<string> {
 const faultsOf = (route: Route, request: ChatRequest): Effect.Effect<Faults> =>
   EventLoop.run(readFaults(route, textsIn(request)), request.isLarge)
 
-export const make = (tokens: typeof Tokens.Service): ChatAdapter => {
+export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
   const answerTo = Effect.fnUntraced(function* (request: ChatRequest) {
     const { answer, completion, reasoning } = yield* limited(tokens.count, request, scriptFor(request))
     const prompt = yield* tokens.prompt(request, imageTokens)

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
-import { atOnce, type Steps } from "../../services/EventLoop.ts"
-import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
+import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
 
 // Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
 const bracket = /\[sandbox((?:\s[^[\]]{0,200})?)\]/gi

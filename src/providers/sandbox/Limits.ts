@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { ChatAnswer, ChatRequest, FinishReason, ToolCall } from "../../domain/Chat.ts"
-import { type Count, cutTo } from "../../services/TokenCut.ts"
+import { type Count, cutTo } from "../../services/chat/TokenCut.ts"
 import type { Script } from "./Script.ts"
 
 const untilStop = (text: string, stop: ReadonlyArray<string>): string => {

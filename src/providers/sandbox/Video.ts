@@ -1,7 +1,12 @@
 import { Clock, Effect, Schema, Stream } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
-import { ProviderFailure, type VideoAdapter, type VideoHandle, type VideoProgress } from "../../services/Provider.ts"
+import {
+  ProviderFailure,
+  type VideoAdapter,
+  type VideoHandle,
+  type VideoProgress
+} from "../../services/routing/Provider.ts"
 import { clip } from "./clip/Clip.ts"
 import { paint, referenceBox } from "./clip/Painting.ts"
 import { mostRead } from "./drawing/Lettering.ts"

@@ -1,6 +1,6 @@
 import { Effect, Option } from "effect"
 import type { Dispatcher } from "undici"
-import type { ProviderFailure } from "../../services/Provider.ts"
+import type { ProviderFailure } from "../../services/routing/Provider.ts"
 
 /** Lower-case names; a header that came several times is a list. */
 export type UpstreamHeaders = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>

@@ -1,7 +1,7 @@
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { jsonTexts } from "../../domain/Json.ts"
-import type { Steps } from "../../services/EventLoop.ts"
-import { type Pieces, piecesOf } from "../../services/Pieces.ts"
+import type { Steps } from "../../services/runtime/EventLoop.ts"
+import { type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
 
 /** A body of many MiB, to be written out in slices just before it is sent. */
 export class LargeJson {

@@ -1,7 +1,7 @@
 import { Redacted } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import type { FetchFailed, FetchRequest } from "../../services/Fetcher.ts"
-import { type FailureClass, ProviderFailure } from "../../services/Provider.ts"
+import type { FetchFailed, FetchRequest } from "../../services/media/Fetcher.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import { loggable, type UpstreamRequest } from "../Upstream.ts"
 
 /** An account's own origin for the fetcher, with the headers of its calls: the credential goes nowhere else. */

@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
-import type { IdempotentRequest, KeptResult } from "../Idempotency.ts"
 import { deadAfterSeconds, waitsBriefly } from "../ledger/Statements.ts"
+import type { IdempotentRequest, KeptResult } from "./Idempotency.ts"
 
 /** Hours for which a result is replayed. */
 const keptHours = 24

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type CapPeriod, type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { Query } from "../Prepared.ts"
+import type { Query } from "./Prepared.ts"
 
 /** Milliseconds that a statement for many waits for a lock: none of them may wait long for another's. */
 const sharedLockWait = 250

@@ -2,7 +2,7 @@ import type { ChatEvent } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 
 /** One try of one route, as the request log shows it. */
-export interface Attempt {
+export interface AttemptEntry {
   readonly route: string
   readonly provider: string
   /** `ok`, the class of the failure, `skipped` by an open circuit, or `cancelled` by us. */
@@ -18,7 +18,7 @@ export interface Attempt {
 
 /** Filled while a request is routed, so that the log has it however the request ends. */
 export class Attempts {
-  readonly #list: Array<Attempt> = []
+  readonly #list: Array<AttemptEntry> = []
 
   /**
    * The stream being opened and what it has sent up to its first delta; undefined while no provider has sent
@@ -26,16 +26,16 @@ export class Attempts {
    */
   underway: { readonly route: Route; readonly events: ReadonlyArray<ChatEvent> } | undefined
 
-  get list(): ReadonlyArray<Attempt> {
+  get list(): ReadonlyArray<AttemptEntry> {
     return this.#list
   }
 
   /** Adds an attempt and says where, so that a stream's can be replaced when it breaks later. */
-  add(attempt: Attempt): number {
+  add(attempt: AttemptEntry): number {
     return this.#list.push(attempt) - 1
   }
 
-  replace(position: number, attempt: Attempt): void {
+  replace(position: number, attempt: AttemptEntry): void {
     this.#list[position] = attempt
   }
 

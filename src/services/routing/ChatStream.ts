@@ -2,10 +2,10 @@ import { Effect, ExecutionStrategy, Exit, Option, Runtime, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { Route } from "../../domain/Model.ts"
-import type { Deadlines } from "../Deadlines.ts"
-import { type ChatAdapter, type ChatPull, ProviderFailure } from "../Provider.ts"
+import type { Deadlines } from "../runtime/Deadlines.ts"
+import type { Attempt } from "./Attempt.ts"
 import type { Attempts } from "./Attempts.ts"
-import type { Trial } from "./Trial.ts"
+import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
 
 export interface RoutedStream {
   readonly route: Route
@@ -27,24 +27,24 @@ export interface Opening {
 }
 
 /** Opens a stream and reads it up to its first delta: until then another route can still take over. */
-export const openStream = (opening: Opening, trial: Trial<Route>) =>
+export const openStream = (opening: Opening, attempt: Attempt<Route>) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const { adapter, attempts, request, scope } = opening
       const call = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-      const source = yield* adapter.stream(trial.route, request).pipe(
-        Effect.flatMap((pull) => untilDelta(pull, (events) => (attempts.underway = { route: trial.route, events }))),
+      const source = yield* adapter.stream(attempt.route, request).pipe(
+        Effect.flatMap((pull) => untilDelta(pull, (events) => (attempts.underway = { route: attempt.route, events }))),
         Scope.extend(call),
         restore,
         Effect.onError((cause) => Scope.close(call, Exit.failCause(cause)))
       )
-      trial.answered()
+      attempt.answered()
       yield* Scope.addFinalizer(
         call,
-        Effect.sync(() => trial.left("cancelled"))
+        Effect.sync(() => attempt.left("cancelled"))
       )
-      const cut = yield* cutAt(opening, call, trial)
-      return { route: trial.route, first: source.first, pull: watched(source.pull, cut, trial) }
+      const cut = yield* cutAt(opening, call, attempt)
+      return { route: attempt.route, first: source.first, pull: watched(source.pull, cut, attempt) }
     })
   )
 
@@ -72,25 +72,25 @@ interface Cut {
 }
 
 /** Ends the upstream call when the stream's time is over, whether someone is pulling just then or not. */
-const cutAt = ({ deadlines, endsAt }: Opening, call: Scope.CloseableScope, trial: Trial<Route>) =>
+const cutAt = ({ deadlines, endsAt }: Opening, call: Scope.CloseableScope, attempt: Attempt<Route>) =>
   Effect.flatMap(Effect.runtime(), (runtime) => {
     const cut: Cut = { isOver: false }
     const failure = new ProviderFailure({ class: "timeout", status: 200, detail: "the stream took too long" })
     const callOff = deadlines.schedule(endsAt, () => {
       cut.isOver = true
-      Runtime.runFork(runtime, Effect.zipRight(trial.failed(failure, false), Scope.close(call, Exit.void)))
+      Runtime.runFork(runtime, Effect.zipRight(attempt.failed(failure, false), Scope.close(call, Exit.void)))
     })
     return Effect.as(Scope.addFinalizer(call, Effect.sync(callOff)), cut)
   })
 
-/** Tells the trial how the stream ends. */
-const watched = (pull: ChatPull, cut: Cut, trial: Trial<Route>): RoutedStream["pull"] =>
+/** Tells the attempt how the stream ends. */
+const watched = (pull: ChatPull, cut: Cut, attempt: Attempt<Route>): RoutedStream["pull"] =>
   Effect.catchAll(pull, (end): Effect.Effect<never, Option.Option<UpstreamFailed | TimedOut>> => {
     if (cut.isOver) return Effect.fail(Option.some(new TimedOut()))
     if (Option.isNone(end)) {
-      trial.whole()
+      attempt.whole()
       return Effect.fail(Option.none())
     }
     const told = end.value.class === "timeout" ? new TimedOut() : new UpstreamFailed()
-    return Effect.zipRight(trial.failed(end.value, true), Effect.fail(Option.some(told)))
+    return Effect.zipRight(attempt.failed(end.value, true), Effect.fail(Option.some(told)))
   })

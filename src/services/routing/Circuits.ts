@@ -1,8 +1,8 @@
 import type { RouteBase } from "../../domain/Model.ts"
-import { Circuit, type CircuitState } from "./Circuit.ts"
+import { CircuitBreaker, type CircuitState } from "./CircuitBreaker.ts"
 
 /** What this instance knows of a route. Times are Unix milliseconds. */
-export interface RouteHealth {
+export interface RouteReport {
   readonly route: string
   readonly provider: string
   /** The catalog's id. */
@@ -26,15 +26,15 @@ export interface Routed {
 
 /** The circuits of every route that this instance has used, in memory. */
 export class Circuits {
-  readonly #byRoute = new Map<string, Circuit>()
+  readonly #byRoute = new Map<string, CircuitBreaker>()
   #unixOffset = 0
 
-  of(model: Routed, route: RouteBase): Circuit {
+  of(model: Routed, route: RouteBase): CircuitBreaker {
     const known = this.#byRoute.get(route.id)
     if (known !== undefined) return known
-    const siblings: Array<Circuit> = []
+    const siblings: Array<CircuitBreaker> = []
     for (const { id, provider } of model.routes) {
-      const circuit = new Circuit({ route: id, provider: provider.name, model: model.id }, siblings)
+      const circuit = new CircuitBreaker({ route: id, provider: provider.name, model: model.id }, siblings)
       siblings.push(circuit)
       this.#byRoute.set(id, circuit)
     }
@@ -42,7 +42,7 @@ export class Circuits {
   }
 
   /** `now` is on the circuits' clock, `at` the same moment in Unix milliseconds. */
-  health(now: number, at: number): ReadonlyArray<RouteHealth> {
+  health(now: number, at: number): ReadonlyArray<RouteReport> {
     // Only a clock that was set counts as news.
     if (Math.abs(at - now - this.#unixOffset) > 1_000) this.#unixOffset = at - now
     const unix = (time: number | undefined) => (time === undefined ? undefined : time + this.#unixOffset)

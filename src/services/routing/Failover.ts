@@ -1,13 +1,13 @@
 import { Cause, type Clock, Effect, Exit, Option } from "effect"
 import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
-import type { Deadlines } from "../Deadlines.ts"
-import * as Monotonic from "../Monotonic.ts"
-import { ProviderFailure } from "../Provider.ts"
+import type { Deadlines } from "../runtime/Deadlines.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import { Attempt, type CostOf } from "./Attempt.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Circuits, Routed } from "./Circuits.ts"
 import { Failed, isFinal, verdict } from "./Outcome.ts"
-import { type CostOf, Trial } from "./Trial.ts"
+import { ProviderFailure } from "./Provider.ts"
 
 export interface Plan<T extends RouteBase, A, R> {
   readonly model: Routed
@@ -22,8 +22,8 @@ export interface Plan<T extends RouteBase, A, R> {
   readonly attemptWithin: number | undefined
   /** A try that the end of `within` cut shorter than this many milliseconds says nothing about its route. */
   readonly fairAttempt: number
-  /** Asks one route. When it succeeds it has told the trial so, and owns what remains to be told. */
-  readonly ask: (trial: Trial<T>) => Effect.Effect<A, ProviderFailure, R>
+  /** Asks one route. When it succeeds it has told the attempt so, and owns what remains to be told. */
+  readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
   /** Whether another route may be asked after this failure; any may where undefined. */
   readonly mayMove?: ((failure: ProviderFailure) => boolean) | undefined
 }
@@ -50,13 +50,13 @@ export const failover = <T extends RouteBase, A, R>(
     Effect.uninterruptibleMask((restore): Effect.Effect<A, RoutingFailure | Failed, R> => {
       const now = Monotonic.millisOf(clock)
       if (untried.length > 0 && now >= deadline) return new TimedOut()
-      const trial = begin(means, plan, untried, skipped)
-      if (trial === undefined) return fail(last)
+      const attempt = begin(means, plan, untried, skipped)
+      if (attempt === undefined) return fail(last)
       const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
       const isFair = last === undefined || allowance >= plan.fairAttempt
       return Effect.mapError(
-        concluded(trial, restore(bounded(means, plan, trial, allowance)), isFair),
-        (failure) => new Failed({ route: trial.route, failure })
+        concluded(attempt, restore(bounded(means, plan, attempt, allowance)), isFair),
+        (failure) => new Failed({ route: attempt.route, failure })
       )
     }).pipe(
       Effect.catchTag("Failed", (failed) =>
@@ -77,11 +77,11 @@ const begin = <T extends RouteBase, A, R>(
   plan: Plan<T, A, R>,
   untried: ReadonlyArray<T>,
   skipped: Set<T>
-): Trial<T> | undefined => {
+): Attempt<T> | undefined => {
   for (const route of untried) {
     const circuit = circuits.of(plan.model, route)
     const permit = circuit.enter(Monotonic.millisOf(clock))
-    if (permit !== undefined) return new Trial(route, circuit, permit, plan, clock)
+    if (permit !== undefined) return new Attempt(route, circuit, permit, plan, clock)
     if (skipped.has(route)) continue
     skipped.add(route)
     plan.attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
@@ -92,25 +92,25 @@ const begin = <T extends RouteBase, A, R>(
 const bounded = <T extends RouteBase, A, R>(
   { deadlines }: Means,
   plan: Plan<T, A, R>,
-  trial: Trial<T>,
+  attempt: Attempt<T>,
   allowance: number
 ): Effect.Effect<A, ProviderFailure, R> =>
-  deadlines.bound(plan.ask(trial), allowance, (exit) =>
+  deadlines.bound(plan.ask(attempt), allowance, (exit) =>
     // An answer that came in the very moment of the deadline has been counted as one and is not thrown away.
     Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
   )
 
-/** Tells the trial how it failed; of a success it has been told already. */
+/** Tells the attempt how it failed; of a success it has been told already. */
 const concluded = <T extends RouteBase, A, R>(
-  trial: Trial<T>,
+  attempt: Attempt<T>,
   asked: Effect.Effect<A, ProviderFailure, R>,
   isFair: boolean
 ): Effect.Effect<A, ProviderFailure, R> =>
   Effect.catchAllCause(asked, (cause) =>
     Effect.zipRight(
       Option.match(Cause.failureOption(cause), {
-        onNone: () => Effect.sync(() => trial.left(Cause.isInterrupted(cause) ? "cancelled" : "defect")),
-        onSome: (failure) => trial.failed(failure, isFair || failure.class !== "timeout")
+        onNone: () => Effect.sync(() => attempt.left(Cause.isInterrupted(cause) ? "cancelled" : "defect")),
+        onSome: (failure) => attempt.failed(failure, isFair || failure.class !== "timeout")
       }),
       Effect.failCause(cause)
     )

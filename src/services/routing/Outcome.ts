@@ -10,7 +10,7 @@ import {
   UpstreamRejected
 } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
-import type { FailureClass, ProviderFailure } from "../Provider.ts"
+import type { FailureClass, ProviderFailure } from "./Provider.ts"
 
 /** A failed try. */
 export class Failed extends Data.TaggedError("Failed")<{

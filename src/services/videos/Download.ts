@@ -1,8 +1,8 @@
 import { Effect, Either, Stream } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
-import { MediaStore } from "../MediaStore.ts"
-import { isVideo } from "../Pictures.ts"
-import { ProviderFailure, type VideoAdapter } from "../Provider.ts"
+import { MediaStore } from "../media/MediaStore.ts"
+import { isVideo } from "../media/Pictures.ts"
+import { ProviderFailure, type VideoAdapter } from "../routing/Provider.ts"
 import type { Work } from "./Rows.ts"
 
 /** Milliseconds for handing a clip over to the store. */

@@ -3,13 +3,13 @@ import { Effect } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
-import { often, settleTimeout, upTo } from "../DatabaseRetry.ts"
-import { type Hold, Ledger } from "../Ledger.ts"
+import { often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts"
+import { type Hold, Ledger } from "../ledger/Ledger.ts"
 import * as Settling from "../ledger/Settling.ts"
-import { MediaStore } from "../MediaStore.ts"
-import * as Metrics from "../Metrics.ts"
-import type { Attempt } from "../routing/Attempts.ts"
-import type { Turns } from "../Turns.ts"
+import { MediaStore } from "../media/MediaStore.ts"
+import type { AttemptEntry } from "../routing/Attempts.ts"
+import type { Turns } from "../runtime/Turns.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { unbind } from "./Abandon.ts"
 import type { Clips } from "./Clips.ts"
 import type { VideoError } from "./Errors.ts"
@@ -74,7 +74,7 @@ export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTur
   const fail = Effect.fnUntraced(function* (
     job: Work,
     error: VideoError,
-    options: { readonly attempts?: ReadonlyArray<Attempt>; readonly cancelling?: boolean } = {}
+    options: { readonly attempts?: ReadonlyArray<AttemptEntry>; readonly cancelling?: boolean } = {}
   ) {
     const { attempts = [], cancelling = false } = options
     const sandbox = job.route?.provider.adapter === sandboxAdapter

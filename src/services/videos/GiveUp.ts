@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
-import type { VideoHandle } from "../Provider.ts"
-import { ProviderRouter } from "../ProviderRouter.ts"
+import type { VideoHandle } from "../routing/Provider.ts"
+import { ProviderRouter } from "../routing/ProviderRouter.ts"
 
 const within = "10 seconds"
 

@@ -3,8 +3,8 @@ import { Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import type { Attempt } from "../routing/Attempts.ts"
-import { storable } from "../StorableText.ts"
+import type { AttemptEntry } from "../routing/Attempts.ts"
+import { storable } from "../runtime/StorableText.ts"
 import type { VideoError } from "./Errors.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 
@@ -77,7 +77,7 @@ export type Outcome = (
 const longestDetail = 200
 
 /** As JSON that PostgreSQL takes; providers write the details. */
-const recorded = (attempts: ReadonlyArray<Attempt>): string =>
+const recorded = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
     attempts.map((attempt) =>
       attempt.detail === undefined ? attempt : { ...attempt, detail: storable(attempt.detail.slice(0, longestDetail)) }
@@ -165,7 +165,7 @@ export const make = (sql: SqlClient.SqlClient) => {
           tried = CASE WHEN ${route.id}::text = ANY(tried) THEN tried ELSE tried || ${route.id}::text END
         WHERE ${held(job)} RETURNING id`),
 
-    rendering: (job: Work, handle: string, attempts: ReadonlyArray<Attempt>) =>
+    rendering: (job: Work, handle: string, attempts: ReadonlyArray<AttemptEntry>) =>
       did(sql`
         UPDATE videos SET step = 'rendering', handle = ${handle}, polls = 0, downloads = 0,
           attempts = CASE step WHEN 'rendering' THEN attempts ELSE attempts || ${recorded(attempts)}::text::jsonb END
@@ -198,7 +198,7 @@ export const make = (sql: SqlClient.SqlClient) => {
      * Ends the job, inside a transaction that also closes its hold. Says whether the customer had been told of it,
      * none where the job was not the holder's to end.
      */
-    finish: (job: Pick<Work, "id" | "lease">, outcome: Outcome, attempts: ReadonlyArray<Attempt>) =>
+    finish: (job: Pick<Work, "id" | "lease">, outcome: Outcome, attempts: ReadonlyArray<AttemptEntry>) =>
       Effect.map(
         outcome.status === "completed"
           ? sql<{ readonly accepted: boolean }>`

@@ -1,5 +1,5 @@
 import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
-import { logFailure } from "../Outage.ts"
+import { logFailure } from "../ledger/Outage.ts"
 import { LeaseLost } from "./Errors.ts"
 import type { Next } from "./Rest.ts"
 import type { Rows, Work } from "./Rows.ts"

@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises"
 import { Data, Effect, Predicate } from "effect"
-import { MediaStoreFailed } from "../../services/MediaStore.ts"
+import { MediaStoreFailed } from "../../services/media/MediaStore.ts"
 
 /** There is no such file, or no folder for it. */
 export class NotThere extends Data.TaggedError("NotThere") {}

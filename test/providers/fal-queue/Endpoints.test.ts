@@ -7,7 +7,7 @@ import { Effect, Either } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
 import { written } from "../../../src/providers/fal-queue/Input.ts"
 import type { Submission } from "../../../src/providers/jobs/Input.ts"
-import { Catalog } from "../../../src/services/Catalog.ts"
+import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../support/Catalogs.ts"
 import { asSent } from "../../support/Pieces.ts"
 

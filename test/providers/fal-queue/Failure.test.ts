@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { isEarly, isOutcome, refusal } from "../../../src/providers/fal-queue/Failure.ts"
-import type { FailureClass } from "../../../src/services/Provider.ts"
+import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/VideoHarness.ts"
 import { account } from "../FalQueueHosts.ts"
 

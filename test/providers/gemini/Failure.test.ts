@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { failureOf } from "../../../src/providers/gemini/Failure.ts"
-import type { FailureClass } from "../../../src/services/Provider.ts"
+import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { routeTo, secret } from "../GeminiWire.ts"
 
 const { provider } = routeTo("http://x")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readPicture, wireImage, wirePrediction } from "../../../src/providers/gemini/Image.ts"
 import type { Options } from "../../../src/providers/gemini/Options.ts"
-import { ProviderFailure } from "../../../src/services/Provider.ts"
+import { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { asSent } from "../../support/Pieces.ts"
 import { chunk } from "../GeminiHosts.ts"

@@ -4,7 +4,7 @@ import type { ChatEvent, FinishReason } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import * as OpenAiChat from "../../../src/providers/OpenAiChat.ts"
 import { Upstream } from "../../../src/providers/Upstream.ts"
-import type { ChatAdapter } from "../../../src/services/Provider.ts"
+import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import * as Fake from "../../support/Upstream.ts"
 import { routeTo } from "../OpenAiChatHosts.ts"
 

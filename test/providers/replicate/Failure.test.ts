@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { failed, refusal } from "../../../src/providers/replicate/Failure.ts"
 import { progressIn } from "../../../src/providers/replicate/Prediction.ts"
-import type { FailureClass } from "../../../src/services/Provider.ts"
+import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/VideoHarness.ts"
 import { replicateAccount } from "../ReplicateHosts.ts"
 

@@ -3,7 +3,7 @@ import { Effect, Either, Schema } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
 import type { Submission } from "../../../src/providers/jobs/Input.ts"
 import { written } from "../../../src/providers/replicate/Input.ts"
-import { Catalog } from "../../../src/services/Catalog.ts"
+import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../support/Catalogs.ts"
 import { asSent } from "../../support/Pieces.ts"
 

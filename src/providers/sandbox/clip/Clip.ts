@@ -1,5 +1,5 @@
 import { Effect, Option, Stream } from "effect"
-import * as EventLoop from "../../../services/EventLoop.ts"
+import * as EventLoop from "../../../services/runtime/EventLoop.ts"
 import { configuration, keyFrame, macroblock, nextFrame } from "./Avc.ts"
 import { head } from "./Mp4.ts"
 import { digit, grid, height, type Painting, width } from "./Painting.ts"

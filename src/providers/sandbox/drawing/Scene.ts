@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
-import { ProviderFailure } from "../../../services/Provider.ts"
+import { ProviderFailure } from "../../../services/routing/Provider.ts"
 import { type Box, lettering } from "./Lettering.ts"
 import { drawn, type Tools } from "./Studio.ts"
 

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { Effect } from "effect"
-import { ProviderFailure } from "../../../services/Provider.ts"
+import { ProviderFailure } from "../../../services/routing/Provider.ts"
 import { type Font, parse } from "./Font.ts"
 
 type Sharp = typeof import("sharp").default

@@ -1,0 +1,160 @@
+import type { ChatModel, ImageModel, Model, VideoModel, VideoPricing } from "../../domain/Model.ts"
+import { ratesAt } from "../../domain/Pricing.ts"
+import type { FedModel, FedTier } from "./FedModel.ts"
+
+/** One price of a route: what customers pay, what the catalog says that it costs, what the feed says. */
+export interface Row {
+  readonly unit: string
+  readonly price: bigint
+  /** Undefined where the catalog does not say. */
+  readonly cost: bigint | undefined
+  readonly fed: bigint
+}
+
+/** Something of a model that the catalog and the feed say differently; amounts of money are bigints. */
+export interface Difference {
+  readonly what: string
+  readonly catalog: bigint | number
+  readonly feed: bigint | number
+}
+
+const parts = [
+  ["prompt", "prompt"],
+  ["cachedPrompt", "cached prompt"],
+  ["cacheWrite", "cache write"],
+  ["completion", "completion"]
+] as const
+
+/** A tier's cache prices, where it has none, are those of the tiers below. */
+const fedAt = (tiers: ReadonlyArray<FedTier>, tokens: number, part: (typeof parts)[number][0]): bigint | undefined =>
+  tiers.findLast((tier) => tier.above < tokens && tier[part] !== undefined)?.[part]
+
+/** A catalog that is silent takes the prompt price for a cache write: more than feeds say of hosts that hardly charge it. */
+const saysCacheWrite = (cost: ChatModel["routes"][number]["cost"]): boolean =>
+  cost?.cacheWrite !== undefined || cost?.longContext?.cacheWrite !== undefined
+
+const chatRows = ({ pricing }: ChatModel, { cost }: ChatModel["routes"][number], { tiers }: FedModel): Array<Row> => {
+  const marks = [0, pricing.longContext?.above ?? 0, cost?.longContext?.above ?? 0, ...tiers.map(({ above }) => above)]
+  return [...new Set(marks)].flatMap((mark) => {
+    const price = ratesAt(pricing, mark + 1)
+    const paid = cost && ratesAt(cost, mark + 1)
+    return parts.flatMap(([part, name]) => {
+      const fed = fedAt(tiers, mark + 1, part)
+      if (fed === undefined || (part === "cacheWrite" && paid && !saysCacheWrite(cost) && fed <= paid.cacheWrite))
+        return []
+      const unit = `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
+      return [{ unit, price: price[part], cost: paid?.[part], fed }]
+    })
+  })
+}
+
+const smallest = ({ variants }: ImageModel) =>
+  variants.toSorted((a, b) => a.resolution.localeCompare(b.resolution))[0] ?? variants[0]
+
+const imageRows = (model: ImageModel, { cost }: ImageModel["routes"][number], { perImage }: FedModel): Array<Row> => {
+  const { price, resolution } = smallest(model)
+  return perImage === undefined
+    ? []
+    : [{ unit: `${resolution} image`, price, cost: cost.get(resolution), fed: perImage }]
+}
+
+const clip = ({ per, price }: VideoPricing, seconds: number): bigint =>
+  per === "second" ? price * BigInt(seconds) : price
+
+const videoRows = (model: VideoModel, route: VideoModel["routes"][number], { perSecond }: FedModel): Array<Row> => {
+  const { pricing } = model
+  const { cost } = route
+  if (perSecond === undefined) return []
+  if (pricing.per === "second" && cost?.per !== "video") {
+    return [{ unit: "second of video", price: pricing.price, cost: cost?.price, fed: perSecond }]
+  }
+  return model.seconds.allowed
+    .filter((seconds) => route.seconds.includes(seconds))
+    .map((seconds) => ({
+      unit: `${seconds} s clip`,
+      price: clip(pricing, seconds),
+      cost: cost && clip(cost, seconds),
+      fed: perSecond * BigInt(seconds)
+    }))
+}
+
+/** Every price that both sides know, of the routes that `fedOf` finds an entry for. */
+export const routeRows = (
+  model: Model,
+  fedOf: (id: string) => FedModel | undefined
+): ReadonlyMap<string, ReadonlyArray<Row>> => {
+  const rows = <R extends { readonly id: string }>(
+    routes: ReadonlyArray<R>,
+    of: (route: R, fed: FedModel) => Array<Row>
+  ) =>
+    new Map(
+      routes.flatMap((route) => {
+        const fed = fedOf(route.id)
+        return fed === undefined ? [] : [[route.id, of(route, fed)] as const]
+      })
+    )
+  if (model.surface === "chat") return rows(model.routes, (route, fed) => chatRows(model, route, fed))
+  if (model.surface === "image") return rows(model.routes, (route, fed) => imageRows(model, route, fed))
+  return rows(model.routes, (route, fed) => videoRows(model, route, fed))
+}
+
+type Listed = readonly [what: string, listed: bigint | undefined, fed: bigint | undefined]
+
+/** The vendor's list prices: `official`, or, where the catalog has none and is asked to, the price itself. */
+const listed = (model: Model, fed: FedModel, orPrice: boolean): ReadonlyArray<Listed> => {
+  const or = (official: bigint | undefined, price: bigint) => official ?? (orPrice ? price : undefined)
+  if (model.surface === "chat") {
+    const { official, pricing } = model
+    return [
+      ["list price of prompt per 1M", or(official?.prompt, pricing.prompt), fed.tiers[0]?.prompt],
+      ["list price of completion per 1M", or(official?.completion, pricing.completion), fed.tiers[0]?.completion]
+    ]
+  }
+  if (model.surface === "image") {
+    const { official, price, resolution } = smallest(model)
+    return [[`list price of a ${resolution} image`, or(official, price), fed.perImage]]
+  }
+  const { official, pricing } = model
+  return pricing.per === "second"
+    ? [["list price of a second of video", or(official, pricing.price), fed.perSecond]]
+    : []
+}
+
+const limits = (model: ChatModel, fed: FedModel, ownCap: number | undefined): ReadonlyArray<Difference> => {
+  const { contextLengths, maxOutput } = fed
+  const [context] = contextLengths
+  const found: Array<Difference> = []
+  if (context !== undefined && !contextLengths.includes(model.contextLength)) {
+    found.push({ what: "context_length", catalog: model.contextLength, feed: context })
+  }
+  // A cap as large as the window is a feed's way of saying that it knows none; a lower one of the family is a choice.
+  if (maxOutput === undefined || (context !== undefined && maxOutput >= context)) return found
+  if (model.maxOutput > maxOutput || (ownCap !== undefined && ownCap !== maxOutput)) {
+    found.push({ what: "max_output", catalog: ownCap ?? model.maxOutput, feed: maxOutput })
+  }
+  return found
+}
+
+export interface Comparison {
+  /** How many things both sides say. */
+  readonly compared: number
+  readonly differences: ReadonlyArray<Difference>
+}
+
+/** A model against the entry of its vendor: list prices and limits. `ownCap` is the model's own `max_output`. */
+export const modelAgainst = (
+  model: Model,
+  fed: FedModel,
+  { orPrice, ownCap }: { readonly orPrice: boolean; readonly ownCap: number | undefined }
+): Comparison => {
+  const prices = listed(model, fed, orPrice).flatMap(([what, catalog, feed]) =>
+    catalog === undefined || feed === undefined ? [] : [{ what, catalog, feed }]
+  )
+  const capped = model.surface === "chat" ? limits(model, fed, ownCap) : []
+  const facts =
+    model.surface !== "chat" ? 0 : (fed.contextLengths.length > 0 ? 1 : 0) + (fed.maxOutput === undefined ? 0 : 1)
+  return {
+    compared: prices.length + facts,
+    differences: [...prices.filter(({ catalog, feed }) => catalog !== feed), ...capped]
+  }
+}

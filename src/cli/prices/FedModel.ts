@@ -1,0 +1,124 @@
+import { Predicate } from "effect"
+import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
+
+/** What a feed cannot mean; the word for the operator. */
+export class Unreadable {
+  readonly message: string
+  constructor(message: string) {
+    this.message = message
+  }
+}
+
+/** Prices from some prompt size on, in nano-USD per million tokens; undefined where the feed is silent. */
+export interface FedTier {
+  /** The prompt tokens it starts above; 0 for the base tier. */
+  readonly above: number
+  readonly prompt: bigint | undefined
+  readonly completion: bigint | undefined
+  readonly cachedPrompt: bigint | undefined
+  readonly cacheWrite: bigint | undefined
+}
+
+/** What a feed says of one model, in the catalog's units. */
+export interface FedModel {
+  /** The feed's own name of the entry. */
+  readonly entry: string
+  /** Ascending, the base tier first. */
+  readonly tiers: ReadonlyArray<FedTier>
+  /** In nano-USD. Feeds do not say of which size: it is taken for the smallest. */
+  readonly perImage: bigint | undefined
+  readonly perSecond: bigint | undefined
+  /** Either of them is the context window: some vendors count the output in it, some do not. */
+  readonly contextLengths: ReadonlyArray<number>
+  readonly maxOutput: number | undefined
+}
+
+/** An exported price feed. Lookups fail by `Unreadable` where the entry that they find makes no sense. */
+export interface PriceList {
+  readonly kind: "LiteLLM" | "models.dev"
+  readonly entries: number
+  /** The entry that a route is billed by. */
+  readonly ofRoute: (route: RouteBase) => FedModel | Unreadable | undefined
+  /** The entry of a well-known vendor for a model of this id. */
+  readonly ofMaker: (id: string) => FedModel | Unreadable | undefined
+}
+
+/** What the feeds call the vendor behind an API host. */
+const vendors = [
+  { host: "generativelanguage.googleapis.com", LiteLLM: "gemini", "models.dev": "google" },
+  { host: "api.openai.com", LiteLLM: "openai", "models.dev": "openai" },
+  { host: "api.anthropic.com", LiteLLM: "anthropic", "models.dev": "anthropic" },
+  { host: "api.x.ai", LiteLLM: "xai", "models.dev": "xai" },
+  { host: "openrouter.ai", LiteLLM: "openrouter", "models.dev": "openrouter" },
+  { host: "queue.fal.run", LiteLLM: "fal_ai", "models.dev": "fal" },
+  { host: "api.replicate.com", LiteLLM: "replicate", "models.dev": "replicate" }
+] as const
+
+export const makers = (kind: PriceList["kind"]): ReadonlyArray<string> => vendors.map((vendor) => vendor[kind])
+
+export const hostOf = (url: string | undefined): string | undefined =>
+  url !== undefined && URL.canParse(url) ? new URL(url).host : undefined
+
+/** What the feed may call an account's vendor, the likeliest first. */
+export const vendorNames = ({ baseUrl, name }: ProviderAccount, kind: PriceList["kind"]): ReadonlyArray<string> => {
+  const host = hostOf(baseUrl)
+  return [...vendors.filter((vendor) => vendor.host === host).map((vendor) => vendor[kind]), name]
+}
+
+/** The fields of one entry. A field that is there and is no amount makes the whole entry unreadable. */
+export class Fields {
+  readonly #record: Readonly<Record<string, unknown>>
+  readonly #where: string
+  wrong: Unreadable | undefined = undefined
+
+  constructor(where: string, value: unknown) {
+    this.#where = where
+    this.#record = Predicate.isReadonlyRecord(value) ? value : {}
+    if (!Predicate.isReadonlyRecord(value)) this.wrong = new Unreadable(`${where} must be an object`)
+  }
+
+  get keys(): ReadonlyArray<string> {
+    return Object.keys(this.#record)
+  }
+
+  has(key: string): boolean {
+    const value = Object.hasOwn(this.#record, key) ? this.#record[key] : undefined
+    return value !== undefined && value !== null
+  }
+
+  #number(key: string): number | undefined {
+    if (!this.has(key)) return undefined
+    const value = this.#record[key]
+    if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value
+    this.wrong ??= new Unreadable(`${this.#where}.${key} must be a number of 0 or more`)
+    return undefined
+  }
+
+  /** An amount in nano-USD of something that the feed prices `per` at a time, in USD. */
+  nano(key: string, per: number): bigint | undefined {
+    const usd = this.#number(key)
+    return usd === undefined ? undefined : BigInt(Math.round(usd * per * 1e9))
+  }
+
+  /** A count of tokens. Feeds write 0 for what they do not know. */
+  tokens(key: string): number | undefined {
+    const count = this.#number(key)
+    return count === undefined || count < 1 ? undefined : Math.floor(count)
+  }
+
+  within(key: string): Fields {
+    return new Fields(`${this.#where}.${key}`, this.#record[key])
+  }
+
+  list(key: string): ReadonlyArray<Fields> {
+    const value = this.#record[key]
+    if (!Array.isArray(value)) {
+      this.wrong ??= new Unreadable(`${this.#where}.${key} must be a list`)
+      return []
+    }
+    return value.map((item, index) => new Fields(`${this.#where}.${key}[${index}]`, item))
+  }
+}
+
+export const ascending = (tiers: ReadonlyArray<FedTier>): ReadonlyArray<FedTier> =>
+  tiers.toSorted((a, b) => a.above - b.above)

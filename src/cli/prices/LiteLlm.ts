@@ -1,0 +1,91 @@
+import { Predicate } from "effect"
+import type { RouteBase } from "../../domain/Model.ts"
+import {
+  ascending,
+  type FedModel,
+  type FedTier,
+  Fields,
+  makers,
+  type PriceList,
+  type Unreadable,
+  vendorNames
+} from "./FedModel.ts"
+
+/** LiteLLM prices single tokens. */
+const million = 1_000_000
+
+const above = /^(?:input|output)_cost_per_token_above_(\d+)k_tokens$/
+
+const tier = (fields: Fields, size: number): FedTier => {
+  const suffix = size === 0 ? "" : `_above_${size / 1000}k_tokens`
+  const price = (name: string) => fields.nano(`${name}${suffix}`, million)
+  return {
+    above: size,
+    prompt: price("input_cost_per_token"),
+    completion: price("output_cost_per_token"),
+    cachedPrompt: price("cache_read_input_token_cost"),
+    cacheWrite: price("cache_creation_input_token_cost")
+  }
+}
+
+const sizesOf = (fields: Fields): ReadonlyArray<number> => {
+  const sizes = fields.keys.flatMap((key) => {
+    const [, thousands] = above.exec(key) ?? []
+    return thousands === undefined || !fields.has(key) ? [] : [Number(thousands) * 1000]
+  })
+  return [0, ...new Set(sizes)]
+}
+
+/** Entries of one quality and size, such as `medium/1024-x-1024/gpt-image-1.5`, call the picture's price an input's. */
+const sized = /(?:^|\/)\d+-x-\d+\//
+
+const model = (entry: string, value: unknown): FedModel | Unreadable => {
+  const fields = new Fields(entry, value)
+  const input = fields.tokens("max_input_tokens") ?? fields.tokens("max_tokens")
+  const output = fields.tokens("max_output_tokens")
+  const perImage = fields.nano("output_cost_per_image", 1)
+  const fed: FedModel = {
+    entry,
+    tiers: ascending(sizesOf(fields).map((size) => tier(fields, size))),
+    perImage: perImage ?? (sized.test(entry) ? fields.nano("input_cost_per_image", 1) : undefined),
+    perSecond: fields.nano("output_cost_per_second", 1) ?? fields.nano("output_cost_per_video_per_second", 1),
+    contextLengths: input === undefined ? [] : [input, input + (output ?? 0)],
+    maxOutput: output
+  }
+  return fields.wrong ?? fed
+}
+
+/** The quality and size that a route pins, as LiteLLM writes them before a model's name. */
+const sizedName = ({ model: name, options: { quality, size, image_size: imageSize } }: RouteBase) => {
+  const [, width, height] = /^(\d+)x(\d+)$/.exec(String(size ?? imageSize)) ?? []
+  return width === undefined || typeof quality !== "string" ? [] : [`${quality}/${width}-x-${height}/${name}`]
+}
+
+type Document = Readonly<Record<string, unknown>>
+
+export const isLiteLlm = (document: Document): boolean =>
+  Object.values(document).some(
+    (value) => Predicate.isReadonlyRecord(value) && typeof value.litellm_provider === "string"
+  )
+
+/** `model_prices_and_context_window.json`: entries named `<provider>/<model>`, or `<model>` with its provider inside. */
+export const liteLlm = (document: Document): PriceList => {
+  const isOf = (vendor: string, key: string) => {
+    const value = Object.hasOwn(document, key) ? document[key] : undefined
+    return Predicate.isReadonlyRecord(value) && value.litellm_provider === vendor
+  }
+  const find = (vendors: ReadonlyArray<string>, names: ReadonlyArray<string>) => {
+    for (const vendor of vendors) {
+      const keys = names.flatMap((name) => [`${vendor}/${name}`, name])
+      const key = keys.find((one) => isOf(vendor, one))
+      if (key !== undefined) return model(key, document[key])
+    }
+    return undefined
+  }
+  return {
+    kind: "LiteLLM",
+    entries: Object.keys(document).filter((key) => key !== "sample_spec").length,
+    ofRoute: (route) => find(vendorNames(route.provider, "LiteLLM"), [...sizedName(route), route.model]),
+    ofMaker: (id) => find(makers("LiteLLM"), [id])
+  }
+}

@@ -1,0 +1,158 @@
+import { SqlClient } from "@effect/sql"
+import type { Fragment } from "@effect/sql/Statement"
+import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
+import { CapPeriod, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
+import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { Ids } from "../runtime/Ids.ts"
+import { keyHash } from "./KeyHash.ts"
+
+/** `spent` is the settled spend of the running cap period; without a cap, of all time. Null limits are absent. */
+export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
+  id: KeyId,
+  orgId: OrgId,
+  name: Schema.String,
+  /** The first characters of the secret after its prefix; null for a key of before they were kept. */
+  hint: Schema.NullOr(Schema.String),
+  scopes: Schema.NullOr(Schema.Array(Scope)),
+  rpm: Schema.NullOr(Schema.Number),
+  cap: Schema.NullOr(NanoUsdFromRow),
+  capPeriod: Schema.NullOr(CapPeriod),
+  spent: NanoUsdFromRow,
+  createdAt: Schema.DateFromSelf,
+  expiresAt: Schema.NullOr(Schema.DateFromSelf),
+  revokedAt: Schema.NullOr(Schema.DateFromSelf),
+  /** To about a minute. */
+  lastUsedAt: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+export interface Cap {
+  readonly amount: NanoUsd
+  readonly period: CapPeriod
+}
+
+/** Null takes a limit away, undefined leaves it as it is. */
+export interface KeyChanges {
+  readonly name?: string | undefined
+  readonly scopes?: ReadonlyArray<Scope> | null | undefined
+  readonly rpm?: number | null | undefined
+  readonly cap?: Cap | null | undefined
+  readonly expiresAt?: Date | null | undefined
+}
+
+export interface IssuedKey {
+  readonly record: ApiKey
+  /** Kept nowhere: this is the only time it is seen. */
+  readonly secret: Redacted.Redacted
+}
+
+export class KeyNotFound extends Data.TaggedError("KeyNotFound")<{ readonly id: string }> {
+  override get message() {
+    return `There is no key with the id ${this.id}.`
+  }
+}
+
+export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: string }> {
+  override get message() {
+    return `The key ${this.id} is revoked.`
+  }
+}
+
+const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.length + 8)
+
+/** The keys that customers call with. They are named by id, never by secret. */
+export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
+  ApiKeys,
+  {
+    readonly create: (key: KeyChanges & { readonly org: OrgId }) => Effect.Effect<IssuedKey>
+    /** In the order of their making, revoked ones included. */
+    readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
+    readonly find: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
+    readonly update: (id: string, changes: KeyChanges) => Effect.Effect<ApiKey, KeyNotFound | KeyRevoked>
+    /** Revoking a revoked key changes nothing. */
+    readonly revoke: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
+    /** Gives the key a new secret; the old one is dead with it. */
+    readonly reissue: (id: string) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    ApiKeys,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const decode = Schema.decodeUnknown(Schema.Array(ApiKey))
+      const columns =
+        sql.literal(`id, org_id, name, hint, scopes, rpm, cap, cap_period, created_at, expires_at, revoked_at,
+        (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
+        (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
+          WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent`)
+
+      const rows = (statement: Effect.Effect<ReadonlyArray<unknown>, unknown>) =>
+        Effect.orDie(Effect.flatMap(statement, decode))
+
+      const find = Effect.fn("ApiKeys.find")(function* (id: string) {
+        const [found] = yield* rows(sql`SELECT ${columns} FROM api_keys WHERE id = ${id}`)
+        return found ?? (yield* new KeyNotFound({ id }))
+      }, Effect.uninterruptible)
+
+      const changeLive = Effect.fnUntraced(function* (id: string, assignments: ReadonlyArray<Fragment>) {
+        const [changed] = yield* rows(sql`
+          UPDATE api_keys SET ${sql.csv(assignments)}
+          WHERE id = ${id} AND revoked_at IS NULL RETURNING ${columns}`)
+        if (changed !== undefined) return changed
+        yield* find(id)
+        return yield* new KeyRevoked({ id })
+      })
+
+      const assignments = ({ cap, expiresAt, name, rpm, scopes }: KeyChanges) => [
+        ...(name === undefined ? [] : [sql`name = ${name}`]),
+        ...(scopes === undefined ? [] : [sql`scopes = ${scopes}::text[]`]),
+        ...(rpm === undefined ? [] : [sql`rpm = ${rpm}`]),
+        ...(cap === undefined ? [] : [sql`cap = ${cap?.amount ?? null}`, sql`cap_period = ${cap?.period ?? null}`]),
+        ...(expiresAt === undefined ? [] : [sql`expires_at = ${expiresAt}`])
+      ]
+
+      const create = Effect.fn("ApiKeys.create")(function* (key: KeyChanges & { readonly org: OrgId }) {
+        const { cap, expiresAt = null, name = "", org, rpm = null, scopes = null } = key
+        const secret = ids.secret()
+        const [record] = yield* Effect.orDie(
+          Effect.flatMap(
+            sql`
+              INSERT INTO api_keys (id, org_id, name, hint, hash, scopes, rpm, cap, cap_period, expires_at)
+              VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hintOf(secret)}, decode(${keyHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
+                ${cap?.amount ?? null}, ${cap?.period ?? null}, ${expiresAt})
+              RETURNING ${columns}`,
+            Schema.decodeUnknown(Schema.Tuple(ApiKey))
+          )
+        )
+        return { record, secret: Redacted.make(secret) }
+      }, Effect.uninterruptible)
+
+      return ApiKeys.of({
+        create,
+        find,
+        list: Effect.fn("ApiKeys.list")(
+          (org: OrgId) => rows(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`),
+          Effect.uninterruptible
+        ),
+        update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyChanges) {
+          const wanted = assignments(changes)
+          return yield* changeLive(id, wanted.length === 0 ? [sql`name = name`] : wanted)
+        }, Effect.uninterruptible),
+        revoke: Effect.fn("ApiKeys.revoke")(function* (id: string) {
+          const [revoked] = yield* rows(sql`
+            UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
+          return revoked ?? (yield* new KeyNotFound({ id }))
+        }, Effect.uninterruptible),
+        reissue: Effect.fn("ApiKeys.reissue")(function* (id: string) {
+          const secret = ids.secret()
+          const record = yield* changeLive(id, [
+            sql`hash = decode(${keyHash(secret)}, 'hex')`,
+            sql`hint = ${hintOf(secret)}`
+          ])
+          return { record, secret: Redacted.make(secret) }
+        }, Effect.uninterruptible)
+      })
+    })
+  )
+}

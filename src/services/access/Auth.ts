@@ -1,0 +1,150 @@
+import { BlockList } from "node:net"
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import ipaddr from "ipaddr.js"
+import { type Caller, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
+import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { NoAnswer, stepTimeout } from "../ledger/DatabaseRetry.ts"
+import { isOutage } from "../ledger/Outage.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import * as NaturalBatch from "../runtime/NaturalBatch.ts"
+import { keyHash } from "./KeyHash.ts"
+import * as KeyUses from "./KeyUses.ts"
+
+const trustForMillis = 900
+
+const patience = { duration: stepTimeout, late: () => new NoAnswer() }
+
+/** A key as its row is, with the end of its life on this process's clock. */
+interface KnownKey extends KeyRow {
+  readonly expiresAt: number
+}
+
+/**
+ * Keys and the address block list, remembered in memory and believed for less than a second: older memories are
+ * checked against one revision number of the database, so a revoked key is dead everywhere within 1 s.
+ */
+export class Auth extends Context.Tag("gateway/Auth")<
+  Auth,
+  {
+    readonly authenticate: (
+      presented: Option.Option<Redacted.Redacted>
+    ) => Effect.Effect<Caller, MissingApiKey | InvalidApiKey>
+    readonly isBlocked: (address: string) => Effect.Effect<boolean>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Auth,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const noteUse = yield* KeyUses.make(sql)
+      const keys = new Map<string, KnownKey>()
+      let blocked: BlockList | undefined
+      let revision: string | undefined
+      let checkedAt = Number.NEGATIVE_INFINITY
+      const clock = yield* Effect.clock
+      const now = () => Monotonic.millisOf(clock)
+
+      const refresh = Effect.fnUntraced(function* () {
+        const startedAt = now()
+        const [found] = yield* Effect.flatMap(sql`SELECT revision FROM access_revision`, decodeRevision)
+        if (found.revision !== revision) {
+          const ranges = yield* Effect.flatMap(
+            sql`SELECT host(range) AS host, masklen(range) AS bits FROM blocklist`,
+            decodeRanges
+          )
+          const next = new BlockList()
+          for (const { bits, host } of ranges) next.addSubnet(host, bits, host.includes(":") ? "ipv6" : "ipv4")
+          blocked = ranges.length === 0 ? undefined : next
+          keys.clear()
+          revision = found.revision
+        }
+        checkedAt = startedAt
+      })
+      // Callers that find the memory stale at the same time share one look at the database.
+      const submitRefresh = yield* NaturalBatch.make({
+        maxSize: 10_000,
+        patience,
+        isShared: isOutage,
+        run: (waiting: ReadonlyArray<true>) => Effect.as(refresh(), waiting)
+      })
+      const refreshed = Effect.orDie(submitRefresh(true))
+      /** Runs with a memory that can be believed. */
+      const whenFresh = <A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+        Effect.suspend(() => (now() - checkedAt < trustForMillis ? use() : Effect.flatMap(refreshed, use)))
+
+      const lookUp = yield* NaturalBatch.make({
+        maxSize: 256,
+        patience,
+        isShared: isOutage,
+        run: (hashes: ReadonlyArray<string>) =>
+          Effect.map(
+            Effect.flatMap(
+              sql`
+                SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, rpm,
+                  (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms
+                FROM api_keys JOIN organizations ON organizations.id = api_keys.org_id
+                WHERE hash IN (SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h))
+                  AND revoked_at IS NULL AND suspended_at IS NULL`,
+              decodeKeys
+            ),
+            (rows) => hashes.map((hash) => Option.fromNullable(rows.find((row) => row.hash === hash)))
+          )
+      })
+
+      const find = (hash: string): Effect.Effect<KnownKey, InvalidApiKey> => {
+        const known = keys.get(hash)
+        if (known !== undefined) return Effect.succeed(known)
+        const seen = revision
+        const askedAt = now()
+        return Effect.flatMap(Effect.orDie(lookUp(hash)), (row) => {
+          if (Option.isNone(row)) return new InvalidApiKey()
+          const found = { ...row.value, expiresAt: askedAt + (row.value.leftMs ?? Infinity) }
+          // Unknown keys are not remembered, and neither is one read while the revision moved.
+          if (revision === seen) keys.set(hash, found)
+          return Effect.succeed(found)
+        })
+      }
+
+      const callerOf = ({ expiresAt, id, orgId, rpm, scopes }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
+        if (expiresAt <= now()) return new InvalidApiKey()
+        noteUse(id)
+        return Effect.succeed({ key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined })
+      }
+
+      const authenticate = (
+        presented: Option.Option<Redacted.Redacted>
+      ): Effect.Effect<Caller, MissingApiKey | InvalidApiKey> => {
+        const secret = Option.isSome(presented) ? Redacted.value(presented.value) : ""
+        if (secret === "") return new MissingApiKey()
+        if (!secret.startsWith(keyPrefix)) return new InvalidApiKey()
+        return whenFresh(() => Effect.flatMap(find(keyHash(secret)), callerOf))
+      }
+
+      const isBlocked = (address: string): Effect.Effect<boolean> =>
+        whenFresh(() => {
+          if (blocked === undefined || !ipaddr.isValid(address)) return Effect.succeed(false)
+          const parsed = ipaddr.process(address)
+          return Effect.succeed(blocked.check(parsed.toString(), parsed.kind()))
+        })
+
+      return Auth.of({ authenticate, isBlocked })
+    })
+  )
+}
+
+const KeyRow = Schema.Struct({
+  id: KeyId,
+  orgId: OrgId,
+  hash: Schema.String,
+  scopes: Schema.NullOr(Schema.Array(Scope)),
+  rpm: Schema.NullOr(Schema.Number),
+  /** Milliseconds that the key is still good for, by the database's clock. */
+  leftMs: Schema.NullOr(Schema.Number)
+})
+type KeyRow = typeof KeyRow.Type
+
+const decodeKeys = Schema.decodeUnknown(Schema.Array(KeyRow))
+const decodeRevision = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ revision: Schema.String })))
+const decodeRanges = Schema.decodeUnknown(Schema.Array(Schema.Struct({ host: Schema.String, bits: Schema.Number })))

@@ -1,0 +1,116 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer, Schema } from "effect"
+import { type NanoUsd, zero } from "../../domain/Money.ts"
+import { Balance, OrgId } from "../../domain/Organization.ts"
+import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
+import { Ids } from "../runtime/Ids.ts"
+
+export class Organization extends Schema.Class<Organization>("Organization")({
+  id: OrgId,
+  name: Schema.String,
+  createdAt: Schema.DateFromSelf,
+  suspendedAt: Schema.NullOr(Schema.DateFromSelf),
+  ...Balance.fields
+}) {}
+
+export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {
+  override get message() {
+    return `An organization named ${this.name} exists already.`
+  }
+}
+
+export class NameRefused extends Data.TaggedError("NameRefused")<{}> {
+  override get message() {
+    return "An organization's name has 1 to 100 printable characters, no space at its ends, and begins neither with org_ nor with a dash."
+  }
+}
+
+export class OrganizationNotFound extends Data.TaggedError("OrganizationNotFound")<{ readonly reference: string }> {
+  override get message() {
+    return `There is no organization ${this.reference}.`
+  }
+}
+
+const nameRule = /^(?!org_|-|\s)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/iu
+
+/** The customers. `reference` is an organization's id or its name; no name looks like an id. */
+export class Organizations extends Context.Tag("gateway/Organizations")<
+  Organizations,
+  {
+    /** With credits, the first top-up is made in the same transaction. */
+    readonly create: (organization: {
+      readonly name: string
+      readonly credits?: NanoUsd | undefined
+    }) => Effect.Effect<Organization, NameTaken | NameRefused>
+    /** In the order of their making. */
+    readonly list: Effect.Effect<ReadonlyArray<Organization>>
+    readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    /** Refuses every key of the organization until it is resumed. */
+    readonly suspend: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    readonly resume: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Organizations,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const books = yield* LedgerAdmin
+      const ids = yield* Ids
+      const decode = Schema.decodeUnknown(Schema.Array(Organization))
+
+      const insert = (name: string) => sql`
+        INSERT INTO organizations (id, name) VALUES (${ids.prefixed("org")}, ${name})
+        ON CONFLICT (name) DO NOTHING RETURNING *`
+      const select = (reference: string) =>
+        sql`SELECT * FROM organizations WHERE id = ${reference} OR name = ${reference.normalize()}`
+
+      const one = Effect.fnUntraced(function* (
+        reference: string,
+        rows: Effect.Effect<ReadonlyArray<unknown>, unknown>
+      ) {
+        const [found] = yield* Effect.orDie(Effect.flatMap(rows, decode))
+        return found ?? (yield* new OrganizationNotFound({ reference }))
+      })
+
+      const create = Effect.fn("Organizations.create")(
+        function* (organization: { readonly name: string; readonly credits?: NanoUsd | undefined }) {
+          const { credits = zero } = organization
+          const name = organization.name.normalize()
+          if (!nameRule.test(name)) return yield* new NameRefused()
+          const [created] = yield* Effect.orDie(Effect.flatMap(insert(name), decode))
+          if (created === undefined) return yield* new NameTaken({ name })
+          if (credits === zero) return created
+          yield* Effect.orDie(books.topUp({ org: created.id, amount: credits, note: "opening credits" }))
+          return yield* Effect.orDie(one(created.id, select(created.id)))
+        },
+        sql.withTransaction,
+        Effect.catchTag("SqlError", Effect.die),
+        Effect.uninterruptible
+      )
+
+      const update = (reference: string, suspendedAt: string) => sql`
+        UPDATE organizations SET suspended_at = ${sql.literal(suspendedAt)}
+        WHERE id = ${reference} OR name = ${reference.normalize()} RETURNING *`
+
+      return Organizations.of({
+        create,
+        list: Effect.orDie(Effect.flatMap(sql`SELECT * FROM organizations ORDER BY created_at, id`, decode)).pipe(
+          Effect.withSpan("Organizations.list"),
+          Effect.uninterruptible
+        ),
+        find: Effect.fn("Organizations.find")(
+          (reference: string) => one(reference, select(reference)),
+          Effect.uninterruptible
+        ),
+        suspend: Effect.fn("Organizations.suspend")(
+          (reference: string) => one(reference, update(reference, "coalesce(suspended_at, now())")),
+          Effect.uninterruptible
+        ),
+        resume: Effect.fn("Organizations.resume")(
+          (reference: string) => one(reference, update(reference, "NULL")),
+          Effect.uninterruptible
+        )
+      })
+    })
+  )
+}

@@ -1,0 +1,304 @@
+import { Cause, Context, Effect, Either, Exit, Layer, Option } from "effect"
+import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
+import { hasImage } from "../../domain/ChatRules.ts"
+import {
+  Aborted,
+  type InvalidRequest,
+  type RateLimited,
+  type RoutingFailure,
+  type SettleFailed,
+  UpstreamFailed
+} from "../../domain/Failure.ts"
+import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
+import * as Pricing from "../../domain/Pricing.ts"
+import { type Hold, type HoldRefused, Ledger } from "../ledger/Ledger.ts"
+import { References } from "../media/References.ts"
+import { ProviderRouter } from "../routing/ProviderRouter.ts"
+import * as Deadlines from "../runtime/Deadlines.ts"
+import type { Departure } from "../runtime/Departure.ts"
+import { Failpoint } from "../runtime/Failpoint.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { rowOf } from "../telemetry/RequestLog.ts"
+import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import { fitToCap, type Measured, usageOf } from "./ChatUsage.ts"
+import { type Asked, prepare } from "./ImageInlining.ts"
+import { StreamOutput } from "./StreamOutput.ts"
+import { TokenCounter } from "./TokenCounter.ts"
+
+export interface ChatJob {
+  readonly model: ChatModel
+  /** After the model's rules were applied. */
+  readonly request: ChatRequest
+  readonly record: RequestRecord
+}
+
+/** Where a stream goes. Nothing of it fails: a client that left is told by `departure`. */
+export interface ChatSink {
+  /** Sends the head, if it has not gone yet, and keep-alives from then on while nothing is written. */
+  readonly open: Effect.Effect<void>
+  /** Whether the head has gone: from then on an error can only be a chunk. */
+  readonly opened: Effect.Effect<boolean>
+  /** Writes at once; what it returns waits until the client can take more. */
+  readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
+  /** The last bytes of a whole stream. */
+  readonly finish: (usage: Usage) => Effect.Effect<void>
+  /** The last bytes of one that broke. */
+  readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
+  readonly departure: Departure
+}
+
+export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
+
+const headAfterMillis = 25_000
+
+const plain = ({ request }: ChatJob): Asked => ({ request, since: undefined })
+
+const producedIn = ({ content, reasoning, toolCalls }: ChatAnswer): string => {
+  let produced = (reasoning ?? "") + (content ?? "")
+  for (const { function: called } of toolCalls) produced += called.name + called.arguments
+  return produced
+}
+
+/** A chat from hold to settle: what it costs, who answers, and who pays when it ends early. */
+export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
+  ChatCompletions,
+  {
+    readonly complete: (
+      job: ChatJob
+    ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
+    /**
+     * Runs a stream to its end into the sink. Fails only while the head has not been sent; after that every
+     * outcome is in the stream and in the record.
+     */
+    readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    ChatCompletions,
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const router = yield* ProviderRouter
+      const tokens = yield* TokenCounter
+      const failpoint = yield* Failpoint
+      const references = yield* References
+      const deadlines = yield* Deadlines.make
+      const clock = yield* Effect.clock
+
+      /** What the routes get of a request with pictures; any other they get as it is. */
+      const pictured = ({ model, request }: ChatJob): Effect.Effect<Asked, InvalidRequest> =>
+        Effect.flatMap(router.inlines(model, request), (inline) => prepare(references, request, inline))
+
+      /** Nothing for a client that goes while its pictures are looked at. */
+      const picturedFor = (job: ChatJob, departure: Departure) =>
+        Effect.flatMap(Effect.interruptible(departure.interrupts(pictured(job))), (exit) =>
+          departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
+        )
+
+      /** Runs with a hold, which is released at the end if nothing has closed it. */
+      const holding = <A, E>({ model, record, request }: ChatJob, use: (held: Hold) => Effect.Effect<A, E>) =>
+        Effect.suspend(() => {
+          const { caller, rate } = record
+          const { key, org } = caller
+          const upTo = Pricing.chatHold(model, request)
+          // Its row of the log is found by its hold then, should the charge have to be taken back.
+          const id = record.id
+          return ledger.admit({ id, org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
+        }).pipe(
+          Effect.flatMap((held) => {
+            record.hold = held.id
+            return Effect.matchCauseEffect(
+              Effect.flatMap(failpoint.reach("after_hold"), () => use(held)),
+              {
+                onFailure: (cause) => Effect.zipRight(ledger.release(held), Effect.failCause(cause)),
+                onSuccess: (done) => Effect.as(ledger.release(held), done)
+              }
+            )
+          }),
+          Effect.uninterruptible
+        )
+
+      const settle = (
+        { model, record }: ChatJob,
+        held: Hold,
+        { billed, usage }: Measured,
+        routeCost: ChatPricing | undefined
+      ) =>
+        Effect.flatMap(failpoint.reach("before_settle"), () => {
+          record.usage = billed
+          if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
+          const cost = Pricing.chatCharge(model.pricing, billed)
+          if (cost > held.amount) record.notes.add("hold_exceeded")
+          const { departed } = record
+          const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
+          return Effect.flatMap(ledger.settle(held, cost, { row }), (settlement) => {
+            record.settled(settlement)
+            // A client that left meanwhile is not in that row.
+            if (record.departed !== departed) record.isLogged = false
+            Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
+            Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
+            return failpoint.reach("after_settle")
+          })
+        })
+
+      const measure = (job: ChatJob, reported: Usage | undefined, produced: string) =>
+        Effect.map(usageOf(tokens, job, { reported, produced }), (measured) => {
+          if (measured.estimated) {
+            job.record.notes.add("usage_estimated")
+            Metrics.usageEstimated.unsafeUpdate(1, [])
+          }
+          return measured
+        })
+
+      const complete = (job: ChatJob) =>
+        Effect.flatMap(router.admit(job.model, job.request), () => holding(job, (held) => completeHeld(job, held)))
+
+      const completeHeld = (job: ChatJob, held: Hold) => {
+        const { model, record, request } = job
+        const asked = hasImage(request) ? Effect.interruptible(pictured(job)) : Effect.succeed(plain(job))
+        return Effect.flatMap(asked, (ask) =>
+          Effect.flatMap(
+            Effect.interruptible(router.complete(model, ask.request, record.attempts, ask.since)),
+            ({ answer, route }) => {
+              record.route = route
+              return Effect.flatMap(measure(job, answer.usage, producedIn(answer)), (measured) =>
+                // Whatever may fail comes before the charge.
+                Effect.flatMap(fitToCap(tokens, job, answer, measured), (fitted) => {
+                  record.firstByteAt = Monotonic.millisOf(clock)
+                  return Effect.as(settle(job, held, measured, route.cost), {
+                    answer: fitted,
+                    usage: measured.billed
+                  })
+                })
+              )
+            }
+          )
+        )
+      }
+
+      /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
+      const pump = Effect.fnUntraced(function* (
+        { model, record }: ChatJob,
+        { request, since }: Asked,
+        sink: ChatSink,
+        output: StreamOutput
+      ) {
+        const openLate = deadlines.schedule(Monotonic.millisOf(clock) + headAfterMillis, () =>
+          Effect.runSync(sink.open)
+        )
+        const routed = yield* Effect.onExit(router.stream(model, request, record.attempts, since), () =>
+          Effect.sync(openLate)
+        )
+        record.route = routed.route
+        output.route = routed.route
+        record.firstByteAt = Monotonic.millisOf(clock)
+        output.take(routed.first)
+        yield* sink.open
+        yield* sink.write(routed.first)
+        yield* failpoint.reach("mid_stream")
+        let writing = Effect.void
+        const rest = Effect.whileLoop({
+          while: () => true,
+          body: (): Effect.Effect<ReadonlyArray<ChatEvent> | void, Effect.Effect.Error<typeof routed.pull>> => {
+            const next = writing === Effect.void ? routed.pull : Effect.asVoid(writing)
+            writing = Effect.void
+            return next
+          },
+          step: (events) => {
+            if (events === undefined) return
+            output.take(events)
+            writing = sink.write(events)
+          }
+        })
+        yield* Effect.catchAll(
+          rest,
+          Option.match({ onNone: () => Effect.void, onSome: (broken) => Effect.fail(broken) })
+        )
+      }, Effect.scoped)
+
+      /** What a stream that came to nothing has cost all the same. The customer pays nothing of it. */
+      const writeOff = Effect.fnUntraced(function* (job: ChatJob, output: StreamOutput) {
+        const cost = output.route?.cost
+        if (cost === undefined || job.record.cost !== undefined) return
+        const { usage } = yield* usageOf(tokens, job, { reported: output.usage, produced: output.text() })
+        job.record.attempts.spend(Pricing.chatCharge(cost, usage))
+      })
+
+      /** Ends what the client already sees the beginning of. */
+      const broken = Effect.fnUntraced(function* (
+        job: ChatJob,
+        sink: ChatSink,
+        held: Hold,
+        output: StreamOutput,
+        failure: RoutingFailure | SettleFailed | Aborted
+      ) {
+        job.record.code = "stream_error"
+        yield* ledger.release(held)
+        yield* sink.fail(failure)
+        yield* writeOff(job, output)
+      })
+
+      const streamHeld = Effect.fnUntraced(function* (
+        job: ChatJob,
+        ask: Asked,
+        sink: ChatSink,
+        held: Hold,
+        output: StreamOutput
+      ) {
+        const { record } = job
+        const pumping = Effect.flatten(sink.departure.interrupts(pump(job, ask, sink, output)))
+        const outcome = yield* Effect.exit(Effect.interruptible(pumping))
+        if (Exit.isFailure(outcome) && !Cause.isInterruptedOnly(outcome.cause)) {
+          const failure = Cause.failureOption(outcome.cause)
+          return Option.isSome(failure) && (yield* sink.opened)
+            ? yield* broken(job, sink, held, output, failure.value)
+            : yield* outcome
+        }
+        if (Exit.isFailure(outcome)) {
+          if (!sink.departure.isOver) {
+            if (yield* sink.opened) yield* broken(job, sink, held, output, new Aborted())
+            return yield* outcome
+          }
+          const { underway } = record.attempts
+          if (!output.started && underway !== undefined) {
+            record.route = underway.route
+            output.route = underway.route
+            output.take(underway.events)
+          }
+          if (!output.started) return
+          return yield* Effect.ignore(
+            settle(job, held, yield* measure(job, undefined, output.text()), output.route?.cost)
+          )
+        }
+        const measured = yield* measure(job, output.usage, output.text())
+        const settled = yield* Effect.either(settle(job, held, measured, output.route?.cost))
+        yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(measured.billed)
+      })
+
+      const stream = (job: ChatJob, sink: ChatSink) =>
+        Effect.flatMap(router.admit(job.model, job.request), () =>
+          holding(
+            job,
+            Effect.fnUntraced(function* (held) {
+              const ask = hasImage(job.request) ? yield* picturedFor(job, sink.departure) : plain(job)
+              if (ask === undefined) return
+              const output = new StreamOutput()
+              yield* Effect.catchAllDefect(
+                streamHeld(job, ask, sink, held, output),
+                // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
+                Effect.fnUntraced(function* (defect) {
+                  if (!(yield* sink.opened)) return yield* Effect.die(defect)
+                  yield* Effect.logError("A stream failed unexpectedly", defect).pipe(
+                    Effect.annotateLogs("request_id", job.record.requestId)
+                  )
+                  return yield* broken(job, sink, held, output, new UpstreamFailed())
+                })
+              )
+            })
+          )
+        )
+
+      return ChatCompletions.of({ complete, stream })
+    })
+  )
+}

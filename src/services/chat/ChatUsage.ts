@@ -1,0 +1,50 @@
+import { type Context, Effect } from "effect"
+import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatModel } from "../../domain/Model.ts"
+import * as Pricing from "../../domain/Pricing.ts"
+import type { TokenCounter } from "./TokenCounter.ts"
+import { cutTo } from "./TokenCut.ts"
+
+export interface Measured {
+  /** What the provider charges for. */
+  readonly usage: Usage
+  /** What the customer pays for. */
+  readonly billed: Usage
+  /** Whether any of it is the gateway's own count. */
+  readonly estimated: boolean
+}
+
+/**
+ * What the provider reported; where it reported nothing, or nothing beside text it sent, our own count.
+ */
+export const usageOf = (
+  tokens: Context.Tag.Service<TokenCounter>,
+  { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
+  { produced, reported }: { readonly reported: Usage | undefined; readonly produced: string }
+): Effect.Effect<Measured> => {
+  const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
+  const countPrompt = usage.prompt === 0
+  const countCompletion = usage.completion === 0 && produced !== ""
+  const whole = (counted: Usage, estimated: boolean): Measured => {
+    return { usage: counted, billed: Pricing.capped(counted, request.maxTokens), estimated }
+  }
+  if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
+  return Effect.zipWith(
+    countPrompt ? tokens.prompt(request, model.imageTokens) : Effect.succeed(usage.prompt),
+    countCompletion ? tokens.count(produced) : Effect.succeed(usage.completion),
+    (prompt, completion) => whole({ ...usage, prompt, completion }, true)
+  )
+}
+
+/** An answer in one piece, cut to its cap: some providers have a least cap above the one asked for. */
+export const fitToCap = (
+  tokens: Context.Tag.Service<TokenCounter>,
+  { request }: { readonly request: ChatRequest },
+  answer: ChatAnswer,
+  { billed, usage }: Measured
+): Effect.Effect<ChatAnswer> => {
+  if (usage.completion <= billed.completion || answer.content === null) return Effect.succeed(answer)
+  return Effect.map(cutTo(tokens.count, answer.content, request.maxTokens), ({ text, whole }) =>
+    whole ? answer : { ...answer, content: text, finish: "length" }
+  )
+}

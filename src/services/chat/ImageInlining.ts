@@ -1,0 +1,92 @@
+import { type Context, Effect } from "effect"
+import type { ChatRequest, ImagePart, Message } from "../../domain/Chat.ts"
+import { InvalidRequest } from "../../domain/Failure.ts"
+import type { Picture } from "../../domain/Media.ts"
+import { base64Length, decodeBase64, toBase64 } from "../media/Base64.ts"
+import type { References } from "../media/References.ts"
+import * as EventLoop from "../runtime/EventLoop.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+
+/** The most different URLs that are fetched for one request. */
+const mostFetched = 32
+
+/** What routes are asked, and since when on the monotonic clock, where pictures have taken of the request's time. */
+export interface Asked {
+  readonly request: ChatRequest
+  readonly since: number | undefined
+}
+
+function* imagesOf({ messages }: ChatRequest): Generator<ImagePart> {
+  for (const { content, role } of messages) {
+    if (role !== "user" || typeof content === "string") continue
+    for (const part of content) if (part.type === "image_url") yield part
+  }
+}
+
+const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5))
+
+const dataUrl = ({ bytes, type }: Picture): string => `data:${type};base64,${toBase64(bytes)}`
+
+/** Whether base64 is as any decoder takes it: not in lines, padded, and of the usual alphabet. */
+const isCanonical = (text: string, bytes: Uint8Array): boolean =>
+  text.length === base64Length(bytes.length) && !text.includes("-") && !text.includes("_")
+
+type Replace = (image: ImagePart) => string | undefined
+
+const replaced = (message: Message, replace: Replace): Message => {
+  if (message.role !== "user" || typeof message.content === "string") return message
+  const content = message.content.map((part) => {
+    const url = part.type === "image_url" ? replace(part) : undefined
+    return part.type === "text" || url === undefined ? part : { ...part, image_url: { ...part.image_url, url } }
+  })
+  return { ...message, content }
+}
+
+const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): ReadonlyArray<Message> =>
+  messages.map((message) => replaced(message, replace))
+
+/**
+ * Looks at every picture that a request brings as a `data:` URL, and checks every other URL. Where a route wants it so,
+ * fetches what they name, each once.
+ */
+export const prepare = Effect.fnUntraced(function* (
+  { check, load }: Context.Tag.Service<References>,
+  request: ChatRequest,
+  inline: boolean
+) {
+  const since = yield* Monotonic.millis
+  const named = new Set<string>()
+  const rewritten = new Map<ImagePart, string>()
+  for (const image of imagesOf(request)) {
+    const { url } = image.image_url
+    if (!isData(url)) {
+      named.add(url)
+      continue
+    }
+    const text = url.slice(url.indexOf(",") + 1)
+    const bytes = (yield* EventLoop.run(decodeBase64(text), request.isLarge)) ?? new Uint8Array()
+    // One at a time, so that only one is decoded at any moment.
+    const [picture] = yield* load([{ _tag: "Bytes", bytes }], "messages")
+    if (picture !== undefined && !isCanonical(text, bytes)) rewritten.set(image, dataUrl(picture))
+  }
+  const urls = [...named]
+  if (!inline) yield* check(urls)
+  const messages =
+    rewritten.size === 0 ? request.messages : replaceAll(request.messages, (image) => rewritten.get(image))
+  if (!inline || urls.length === 0) return { request: { ...request, messages }, since }
+  if (urls.length > mostFetched) {
+    const message = `At most ${mostFetched} different image URLs can be fetched for one request.`
+    return yield* new InvalidRequest({ message, param: "messages" })
+  }
+  const pictures = yield* load(
+    urls.map((url) => ({ _tag: "Url", url }) as const),
+    "messages"
+  )
+  const fetched = new Map<string, string>()
+  for (const [index, picture] of pictures.entries()) {
+    yield* EventLoop.slice
+    fetched.set(urls[index] ?? "", dataUrl(picture))
+  }
+  const inlined = replaceAll(messages, (image) => fetched.get(image.image_url.url))
+  return { request: { ...request, messages, isLarge: true, inlined }, since }
+})

@@ -1,0 +1,190 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
+import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import * as DatabaseRetry from "../ledger/DatabaseRetry.ts"
+import * as Holds from "../ledger/Statements.ts"
+import { Ids } from "../runtime/Ids.ts"
+import { Instance } from "../runtime/Instance.ts"
+import * as Statements from "./Statements.ts"
+
+const pruneBatch = 500
+
+export interface IdempotentRequest {
+  readonly org: OrgId
+  readonly endpoint: "images" | "videos"
+  /** 1 to 255 visible ASCII characters. */
+  readonly key: string
+  /** Of the decoded request: a retry has the same, whatever its bytes were on the wire. */
+  readonly fingerprint: string
+}
+
+/** What is kept of a result: enough to build the same answer again. Never media. */
+export type KeptResult = Readonly<Record<string, unknown>>
+
+/**
+ * The right to work under a key. The effects are statements for a transaction of the caller's, who repeats them if need
+ * be; the key is freed when the scope of the claim closes, unless a result was kept or bound.
+ */
+export interface FirstClaim {
+  readonly _tag: "First"
+  /**
+   * The final result, replayed from now on. `hold` is what paid for it. Where the key went to another request, because
+   * this process was taken for dead, nothing is kept and the hold is released: only the other one may be charged.
+   */
+  readonly keep: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError>
+  /**
+   * A result that holds if this process dies now. Others still conflict while the scope is open; when it closes the
+   * result is final, unless the key was freed. Conflicts where the key went to another request meanwhile.
+   */
+  readonly bind: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError | IdempotencyConflict>
+  /** Frees a bound key: the request failed after all. */
+  readonly free: Effect.Effect<void, SqlError.SqlError>
+}
+
+export interface Replay {
+  readonly _tag: "Replay"
+  readonly result: unknown
+}
+
+/** One request, one result, one charge, however often and from wherever it is sent. */
+export class Idempotency extends Context.Tag("gateway/Idempotency")<
+  Idempotency,
+  {
+    readonly claim: (
+      request: IdempotentRequest
+    ) => Effect.Effect<FirstClaim | Replay, IdempotencyConflict | InvalidRequest, Scope.Scope>
+    /** Whether a request was made under this key: its repetition may cost nothing. */
+    readonly isKnown: (request: Omit<IdempotentRequest, "fingerprint">) => Effect.Effect<boolean>
+    /** Removes keys older than the age whose results `forget` could forget, if not now then the next time; says how many. */
+    readonly prune: (
+      olderThan: Duration.Duration,
+      forget: (result: unknown) => Effect.Effect<boolean>
+    ) => Effect.Effect<number>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Idempotency,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const instance = yield* Instance
+      const scope = yield* Effect.scope
+      const inTime = DatabaseRetry.within(scope, DatabaseRetry.stepTimeout)
+      const decodeFound = Schema.decodeUnknown(Schema.Tuple(Statements.Found))
+      const decodeOld = Schema.decodeUnknown(Schema.Array(Old))
+
+      const owe = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
+        Effect.uninterruptible(statement).pipe(
+          Effect.retry(DatabaseRetry.untilDone),
+          Effect.catchAllCause((cause) => Effect.logError("An idempotency key could not be freed", cause)),
+          Effect.interruptible,
+          Effect.forkIn(scope)
+        )
+
+      const finish = Effect.fnUntraced(function* (claim: Statements.Claim, isDoubtful: boolean) {
+        const statement = isDoubtful ? Statements.bar(sql, claim) : Statements.finish(sql, claim.id)
+        yield* Effect.catchAllCause(inTime(statement), () => owe(statement))
+      })
+
+      const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
+        // Whether a statement is unaccounted for: it may still come through.
+        let isDoubtful = false
+        const ask = Statements.claim(sql, claim).pipe(
+          Effect.flatMap(decodeFound),
+          Effect.tapErrorCause(() => Effect.sync(() => (isDoubtful = true)))
+        )
+        const unexpired = Effect.repeat(
+          Effect.tap(ask, ([{ claim: old, isExpired }]) => (isExpired ? Statements.putAside(sql, old) : Effect.void)),
+          { while: ([{ isExpired }]) => isExpired }
+        )
+        const [found] = yield* unexpired.pipe(
+          Effect.retry(DatabaseRetry.brief),
+          inTime,
+          Effect.onError(() => owe(Statements.bar(sql, claim))),
+          Effect.orDie
+        )
+        const isMine = found.claim === claim.id
+        if (isDoubtful && !isMine) yield* owe(Statements.bar(sql, claim))
+        return { found, isMine, isDoubtful }
+      })
+
+      const first = ({ id }: Statements.Claim): FirstClaim => ({
+        _tag: "First",
+        keep: (result, hold) =>
+          Statements.give(sql, id, "done", { result, hold }).pipe(
+            Effect.flatMap(([given]) =>
+              given === undefined
+                ? Effect.asVoid(Holds.runWith(sql, Holds.close([{ id: hold, cost: undefined }])))
+                : Effect.void
+            ),
+            Effect.uninterruptible
+          ),
+        bind: (result, hold) =>
+          Statements.give(sql, id, "bound", { result, hold }).pipe(
+            Effect.filterOrFail(
+              ([given]) => given !== undefined,
+              () => new IdempotencyConflict()
+            ),
+            Effect.asVoid,
+            Effect.uninterruptible
+          ),
+        free: Effect.uninterruptible(Effect.asVoid(Statements.putAside(sql, id)))
+      })
+
+      const claim = Effect.fn("Idempotency.claim")(function* (request: IdempotentRequest) {
+        const mine = { ...request, id: ids.uuid(), instance: yield* instance.id }
+        const { found, isMine } = yield* Effect.acquireRelease(take(mine), (taken) =>
+          taken.isMine ? finish(mine, taken.isDoubtful) : Effect.void
+        )
+        if (isMine) return first(mine)
+        if (!found.isSame) {
+          return yield* new InvalidRequest({
+            message: "This `Idempotency-Key` was used with a different request.",
+            param: null
+          })
+        }
+        if (found.state !== "done") return yield* new IdempotencyConflict()
+        return { _tag: "Replay", result: found.result } as const
+      })
+
+      const forgetSome = Effect.fnUntraced(function* (
+        olderThan: Duration.Duration,
+        forget: (result: unknown) => Effect.Effect<boolean>
+      ) {
+        const old = yield* Effect.flatMap(
+          Statements.putOldAside(sql, Duration.toSeconds(olderThan), pruneBatch),
+          decodeOld
+        )
+        const forgotten = yield* Effect.filter(old, ({ result }) =>
+          result === null ? Effect.succeed(true) : forget(result)
+        )
+        const removed = yield* Statements.remove(
+          sql,
+          forgotten.map(({ claim: id }) => id)
+        )
+        return { removed: removed.length, more: forgotten.length === pruneBatch }
+      })
+
+      const isKnown = Effect.fnUntraced(function* ({ endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) {
+        const found = yield* Statements.find(sql, { endpoint, key, org })
+        return found.length > 0
+      })
+
+      return Idempotency.of({
+        claim,
+        isKnown: (request) => Effect.uninterruptible(Effect.orDie(isKnown(request))),
+        prune: Effect.fn("Idempotency.prune")(function* (olderThan, forget) {
+          let removed = 0
+          while (true) {
+            const some = yield* Effect.orDie(forgetSome(olderThan, forget))
+            removed += some.removed
+            if (!some.more) return removed
+          }
+        })
+      })
+    })
+  )
+}
+
+const Old = Schema.Struct({ claim: Schema.String, result: Schema.Unknown })

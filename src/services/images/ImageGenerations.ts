@@ -1,0 +1,188 @@
+import { Clock, Context, Effect, Exit, Layer, Schema } from "effect"
+import type {
+  IdempotencyConflict,
+  InsufficientCredits,
+  InvalidRequest,
+  RoutingFailure,
+  SettleFailed,
+  SpendLimitReached
+} from "../../domain/Failure.ts"
+import type { ImageAsk } from "../../domain/Image.ts"
+import type { Picture } from "../../domain/Media.ts"
+import type { ImageModel, ImageVariant } from "../../domain/Model.ts"
+import { isSandbox } from "../catalog/Rules.ts"
+import { fingerprint } from "../idempotency/Fingerprint.ts"
+import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
+import { keyFrom } from "../idempotency/Key.ts"
+import { type Hold, Ledger } from "../ledger/Ledger.ts"
+import { MediaStore } from "../media/MediaStore.ts"
+import { References } from "../media/References.ts"
+import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
+import { Failpoint } from "../runtime/Failpoint.ts"
+import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+
+export interface ImageJob {
+  readonly model: ImageModel
+  /** What the model's rules made of the ask; its price is what is held and charged. */
+  readonly variant: ImageVariant
+  readonly ask: ImageAsk
+  readonly idempotencyKey: string | undefined
+  readonly record: RequestRecord
+}
+
+export interface ImageResult {
+  /** Unix seconds. */
+  readonly created: number
+  readonly image: { readonly url: string } | { readonly bytes: Uint8Array }
+  readonly revisedPrompt: string | undefined
+  /** Whether the sandbox made it. */
+  readonly sandbox: boolean
+  /** Whether it is the kept result of an earlier request. */
+  readonly replayed: boolean
+}
+
+export type ImageFailure =
+  | InvalidRequest
+  | IdempotencyConflict
+  | InsufficientCredits
+  | SpendLimitReached
+  | RoutingFailure
+  | SettleFailed
+
+/** What an idempotency key keeps of a result. Links are built when they are handed out. */
+const Kept = Schema.Struct({
+  created: Schema.Number,
+  media: Schema.String,
+  format: Schema.Literal("url", "b64_json"),
+  revisedPrompt: Schema.NullOr(Schema.String),
+  sandbox: Schema.Boolean
+})
+type Kept = typeof Kept.Type
+
+const decodeKept = Schema.decodeUnknown(Kept)
+const longestRevision = 32_768
+
+/** What PostgreSQL can keep and JSON can carry, at a length that somebody might still read. */
+const tidy = (text: string): string =>
+  text
+    .slice(0, longestRevision)
+    .replaceAll("\u0000", " ")
+    .replace(/\p{Cs}/gu, "?")
+
+/** An image from hold to settle: references in, a picture made, stored, charged and kept for a retry. */
+export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
+  ImageGenerations,
+  {
+    readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
+    /** Removes what was stored only for the replay of a kept result, which nobody can ask for any more. False: not now. */
+    readonly forget: (result: unknown) => Effect.Effect<boolean>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    ImageGenerations,
+    Effect.gen(function* () {
+      const idempotency = yield* Idempotency
+      const ledger = yield* Ledger
+      const references = yield* References
+      const router = yield* ProviderRouter
+      const store = yield* MediaStore
+      const failpoint = yield* Failpoint
+
+      const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: ImageJob) {
+        if (idempotencyKey === undefined) return undefined
+        const { model, prompt, resolution, responseFormat } = ask
+        return yield* idempotency.claim({
+          org: record.caller.org,
+          endpoint: "images",
+          key: yield* keyFrom(idempotencyKey),
+          fingerprint: yield* fingerprint({ model, prompt, resolution, responseFormat }, ask.references)
+        })
+      })
+
+      const replay = Effect.fnUntraced(function* (record: RequestRecord, kept: Kept) {
+        record.notes.add("replayed")
+        const { created, format, media, sandbox } = kept
+        const image =
+          format === "url" ? { url: store.link(media) } : { bytes: yield* Effect.flatten(store.read(media)) }
+        return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
+      })
+
+      /** An image that cannot be stored is not bought. */
+      const storable = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
+        Effect.dieMessage(`no picture can be stored: ${detail}`)
+      )
+
+      const make = Effect.fnUntraced(function* ({ ask, model, record, variant }: ImageJob, isStored: boolean) {
+        if (isStored) yield* storable
+        const pictures = yield* references.load(ask.references, "image")
+        const request = { prompt: ask.prompt, resolution: variant.resolution, references: pictures }
+        return yield* router.image(model, request, record.attempts, record.startedAt)
+      }, Effect.interruptible)
+
+      /** The name of the stored picture, which goes again unless the customer got it. */
+      const stored = ({ bytes, type }: Picture, visibility: "public" | "private") =>
+        Effect.acquireRelease(store.put({ type, visibility, body: bytes }), (name, exit) =>
+          Exit.isSuccess(exit) ? Effect.void : Effect.ignoreLogged(store.remove(name))
+        )
+
+      const keep = Effect.fnUntraced(function* (
+        { ask, variant, record }: ImageJob,
+        held: Hold,
+        { picture, revisedPrompt, route }: RoutedImage,
+        claim: FirstClaim | undefined
+      ) {
+        record.route = route
+        record.cost = route.cost.get(variant.resolution)
+        const linked = ask.responseFormat === "url"
+        const name = yield* linked || claim !== undefined
+          ? stored(picture, linked ? "public" : "private")
+          : Effect.succeed("")
+        const kept: Kept = {
+          created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
+          media: name,
+          format: ask.responseFormat,
+          revisedPrompt: revisedPrompt === undefined ? null : tidy(revisedPrompt),
+          sandbox: isSandbox(route)
+        }
+        yield* failpoint.reach("before_settle")
+        record.settled(yield* ledger.settle(held, variant.price, claim && { effect: claim.keep(kept, held.id) }))
+        yield* failpoint.reach("after_settle")
+        return {
+          created: kept.created,
+          image: linked ? { url: store.link(name) } : { bytes: picture.bytes },
+          revisedPrompt: kept.revisedPrompt ?? undefined,
+          sandbox: kept.sandbox,
+          replayed: false
+        }
+      })
+
+      const generate = Effect.fnUntraced(function* (job: ImageJob) {
+        const { record, variant } = job
+        const claim = yield* claimFor(job)
+        if (claim?._tag === "Replay")
+          return yield* Effect.orDie(replay(record, yield* Effect.orDie(decodeKept(claim.result))))
+        const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
+        record.hold = held.id
+        yield* failpoint.reach("after_hold")
+        const isStored = job.ask.responseFormat === "url" || claim !== undefined
+        const routed = yield* make(job, isStored)
+        return yield* Effect.catchTag(keep(job, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
+          Effect.dieMessage(`the picture could not be stored: ${detail}`)
+        )
+      }, Effect.scoped)
+
+      return ImageGenerations.of({
+        generate,
+        forget: (result) =>
+          decodeKept(result).pipe(
+            Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.succeed(true))),
+            Effect.as(true),
+            Effect.catchTag("ParseError", () => Effect.succeed(true)),
+            Effect.catchTag("MediaStoreFailed", ({ detail }) =>
+              Effect.as(Effect.logWarning(`What a key kept could not be removed yet: ${detail}`), false)
+            )
+          )
+      })
+    })
+  )
+}

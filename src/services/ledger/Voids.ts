@@ -1,0 +1,155 @@
+import { SqlClient } from "@effect/sql"
+import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
+import { Instance } from "../runtime/Instance.ts"
+import { abandon } from "../videos/Abandon.ts"
+import { internalError } from "../videos/Errors.ts"
+import { isOutage } from "./Outage.ts"
+import * as Settling from "./Settling.ts"
+import * as Statements from "./Statements.ts"
+import { type PendingVoid, VoidJournal } from "./VoidJournal.ts"
+
+const retryEvery = "1 second"
+const recoverEvery = "10 seconds"
+const flushWithin = "5 seconds"
+/** Organizations of which voids are carried out at a time: one that is locked occupies a connection. */
+const atOnce = 2
+
+const isTransient = (error: unknown) => error instanceof Settling.HoldContended || isOutage(error)
+
+interface Pending {
+  readonly entry: PendingVoid
+  /** Whether a charge may have been made. */
+  isCharged: boolean
+  /** Runs once the void is done. */
+  readonly next: Array<Effect.Effect<void>>
+  /** Whether the operator has been told that it cannot be carried out. */
+  isReported: boolean
+}
+
+/**
+ * Takes back what a failed request may hold or have been charged: its statement came through, or may yet, though nobody
+ * heard of it. Each void is repeated until the database has taken it, before a stop too, and after a kill by the next
+ * process that finds the journal.
+ */
+export class Voids extends Context.Tag("gateway/Voids")<
+  Voids,
+  {
+    /**
+     * Takes back whatever the hold was charged. Returns once that is certain to happen, after which the customer may be
+     * told of the failure.
+     */
+    readonly void: (entry: PendingVoid) => Effect.Effect<void>
+    /** Releases a hold that may be open. Not durable: a dead instance's holds are released with it. */
+    readonly release: (entry: PendingVoid) => Effect.Effect<void>
+    /** Runs the effect when nothing is pending for the hold: mostly at once. */
+    readonly afterwards: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
+    /** Ids of videos that are about to be ended. */
+    readonly pendingVideos: Effect.Effect<ReadonlyArray<string>>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Voids,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const instance = yield* Instance
+      const journal = yield* VoidJournal
+      const pending = new Map<string, Pending>()
+      const news = yield* Queue.sliding<void>(1)
+      const wake = Effect.asVoid(Queue.offer(news, undefined))
+
+      const carryOut = Effect.fnUntraced(function* ({ entry, isCharged }: Pending) {
+        yield* Statements.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
+        if (entry.video === undefined) yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
+        else yield* abandon(sql, entry.video, internalError, true)
+        if (isCharged) yield* Statements.refund(sql, entry.hold)
+      })
+
+      /** A void that stays in the journal is carried out again, which changes nothing. */
+      const forget = ({ entry, isCharged }: Pending) =>
+        isCharged
+          ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>
+              Effect.logWarning(`The journal of voids cannot be written: ${message}`)
+            )
+          : Effect.void
+
+      const report = (one: Pending, cause: Cause.Cause<unknown>) => {
+        const log = one.isReported ? Effect.logDebug : Effect.logError
+        one.isReported = true
+        return log(`The hold ${one.entry.hold} of a failed request cannot be given back`, cause)
+      }
+
+      /** Says whether the next of the same organization may fare better. */
+      const attempt = (one: Pending) =>
+        Effect.uninterruptible(carryOut(one)).pipe(
+          Effect.zipRight(forget(one)),
+          Effect.zipRight(Effect.suspend(() => Effect.all(one.next, { discard: true }))),
+          Effect.map(() => pending.delete(one.entry.hold)),
+          Effect.catchAllCause((cause) => {
+            if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
+            return Option.exists(Cause.failureOption(cause), isTransient)
+              ? Effect.as(Effect.logDebug("A void is to be repeated", cause), false)
+              : Effect.as(report(one, cause), true)
+          })
+        )
+      /** Says whether nothing is left. One organization's lock is waited for once, however much it is owed. */
+      const workOff = Effect.suspend(() =>
+        Effect.forEach(
+          Object.values(Arr.groupBy([...pending.values()], ({ entry }) => entry.org)),
+          (own) => Effect.reduce(own, true, (goesOn, one) => (goesOn ? attempt(one) : Effect.succeed(false))),
+          { concurrency: atOnce, discard: true }
+        )
+      ).pipe(Effect.map(() => pending.size === 0))
+
+      const add = (entry: PendingVoid, isCharged: boolean) => {
+        const known = pending.get(entry.hold)
+        if (known === undefined) pending.set(entry.hold, { entry, isCharged, next: [], isReported: false })
+        else known.isCharged ||= isCharged
+      }
+      const recover = journal.entries.pipe(
+        Effect.tap((entries) => Effect.sync(() => entries.forEach((entry) => add(entry, true)))),
+        Effect.tap((entries) => (entries.length === 0 ? Effect.void : wake)),
+        Effect.catchAll(({ message }) => Effect.logWarning(`The journal of voids cannot be read: ${message}`))
+      )
+
+      yield* Effect.addFinalizer(() =>
+        workOff.pipe(
+          Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("200 millis") }),
+          Effect.interruptible,
+          Effect.timeout(flushWithin),
+          Effect.catchAll(() =>
+            Effect.logWarning(`${pending.size} failed requests are left for the next start to void`)
+          )
+        )
+      )
+      yield* Queue.take(news).pipe(
+        Effect.zipRight(Effect.repeat(workOff, { until: (done) => done, schedule: Schedule.spaced(retryEvery) })),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      yield* recover.pipe(Effect.repeat(Schedule.spaced(recoverEvery)), Effect.forkScoped)
+
+      return Voids.of({
+        void: (entry) =>
+          journal.add(entry).pipe(
+            Effect.catchAll(({ message }) => Effect.logError(`A void is kept in memory only: ${message}`)),
+            Effect.zipRight(Effect.sync(() => add(entry, true))),
+            Effect.zipRight(wake),
+            Effect.uninterruptible
+          ),
+        release: (entry) =>
+          Effect.zipRight(
+            Effect.sync(() => add(entry, false)),
+            wake
+          ),
+        afterwards: (hold, effect) =>
+          Effect.suspend(() => {
+            const before = hold === undefined ? undefined : pending.get(hold)
+            if (before === undefined) return effect
+            before.next.push(effect)
+            return Effect.void
+          }),
+        pendingVideos: Effect.sync(() => [...pending.values()].flatMap(({ entry }) => entry.video ?? []))
+      })
+    })
+  )
+}

@@ -1,0 +1,53 @@
+import { atOnce, type Steps } from "../runtime/EventLoop.ts"
+
+/** Bytes encoded in one go, about a millisecond of work: a multiple of three, so that only the last piece is padded. */
+const pieceBytes = 3 * 256 * 1024
+
+const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+/** Base64 in one text. Of many MiB that takes long, and everything else waits: see `base64Pieces`. */
+export const toBase64 = (bytes: Uint8Array): string => view(bytes).toString("base64")
+
+/** Characters of the base64 of so many bytes. */
+export const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
+
+/** The same text piece by piece, each made when it is asked for. */
+export function* base64Pieces(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    yield Buffer.from(toBase64(bytes.subarray(at, at + pieceBytes)), "latin1")
+  }
+}
+
+const withoutPadding = (text: string): number => {
+  let end = text.length
+  while (end > 0 && text.length - end < 2 && text[end - 1] === "=") end--
+  return end
+}
+
+/** Characters decoded in one step. */
+const pieceCharacters = 64 * 1024
+
+/** The bytes of a base64 text, of either alphabet, with or without padding or blanks; undefined where it is none. */
+export function* decodeBase64(text: string): Steps<Uint8Array | undefined> {
+  const bytes = Buffer.allocUnsafeSlow(Math.ceil((text.length * 3) / 4))
+  let length = 0
+  let pending = ""
+  /** Node skips what is no base64: then fewer bytes come out than the digits stand for. */
+  const take = (digits: string, count: number): boolean => {
+    const written = bytes.write(digits, length, "base64")
+    length += written
+    return count % 4 !== 1 && written === Math.floor((count * 3) / 4)
+  }
+  for (let at = 0; at < text.length; at += pieceCharacters) {
+    if (at > 0) yield
+    const piece = pending + text.slice(at, at + pieceCharacters).replaceAll(/\s+/g, "")
+    // The last group stays behind: it alone may be padded or cut short.
+    const whole = Math.max(0, Math.ceil(piece.length / 4) * 4 - 4)
+    pending = piece.slice(whole)
+    if (!take(piece.slice(0, whole), whole)) return undefined
+  }
+  return take(pending, withoutPadding(pending)) ? bytes.subarray(0, length) : undefined
+}
+
+/** The same at once. */
+export const fromBase64 = (text: string): Uint8Array | undefined => atOnce(decodeBase64(text))

@@ -1,0 +1,171 @@
+import { LogLimit } from "./LogLimit.ts"
+import type { ProviderFailure } from "./Provider.ts"
+
+/** `half_open`: its time is over and one request may probe, or is probing. */
+export type CircuitState = "closed" | "open" | "half_open"
+
+const second = 1000
+const failuresToOpen = 5
+const opening = { first: second, most: 60 * second }
+const accountOpening = { first: 300 * second, most: 3600 * second }
+const lastRouteMost = 5 * second
+const probeLease = 60 * second
+const latencyWeight = 0.2
+const longestError = 300
+
+/** A request's leave to use a route. What became of it is told once; `epoch` tells old news from new. */
+export interface Permit {
+  readonly epoch: number
+}
+
+/** On one line. */
+const describe = ({ class: kind, detail, status }: ProviderFailure) =>
+  `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+
+/** Doubles from `first` to `most`; random up to a fifth less, so that instances do not probe in step. */
+const growing = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
+  Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
+
+/** The circuit of one route, and what is known of the route's health. Times are on the monotonic clock. */
+export class CircuitBreaker {
+  readonly route: string
+  readonly provider: string
+  readonly model: string
+  requests = 0
+  failures = 0
+  lastError: string | undefined
+  lastErrorAt: number | undefined
+  latencyMs: number | undefined
+  openUntil: number | undefined
+
+  readonly failureLog = new LogLimit()
+  readonly #siblings: ReadonlyArray<CircuitBreaker>
+  #epoch = 0
+  #consecutive = 0
+  #openings = 0
+  #accountOpenings = 0
+  #accountAtFault = false
+  #openedAt = 0
+  #probe: { readonly permit: Permit; readonly since: number } | undefined
+
+  /** `siblings` are the circuits of the model's routes, this one among them. */
+  constructor(
+    names: { readonly route: string; readonly provider: string; readonly model: string },
+    siblings: ReadonlyArray<CircuitBreaker>
+  ) {
+    this.route = names.route
+    this.provider = names.provider
+    this.model = names.model
+    this.#siblings = siblings
+  }
+
+  state(now: number): CircuitState {
+    if (this.openUntil === undefined) return "closed"
+    return now < this.openUntil ? "open" : "half_open"
+  }
+
+  /** Undefined when no request is let through now. */
+  enter(now: number): Permit | undefined {
+    if (!this.#letsThrough(now)) return undefined
+    const permit = { epoch: this.#epoch }
+    if (this.openUntil !== undefined) this.#probe = { permit, since: now }
+    this.requests += 1
+    return permit
+  }
+
+  answered(ms: number): void {
+    this.latencyMs = this.latencyMs === undefined ? ms : this.latencyMs + latencyWeight * (ms - this.latencyMs)
+  }
+
+  succeed(permit: Permit): void {
+    if (permit.epoch !== this.#epoch) return
+    this.#consecutive = 0
+    if (this.openUntil === undefined) return
+    this.#epoch += 1
+    this.openUntil = undefined
+    this.#probe = undefined
+    this.#openings = 0
+    this.#accountOpenings = 0
+    this.#accountAtFault = false
+  }
+
+  /** Whether a closed circuit opened by it. `random` is in [0, 1). */
+  fail(permit: Permit, failure: ProviderFailure, now: number, random: number): boolean {
+    this.failures += 1
+    this.lastError = describe(failure)
+    this.lastErrorAt = now
+    const account = failure.class === "account"
+    const retryAfter = Math.min((failure.retryAfterSeconds ?? 0) * second, accountOpening.most)
+    if (permit.epoch !== this.#epoch) {
+      this.#failLate(account, retryAfter, now, random)
+      return false
+    }
+    this.#consecutive += 1
+    const probing = this.openUntil !== undefined
+    if (probing || account || retryAfter > 0 || this.#consecutive >= failuresToOpen) {
+      this.#open(account, retryAfter, now, random)
+    }
+    return !probing && this.openUntil !== undefined
+  }
+
+  /** The request ended without telling anything about the route. */
+  leave(permit: Permit): void {
+    if (this.#probe?.permit === permit) this.#probe = undefined
+  }
+
+  /**
+   * Requests that were under way when the circuit opened fail after it: they must not double its time each,
+   * but can still say something worse about the route.
+   */
+  #failLate(account: boolean, retryAfter: number, now: number, random: number): void {
+    if (this.openUntil === undefined) return
+    if (account && !this.#accountAtFault) this.#open(true, retryAfter, now, random)
+    else if (this.#hasAlternative(now)) this.openUntil = Math.max(this.openUntil, now + retryAfter)
+  }
+
+  #open(account: boolean, retryAfter: number, now: number, random: number): void {
+    this.#epoch += 1
+    this.#consecutive = 0
+    this.#probe = undefined
+    this.#openings += 1
+    if (account) this.#accountOpenings += 1
+    this.#accountAtFault = account
+    const time = account
+      ? growing(accountOpening, this.#accountOpenings, random)
+      : growing(opening, this.#openings, random)
+    this.#openedAt = now
+    this.openUntil = now + Math.max(time, retryAfter)
+    this.#spareLastRoute(now)
+  }
+
+  /** A model without any route would refuse everything: the one that went last comes back soon. */
+  #spareLastRoute(now: number): void {
+    if (this.#siblings.some((sibling) => sibling.#isFree(now))) return
+    const last = this.#accountAtFault
+      ? this.#siblings
+          .filter((sibling) => !sibling.#accountAtFault)
+          .reduce<CircuitBreaker | undefined>(
+            (a, b) => (a === undefined || b.#openedAt >= a.#openedAt ? b : a),
+            undefined
+          )
+      : this
+    if (last?.openUntil === undefined) return
+    last.openUntil = Math.min(last.openUntil, last.#openedAt + lastRouteMost)
+  }
+
+  #letsThrough(now: number): boolean {
+    if (this.#isFree(now)) return true
+    if (this.#probe === undefined || this.state(now) === "open") return false
+    // A probe may be an answer of minutes; the route is not kept from everyone else for as long.
+    const lease = this.#hasAlternative(now) ? probeLease : lastRouteMost
+    return now >= this.#probe.since + lease
+  }
+
+  #isFree(now: number): boolean {
+    return this.state(now) === "closed" || (this.state(now) === "half_open" && this.#probe === undefined)
+  }
+
+  #hasAlternative(now: number): boolean {
+    return this.#siblings.some((sibling) => sibling !== this && sibling.#isFree(now))
+  }
+}

@@ -1,0 +1,19 @@
+import { Context } from "effect"
+import type { Surface } from "../../domain/Model.ts"
+import { type Adapters, everything, type Features } from "../catalog/Adapters.ts"
+import type { Provider } from "./Provider.ts"
+
+/** Every adapter of the gateway, by the name a catalog uses. */
+export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}
+
+const featuresOf = ({ chat, image, video }: Provider): ReadonlyMap<Surface, Features> => {
+  const features = new Map<Surface, Features>()
+  if (chat !== undefined) features.set("chat", chat.features)
+  if (image !== undefined) features.set("image", image.features ?? everything)
+  if (video !== undefined) features.set("video", everything)
+  return features
+}
+
+/** What the adapters can serve, for a catalog to be read against. */
+export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =>
+  new Map([...providers].map(([name, provider]) => [name, featuresOf(provider)]))

@@ -1,0 +1,116 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Schedule, Schema } from "effect"
+import { deadAfterSeconds } from "../ledger/Statements.ts"
+import { storable } from "../runtime/StorableText.ts"
+import type { RouteReport } from "./Circuits.ts"
+import { ProviderRouter } from "./ProviderRouter.ts"
+
+/** What one running instance knows of one route. */
+export class PublishedHealth extends Schema.Class<PublishedHealth>("PublishedHealth")({
+  instanceId: Schema.String,
+  route: Schema.String,
+  provider: Schema.String,
+  /** The catalog's id. */
+  model: Schema.String,
+  circuit: Schema.Literal("closed", "open", "half_open"),
+  openUntil: Schema.NullOr(Schema.DateFromSelf),
+  lastError: Schema.NullOr(Schema.String),
+  lastErrorAt: Schema.NullOr(Schema.DateFromSelf),
+  latencyMs: Schema.NullOr(Schema.Number),
+  requests: Schema.NumberFromString,
+  failures: Schema.NumberFromString,
+  publishedAt: Schema.DateFromSelf
+}) {}
+
+const publishEvery = "2 seconds"
+
+/** The health of routes as the instances publish it; each decides by its own circuits, in memory. */
+export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
+  RouteHealth,
+  {
+    /** Of every running instance, by route; a route that an instance was never asked for is missing. */
+    readonly list: Effect.Effect<ReadonlyArray<PublishedHealth>>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    RouteHealth,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const decode = Schema.decodeUnknown(Schema.Array(PublishedHealth))
+      const list = sql`
+        SELECT h.* FROM route_health h JOIN ${alive(sql)} i ON i.id = h.instance_id ORDER BY h.route, h.instance_id`
+      return RouteHealth.of({ list: Effect.orDie(Effect.flatMap(Effect.uninterruptible(list), decode)) })
+    })
+  )
+
+  /** Publishes what changed on this instance every 2 s, and takes it back when the scope closes. */
+  static readonly publisher = (instanceId: Effect.Effect<string>) =>
+    Layer.scopedDiscard(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const router = yield* ProviderRouter
+        const published = new Published()
+
+        const publish = Effect.gen(function* () {
+          const id = yield* instanceId
+          const changed = published.changed(id, yield* router.health)
+          if (changed.length === 0) return
+          yield* upsert(sql, id, changed)
+          published.keep(changed)
+        }).pipe(Effect.catchAllCause((cause) => Effect.logDebug("Publishing route health failed", cause)))
+
+        const remove = Effect.flatMap(instanceId, (id) => sql`DELETE FROM route_health WHERE instance_id = ${id}`)
+        const removeDead = sql`DELETE FROM route_health WHERE instance_id NOT IN (SELECT id FROM ${alive(sql)} i)`
+
+        yield* Effect.addFinalizer(() => Effect.ignore(remove))
+        yield* Effect.ignore(Effect.uninterruptible(removeDead))
+        yield* publish.pipe(Effect.uninterruptible, Effect.repeat(Schedule.spaced(publishEvery)), Effect.forkScoped)
+      })
+    )
+}
+
+const alive = (sql: SqlClient.SqlClient) => sql`(
+  SELECT id FROM instances
+  WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+)`
+
+/** What the table holds of this instance, so that only news is written. */
+class Published {
+  #instance = ""
+  readonly #texts = new Map<string, string>()
+
+  changed(instance: string, routes: ReadonlyArray<RouteReport>): ReadonlyArray<RouteReport> {
+    if (instance !== this.#instance) this.#texts.clear()
+    this.#instance = instance
+    return routes.filter((one) => this.#texts.get(one.route) !== JSON.stringify(one))
+  }
+
+  keep(routes: ReadonlyArray<RouteReport>): void {
+    for (const one of routes) this.#texts.set(one.route, JSON.stringify(one))
+  }
+}
+
+const upsert = (sql: SqlClient.SqlClient, instance: string, routes: ReadonlyArray<RouteReport>) => sql`
+  INSERT INTO route_health
+  SELECT ${instance}::uuid, r.route, r.provider, r.model, r.circuit, to_timestamp(r.open_until / 1000.0), r.last_error,
+    to_timestamp(r.last_error_at / 1000.0), r.latency_ms, r.requests, r.failures, now()
+  FROM jsonb_to_recordset(${JSON.stringify(routes.map(toRow))}::jsonb) AS r (
+    route text, provider text, model text, circuit text, open_until float8, last_error text, last_error_at float8,
+    latency_ms float8, requests bigint, failures bigint
+  )
+  ON CONFLICT (instance_id, route) DO UPDATE SET circuit = EXCLUDED.circuit, open_until = EXCLUDED.open_until,
+    last_error = EXCLUDED.last_error, last_error_at = EXCLUDED.last_error_at, latency_ms = EXCLUDED.latency_ms,
+    requests = EXCLUDED.requests, failures = EXCLUDED.failures, published_at = EXCLUDED.published_at`
+
+const toRow = (one: RouteReport) => ({
+  route: one.route,
+  provider: one.provider,
+  model: one.model,
+  circuit: one.circuit,
+  open_until: one.openUntil,
+  last_error: one.lastError === undefined ? undefined : storable(one.lastError),
+  last_error_at: one.lastErrorAt,
+  latency_ms: one.latencyMs,
+  requests: one.requests,
+  failures: one.failures
+})

@@ -1,0 +1,145 @@
+import { SqlClient } from "@effect/sql"
+import { Array as Arr, Clock, Context, Duration, Effect, Layer, Metric, Ref, Schedule } from "effect"
+import { isLockTimeout, logFailure } from "../ledger/Outage.ts"
+import { Prepared } from "../ledger/Prepared.ts"
+import * as Statements from "../ledger/Statements.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { Ids } from "./Ids.ts"
+import { InFlight } from "./InFlight.ts"
+
+const beatEvery = Duration.seconds(5)
+/** Longer than the database takes between two beats of an instance that runs. */
+const silentAfter = Duration.seconds(15)
+const lostAfter = Duration.seconds(20)
+const sweepBatch = 500
+
+/** The other workers behind the same address, none where there is one process: they stop when this one does. */
+export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
+  defaultValue: (): {
+    /** Tells the others of this process's identity. */
+    readonly register: (id: string) => Effect.Effect<void>
+    /** The others' identities. */
+    readonly ids: Effect.Effect<ReadonlyArray<string>>
+  } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
+}) {}
+
+/**
+ * This process in the eyes of the others. It renews a heartbeat in the database; without one for 20 s it admits
+ * nothing and ends what it runs, well before the others release its holds at 45 s. Every instance releases the
+ * holds of dead ones.
+ */
+export class Instance extends Context.Tag("gateway/Instance")<
+  Instance,
+  {
+    /** The identity that holds are tied to; a new one after this process was taken for dead. */
+    readonly id: Effect.Effect<string>
+    readonly admitting: Effect.Effect<boolean>
+    /** Whether an instance lives that is not behind the same address; false where the database does not say so in a second. */
+    readonly hasPeers: Effect.Effect<boolean>
+    /** Marks dead instances and releases their holds; says how many. Runs by itself every few seconds. */
+    readonly sweep: Effect.Effect<number>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Instance,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const inFlight = yield* InFlight
+      const prepared = yield* Prepared
+      const siblings = yield* Siblings
+
+      const register = Effect.gen(function* () {
+        const id = ids.uuid()
+        yield* sql`INSERT INTO instances (id) VALUES (${id})`
+        yield* siblings.register(id)
+        return id
+      })
+      const current = yield* Ref.make(yield* Effect.orDie(register))
+      const beatenAt = yield* Ref.make(yield* Clock.currentTimeNanos)
+      const admitting = yield* Ref.make(true)
+
+      const beat = Effect.gen(function* () {
+        const startedAt = yield* Clock.currentTimeNanos
+        const id = yield* Ref.get(current)
+        const alive = yield* sql`
+          UPDATE instances SET beat_at = now() WHERE id = ${id} AND swept_at IS NULL RETURNING id`
+        if (alive.length === 0) {
+          yield* Effect.logWarning("This instance was taken for dead; it goes on under a new identity")
+          yield* inFlight.abort
+          yield* Ref.set(current, yield* register)
+        }
+        yield* Ref.set(beatenAt, startedAt)
+        if (!(yield* Ref.getAndSet(admitting, true))) yield* Effect.logInfo("The heartbeat is back: admitting again")
+      }).pipe(Effect.catchAllCause((cause) => logFailure("Heartbeat failed", cause)))
+
+      const watch = Effect.gen(function* () {
+        const silence = (yield* Clock.currentTimeNanos) - (yield* Ref.get(beatenAt))
+        if (Duration.lessThan(Duration.nanos(silence), lostAfter)) return
+        if (!(yield* Ref.getAndSet(admitting, false))) return
+        yield* Effect.logError("No heartbeat for 20 s: admitting nothing, ending what runs")
+        yield* inFlight.abort
+      })
+
+      const hasPeers = Effect.flatMap(
+        Effect.all([Ref.get(current), siblings.ids]),
+        ([id, others]) => sql`
+          SELECT 1 FROM instances WHERE id <> ALL (${[id, ...others]}::uuid[]) AND stopped_at IS NULL AND swept_at IS NULL
+            AND beat_at > now() - ${Duration.toSeconds(silentAfter)} * interval '1 second' LIMIT 1`
+      ).pipe(
+        Effect.interruptible,
+        Effect.timeout("1 second"),
+        Effect.map((rows) => rows.length > 0),
+        Effect.orElseSucceed(() => false)
+      )
+
+      const release = (orphans: ReadonlyArray<Statements.Orphan>) =>
+        Effect.as(prepared.run(Statements.close(orphans.map(({ id }) => ({ id, cost: undefined })))), orphans.length)
+      /** Passes over organizations that somebody has locked, and adds them to `locked`. */
+      const releaseUnlocked = (orphans: ReadonlyArray<Statements.Orphan>, locked: Set<string>) =>
+        Effect.catchIf(release(orphans), isLockTimeout, () =>
+          Effect.reduce(Object.entries(Arr.groupBy(orphans, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
+            release(own).pipe(
+              Effect.catchIf(isLockTimeout, () =>
+                Effect.as(
+                  Effect.sync(() => locked.add(org)),
+                  0
+                )
+              ),
+              Effect.map((count) => sum + count)
+            )
+          )
+        )
+      const sweep = Effect.gen(function* () {
+        const locked = new Set<string>()
+        let released = 0
+        while (true) {
+          const found = yield* Statements.orphans(sql, sweepBatch, [...locked])
+          if (found.length > 0) released += yield* releaseUnlocked(found, locked)
+          if (found.length < sweepBatch) break
+        }
+        if (released === 0) return 0
+        yield* Metric.incrementBy(Metrics.swept, released)
+        yield* Effect.logWarning(`Released ${released} holds of instances that are gone`)
+        return released
+      }).pipe(Effect.uninterruptible, Effect.orDie)
+
+      yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
+      yield* watch.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)
+      yield* sweep.pipe(
+        Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
+        Effect.repeat(Schedule.spaced(beatEvery)),
+        Effect.forkScoped
+      )
+      yield* Effect.addFinalizer(() =>
+        Effect.flatMap(Ref.get(current), (id) => sql`UPDATE instances SET stopped_at = now() WHERE id = ${id}`).pipe(
+          Effect.interruptible,
+          Effect.timeout("5 seconds"),
+          Effect.ignore
+        )
+      )
+
+      return Instance.of({ id: Ref.get(current), admitting: Ref.get(admitting), hasPeers, sweep })
+    })
+  )
+}

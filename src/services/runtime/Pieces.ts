@@ -1,0 +1,49 @@
+import { base64Length, base64Pieces } from "../media/Base64.ts"
+
+/** A body in pieces, each made when it is asked for: what is large is never there a second time as a whole. */
+export interface Pieces {
+  /** Bytes of all of it. */
+  readonly length: number
+  readonly [Symbol.iterator]: () => IterableIterator<Uint8Array>
+}
+
+export const piecesOf = (parts: ReadonlyArray<Uint8Array>): Pieces => ({
+  length: parts.reduce((sum, part) => sum + part.length, 0),
+  [Symbol.iterator]: () => parts[Symbol.iterator]()
+})
+
+/** Bytes that stand in a JSON document as base64, after a prefix such as that of a `data:` URL. */
+export class Encoded {
+  readonly bytes: Uint8Array
+  readonly prefix: string
+
+  constructor(bytes: Uint8Array, prefix = "") {
+    this.bytes = bytes
+    this.prefix = prefix
+  }
+}
+
+/**
+ * JSON in which each `Encoded` is written when it is its turn to be sent: writing tens of MiB at once would hold up
+ * every stream beside it. The mark must not occur in the value: take one that nobody can guess.
+ */
+export const jsonPieces = (value: unknown, mark: string): Pieces => {
+  const encoded: Array<Uint8Array> = []
+  const text = JSON.stringify(value, (_, field: unknown) => {
+    if (!(field instanceof Encoded)) return field
+    encoded.push(field.bytes)
+    return field.prefix + mark
+  })
+  const parts = text.split(mark).map((part) => Buffer.from(part))
+  if (parts.length !== encoded.length + 1) throw new Error("the mark occurs in the value")
+  return {
+    length: encoded.reduce((sum, bytes) => sum + base64Length(bytes.length), piecesOf(parts).length),
+    *[Symbol.iterator]() {
+      for (const [at, part] of parts.entries()) {
+        yield part
+        const bytes = encoded[at]
+        if (bytes !== undefined) yield* base64Pieces(bytes)
+      }
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
+import type { Usage } from "../../domain/Chat.ts"
+import type { Surface } from "../../domain/Model.ts"
+import { mostStored, NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { isRefusal } from "../ledger/Outage.ts"
+import type { AttemptEntry } from "../routing/Attempts.ts"
+import { storable } from "../runtime/StorableText.ts"
+import * as Metrics from "./Metrics.ts"
+import * as Outbox from "./Outbox.ts"
+
+/** What happened to one request. No prompt, no output, no secret. Times in milliseconds, amounts in nano-USD. */
+export interface RequestEntry {
+  readonly id: string
+  readonly requestId: string
+  readonly at: number
+  readonly surface: Surface
+  readonly status: number
+  readonly code: string | null
+  readonly org: OrgId
+  readonly key: KeyId
+  readonly model: string | undefined
+  readonly route: string | undefined
+  readonly provider: string | undefined
+  readonly stream: boolean
+  readonly attempts: ReadonlyArray<AttemptEntry>
+  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed">
+  readonly usage: Usage | undefined
+  readonly hold: string | undefined
+  readonly charge: bigint
+  readonly cost: bigint | undefined
+  readonly firstByteMs: number | undefined
+  readonly totalMs: number
+}
+
+export interface RequestQuery {
+  readonly org?: OrgId | undefined
+  readonly key?: KeyId | undefined
+  readonly model?: string | undefined
+  readonly status?: number | undefined
+  /** Unix milliseconds. */
+  readonly since?: number | undefined
+  /** Unix milliseconds: only requests that ended since. */
+  readonly endedSince?: number | undefined
+  readonly limit: number
+}
+
+export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
+  id: Schema.String,
+  requestId: Schema.String,
+  at: Schema.DateFromSelf,
+  status: Schema.Number,
+  code: Schema.NullOr(Schema.String),
+  surface: Schema.String,
+  orgId: OrgId,
+  keyId: KeyId,
+  model: Schema.NullOr(Schema.String),
+  route: Schema.NullOr(Schema.String),
+  stream: Schema.Boolean,
+  attempts: Schema.Array(
+    Schema.Struct({
+      route: Schema.String,
+      provider: Schema.String,
+      outcome: Schema.String,
+      status: Schema.optional(Schema.Number),
+      ms: Schema.Number,
+      detail: Schema.optional(Schema.String),
+      /** Beside the row's: what a try that failed is charged for. */
+      cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
+    })
+  ),
+  notes: Schema.Array(Schema.String),
+  promptTokens: Schema.NullOr(Schema.NumberFromString),
+  completionTokens: Schema.NullOr(Schema.NumberFromString),
+  cachedTokens: Schema.NullOr(Schema.NumberFromString),
+  reasoningTokens: Schema.NullOr(Schema.NumberFromString),
+  charge: NanoUsdFromRow,
+  cost: Schema.NullOr(NanoUsdFromRow),
+  firstByteMs: Schema.NullOr(Schema.Number),
+  totalMs: Schema.Number
+}) {}
+
+/** What others wrote, bounded. */
+const tame = (text: string | undefined): string | null => (text === undefined ? null : storable(text.slice(0, 200)))
+
+const amount = (nano: bigint | undefined): string | undefined =>
+  nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
+
+const toRow = (entry: RequestEntry) => ({
+  id: entry.id,
+  request_id: entry.requestId,
+  at: new Date(entry.at).toISOString(),
+  surface: entry.surface,
+  status: entry.status,
+  code: entry.code,
+  org_id: entry.org,
+  key_id: entry.key,
+  model: tame(entry.model),
+  route: entry.route ?? null,
+  provider: entry.provider ?? null,
+  stream: entry.stream,
+  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, route, status }) => {
+    return { route, provider, outcome, status, ms, detail: tame(detail) ?? undefined, cost_nano: amount(cost) }
+  }),
+  notes: entry.notes,
+  prompt_tokens: entry.usage?.prompt ?? null,
+  completion_tokens: entry.usage?.completion ?? null,
+  cached_tokens: entry.usage?.cached ?? null,
+  reasoning_tokens: entry.usage?.reasoning ?? null,
+  hold_id: entry.hold ?? null,
+  charge: entry.charge.toString(),
+  cost: amount(entry.cost) ?? null,
+  first_byte_ms: entry.firstByteMs ?? null,
+  total_ms: entry.totalMs
+})
+
+/** An entry as JSON of a row, to be written together with its charge. */
+export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
+
+/**
+ * One row per authenticated request to a generating endpoint, written behind the request's back and flushed at a
+ * normal stop.
+ */
+export class RequestLog extends Context.Tag("gateway/RequestLog")<
+  RequestLog,
+  {
+    /** What comes later of a request replaces its outcome: one whose charge had to be taken back failed. */
+    readonly write: (entry: RequestEntry) => Effect.Effect<void>
+    /** Newest first. */
+    readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
+    /** Removes rows older than the age; says how many. */
+    readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    RequestLog,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const insert = (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) => sql`
+        INSERT INTO request_log (
+          id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
+          prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms)
+        SELECT
+          id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
+          prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms
+        FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
+        ON CONFLICT (id) DO UPDATE SET
+          status = excluded.status, code = excluded.code, notes = excluded.notes, charge = excluded.charge,
+          cost = excluded.cost, attempts = excluded.attempts, total_ms = excluded.total_ms`
+
+      const write = yield* Outbox.make<RequestEntry, SqlError.SqlError>({
+        capacity: 50_000,
+        perBatch: 500,
+        write: insert,
+        isRefusal,
+        lost: (rows, why) =>
+          Effect.logError(`${rows} rows of the request log are lost: ${why}`).pipe(
+            Effect.zipRight(Metric.incrementBy(Metrics.logDropped, rows))
+          ),
+        flushWithin: "5 seconds"
+      })
+
+      return RequestLog.of({
+        write,
+        list: Effect.fn("RequestLog.list")(
+          function* (query: RequestQuery) {
+            const conditions = [
+              ...(query.org === undefined ? [] : [sql`request_log.org_id = ${query.org}`]),
+              ...(query.key === undefined ? [] : [sql`request_log.key_id = ${query.key}`]),
+              ...(query.model === undefined ? [] : [sql`request_log.model = ${query.model}`]),
+              ...(query.status === undefined ? [] : [sql`request_log.status = ${query.status}`]),
+              ...(query.since === undefined ? [] : [sql`at >= ${new Date(query.since)}`]),
+              ...(query.endedSince === undefined
+                ? []
+                : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(query.endedSince)}`])
+            ]
+            const rows = yield* sql`
+              SELECT request_log.*, coalesce(holds.charged, charge) AS charge, coalesce(videos.cost, request_log.cost) AS cost
+              FROM request_log
+              LEFT JOIN holds ON surface = 'video' AND holds.id = request_log.hold_id
+              LEFT JOIN videos ON surface = 'video' AND videos.hold_id = request_log.hold_id
+              WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}
+              ORDER BY at DESC, request_log.id DESC LIMIT ${query.limit}`
+            return yield* Schema.decodeUnknown(Schema.Array(RequestRow))(rows)
+          },
+          Effect.orDie,
+          Effect.uninterruptible
+        ),
+        prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) =>
+          Effect.map(
+            sql`DELETE FROM request_log WHERE id IN (
+                SELECT id FROM request_log WHERE at < now() - ${Math.floor(Duration.toSeconds(olderThan))} * interval '1 second' LIMIT 5000
+              ) RETURNING id`,
+            (rows) => rows.length
+          ).pipe(Effect.repeat({ while: (removed) => removed === 5000 }), Effect.orDie)
+        )
+      })
+    })
+  )
+}

@@ -1,0 +1,98 @@
+import type { Caller } from "../../domain/ApiKey.ts"
+import type { Usage } from "../../domain/Chat.ts"
+import type { RouteBase, Surface } from "../../domain/Model.ts"
+import type { RateUnit } from "../access/RateLimiter.ts"
+import type { Settlement } from "../ledger/Ledger.ts"
+import { Attempts } from "../routing/Attempts.ts"
+import type { RequestEntry } from "./RequestLog.ts"
+
+type Note = RequestEntry["notes"][number]
+
+/**
+ * What is known of a request so far. The stages fill it in as they go, so that the log has a row however and
+ * wherever the request ends.
+ */
+export class RequestRecord {
+  readonly attempts = new Attempts()
+  readonly notes = new Set<Note>()
+  model: string | undefined
+  route: RouteBase | undefined
+  stream = false
+  hold: string | undefined
+  usage: Usage | undefined
+  charge = 0n
+  cost: bigint | undefined
+  /** On the monotonic clock. */
+  firstByteAt: number | undefined
+  /** The client dropped its connection before the end. */
+  departed = false
+  /** Its row has been written, together with its charge. */
+  isLogged = false
+  readonly rate: RateUnit
+  /** Overrides the code of the answer's error, e.g. `stream_error` beside a status that was already 200. */
+  code: string | undefined
+  readonly id: string
+  readonly requestId: string
+  readonly surface: Surface
+  readonly caller: Caller
+  /** Unix milliseconds. */
+  readonly at: number
+  /** On the monotonic clock. */
+  readonly startedAt: number
+
+  constructor(options: {
+    readonly id: string
+    readonly requestId: string
+    readonly surface: Surface
+    readonly caller: Caller
+    /** Requests that its key has in a window. */
+    readonly limit: number
+    readonly at: number
+    readonly startedAt: number
+  }) {
+    this.id = options.id
+    this.requestId = options.requestId
+    this.surface = options.surface
+    this.caller = options.caller
+    this.rate = { limit: options.limit, allowance: undefined }
+    this.at = options.at
+    this.startedAt = options.startedAt
+  }
+
+  /** What came of settling the request's hold. */
+  settled({ charged, exceeded, logged, lost }: Settlement): void {
+    this.charge = charged
+    this.isLogged = logged === true
+    if (exceeded) this.notes.add("hold_exceeded")
+    if (lost) this.notes.add("hold_lost")
+  }
+
+  /** As the log has it, whatever the client was told. */
+  outcome({ code, status }: { readonly status: number; readonly code: string | null }) {
+    return this.departed ? { status: 499, code: "client_closed" } : { status, code: this.code ?? code }
+  }
+
+  entry(outcome: { readonly status: number; readonly code: string | null; readonly endedAt: number }): RequestEntry {
+    return {
+      id: this.id,
+      requestId: this.requestId,
+      at: this.at,
+      surface: this.surface,
+      ...this.outcome(outcome),
+      org: this.caller.org,
+      key: this.caller.key,
+      model: this.model,
+      route: this.route?.id,
+      provider: this.route?.provider.name,
+      stream: this.stream,
+      attempts: this.attempts.list,
+      notes: [...this.notes],
+      usage: this.usage,
+      hold: this.hold,
+      charge: this.charge,
+      cost: this.cost,
+      firstByteMs: this.firstByteAt === undefined ? undefined : this.firstByteAt - this.startedAt,
+      totalMs: outcome.endedAt - this.startedAt
+    }
+  }
+}

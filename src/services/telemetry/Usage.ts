@@ -1,0 +1,121 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Schema } from "effect"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+
+export const Grouping = Schema.Literal("model", "key", "day", "provider")
+export type Grouping = typeof Grouping.Type
+
+/**
+ * One group's totals over the request log. `spend` is what customers were charged, `cost` what the providers charge
+ * as far as the catalog knows, for tries that failed too; `margin` is over what has a known cost, null where nothing has.
+ */
+export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
+  /** Null: the requests that never came so far, such as those for an unknown model. */
+  group: Schema.NullOr(Schema.String),
+  /** What the group is called beside its id: a key's name. */
+  label: Schema.NullOr(Schema.String),
+  requests: Schema.NumberFromString,
+  promptTokens: Schema.NumberFromString,
+  completionTokens: Schema.NumberFromString,
+  cachedTokens: Schema.NumberFromString,
+  reasoningTokens: Schema.NumberFromString,
+  spend: NanoUsdFromRow,
+  cost: NanoUsdFromRow,
+  margin: Schema.NullOr(NanoUsdFromRow),
+  /** Charged requests whose cost is not known. */
+  uncosted: Schema.NumberFromString
+}) {}
+
+export interface UsageQuery {
+  readonly by: Grouping
+  readonly org?: OrgId | undefined
+  /** From, and up to but not including; Unix milliseconds. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+}
+
+const day = "to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+const known = "r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL"
+/** What a request counts to, and what a try of it that failed does; whether it is a group, or one of the unknown. */
+const groups = {
+  // Customers may ask for any name, and each would be a group of its own.
+  model: { request: "r.model", attempt: "r.model", isKnown: known },
+  key: { request: "r.key_id", attempt: "r.key_id", isKnown: "true" },
+  day: { request: day, attempt: day, isKnown: "true" },
+  provider: { request: "r.provider", attempt: "a.provider", isKnown: "true" }
+} as const
+
+const orders = { model: "spend DESC, 1", key: "spend DESC, 1", day: "1", provider: "spend DESC, 1" } as const
+
+/**
+ * A row without a charge may have been charged after it was written. One by one, these are found by their holds' index;
+ * joined, the whole of the ledger would be read for a few days of the log.
+ */
+const charge = `CASE WHEN r.charge > 0 OR r.hold_id IS NULL THEN r.charge ELSE coalesce((
+  SELECT h.charged - coalesce((
+    SELECT amount FROM ledger_entries WHERE ref = 'refund:' || h.id AND kind = 'adjustment'
+  ), 0) FROM holds h WHERE h.id = r.hold_id
+), 0) END`
+const cost = `CASE WHEN r.surface = 'video' THEN
+  coalesce((SELECT v.cost FROM videos v WHERE v.hold_id = r.hold_id), r.cost) ELSE r.cost END`
+
+/** What was spent, by the request log. Charges are those of the ledger, also where they came after the answer. */
+export class Usage extends Context.Tag("gateway/Usage")<
+  Usage,
+  { readonly report: (query: UsageQuery) => Effect.Effect<ReadonlyArray<UsageRow>> }
+>() {
+  static readonly layer = Layer.effect(
+    Usage,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const decode = Schema.decodeUnknown(Schema.Array(UsageRow))
+      return Usage.of({
+        report: Effect.fn("Usage.report")(
+          ({ by, org, since, until }: UsageQuery) => {
+            const conditions = [
+              ...(org === undefined ? [] : [sql`r.org_id = ${org}`]),
+              ...(since === undefined ? [] : [sql`r.at >= ${new Date(since)}`]),
+              ...(until === undefined ? [] : [sql`r.at < ${new Date(until)}`])
+            ]
+            const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
+            const { attempt, isKnown, request } = groups[by]
+            return sql`
+              WITH parts AS (
+                SELECT ${sql.literal(request)} AS name, ${sql.literal(isKnown)} AS is_known, 1 AS requests, prompt_tokens,
+                  completion_tokens, cached_tokens, reasoning_tokens,
+                  ${sql.literal(charge)} AS charge, ${sql.literal(cost)} AS cost
+                FROM request_log r WHERE ${where}
+                UNION ALL
+                SELECT ${sql.literal(attempt)}, ${sql.literal(isKnown)}, 0, NULL, NULL, NULL, NULL, 0, a.cost_nano
+                FROM request_log r, jsonb_to_recordset(r.attempts) AS a (provider text, cost_nano bigint)
+                WHERE ${where} AND jsonb_path_exists(r.attempts, '$[*].cost_nano') AND a.cost_nano IS NOT NULL
+              ), named AS (
+                SELECT name, bool_or(is_known) AS is_known, sum(requests) AS requests,
+                  sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+                  sum(cached_tokens) AS cached_tokens, sum(reasoning_tokens) AS reasoning_tokens,
+                  sum(charge) AS spend, sum(cost) AS cost, sum(charge - cost) AS margin,
+                  count(*) FILTER (WHERE cost IS NULL AND charge > 0) AS uncosted
+                FROM parts GROUP BY name
+              ), totals AS (
+                SELECT CASE WHEN name IS NULL OR is_known THEN name ELSE 'unknown' END AS "group",
+                  sum(requests) AS requests,
+                  coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
+                  coalesce(sum(completion_tokens), 0) AS completion_tokens,
+                  coalesce(sum(cached_tokens), 0) AS cached_tokens,
+                  coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens,
+                  sum(spend) AS spend, coalesce(sum(cost), 0) AS cost, sum(margin) AS margin, sum(uncosted) AS uncosted
+                FROM named GROUP BY 1
+              )
+              SELECT "group",
+                ${sql.literal(by === "key" ? `(SELECT name FROM api_keys WHERE id = "group")` : "NULL::text")} AS label,
+                requests, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, spend, cost, margin, uncosted
+              FROM totals ORDER BY ${sql.literal(orders[by])}`.pipe(Effect.flatMap(decode))
+          },
+          Effect.orDie,
+          Effect.uninterruptible
+        )
+      })
+    })
+  )
+}

@@ -1,0 +1,117 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer, Schema } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
+import { VideoNotFound } from "../../domain/Failure.ts"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { RequestRow } from "../telemetry/RequestLog.ts"
+import { abandon } from "./Abandon.ts"
+import { cancelled } from "./Errors.ts"
+import { KeptRoute } from "./FrozenRoute.ts"
+
+/** A job as the operator sees it. No prompt and no reference is in it. */
+export class JobRow extends Schema.Class<JobRow>("JobRow")({
+  id: Schema.String,
+  requestId: Schema.String,
+  orgId: OrgId,
+  keyId: KeyId,
+  model: Schema.String,
+  seconds: Schema.Number,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  step: Schema.Literal("submit", "submitting", "rendering", "over"),
+  createdAt: Schema.DateFromSelf,
+  completedAt: Schema.NullOr(Schema.DateFromSelf),
+  deadline: Schema.DateFromSelf,
+  errorCode: Schema.NullOr(Schema.String),
+  errorMessage: Schema.NullOr(Schema.String),
+  media: Schema.NullOr(Schema.String),
+  price: NanoUsdFromRow,
+  /** None while nothing has been charged. */
+  charged: Schema.NullOr(NanoUsdFromRow),
+  cost: Schema.NullOr(NanoUsdFromRow),
+  holdId: Schema.String,
+  route: KeptRoute,
+  handle: Schema.NullOr(Schema.String),
+  tried: Schema.Array(Schema.String),
+  attempts: RequestRow.fields.attempts,
+  doubts: Schema.Number,
+  polls: Schema.Number,
+  downloads: Schema.Number,
+  nextAt: Schema.NullOr(Schema.DateFromSelf),
+  leaseUntil: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+export interface JobQuery {
+  readonly org?: OrgId | undefined
+  readonly model?: string | undefined
+  readonly status?: JobRow["status"] | undefined
+  readonly limit: number
+}
+
+/** The job is over: nothing about it can be changed any more. */
+export class VideoOver extends Data.TaggedError("VideoOver")<{
+  readonly id: string
+  readonly status: JobRow["status"]
+}> {
+  override get message() {
+    return `The video ${this.id} is ${this.status}: it cannot be changed any more.`
+  }
+}
+
+/** The operator's view of all jobs, and what an operator may do to one. */
+export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
+  VideoAdmin,
+  {
+    /** Newest first. */
+    readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<JobRow>>
+    readonly find: (id: string) => Effect.Effect<JobRow, VideoNotFound>
+    /** Has the job looked at now instead of after its rest. */
+    readonly retry: (id: string) => Effect.Effect<JobRow, VideoNotFound | VideoOver>
+    /** Fails the job and gives its hold back, whoever works on it; the provider is told where it can be. */
+    readonly cancel: (id: string) => Effect.Effect<JobRow, VideoNotFound | VideoOver>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    VideoAdmin,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const decode = Schema.decodeUnknown(Schema.Array(JobRow))
+      const shown = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
+
+      const find = Effect.fnUntraced(function* (id: string) {
+        const [job] = yield* Effect.orDie(Effect.flatMap(sql`${shown} WHERE videos.id = ${id}`, decode))
+        return job === undefined ? yield* new VideoNotFound() : job
+      })
+
+      const unlessOver = Effect.fnUntraced(function* (id: string) {
+        const job = yield* find(id)
+        return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
+      })
+
+      return VideoAdmin.of({
+        find,
+        list: Effect.fn("VideoAdmin.list")(({ limit, model, org, status }: JobQuery) => {
+          const conditions = [
+            ...(org === undefined ? [] : [sql`videos.org_id = ${org}`]),
+            ...(model === undefined ? [] : [sql`videos.model = ${model}`]),
+            ...(status === undefined ? [] : [sql`videos.status = ${status}`])
+          ]
+          const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
+          return sql`${shown} WHERE videos.id = ANY (ARRAY(
+              SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}
+            )) ORDER BY videos.created_at DESC, videos.id DESC`.pipe(Effect.flatMap(decode), Effect.orDie)
+        }, Effect.uninterruptible),
+        retry: Effect.fn("VideoAdmin.retry")(function* (id: string) {
+          yield* unlessOver(id)
+          yield* Effect.orDie(sql`UPDATE videos SET next_at = now() WHERE id = ${id} AND step <> 'over'`)
+          return yield* find(id)
+        }, Effect.uninterruptible),
+        cancel: Effect.fn("VideoAdmin.cancel")(function* (id: string) {
+          yield* find(id)
+          // Whoever else ended it meanwhile was first.
+          return yield* (yield* Effect.orDie(abandon(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
+        }, Effect.uninterruptible)
+      })
+    })
+  )
+}

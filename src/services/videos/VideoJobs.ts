@@ -1,0 +1,200 @@
+import { SqlClient } from "@effect/sql"
+import { Cause, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
+import {
+  IdempotencyConflict,
+  type InsufficientCredits,
+  type InvalidRequest,
+  type RoutingFailure,
+  type SpendLimitReached,
+  VideoNotFound
+} from "../../domain/Failure.ts"
+import type { VideoModel } from "../../domain/Model.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import type { VideoAsk, VideoStatus } from "../../domain/Video.ts"
+import type { Hold } from "../ledger/Ledger.ts"
+import { Voids } from "../ledger/Voids.ts"
+import { MediaStore } from "../media/MediaStore.ts"
+import { Failpoint } from "../runtime/Failpoint.ts"
+import { makeTurns } from "../runtime/Turns.ts"
+import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import * as Clips from "./Clips.ts"
+import { errorOf } from "./Errors.ts"
+import * as Finish from "./Finish.ts"
+import * as Follow from "./Follow.ts"
+import * as Place from "./Place.ts"
+import { restAfter } from "./Rest.ts"
+import * as Rows from "./Rows.ts"
+import * as Submit from "./Submit.ts"
+import * as Worker from "./Worker.ts"
+
+export interface VideoJob {
+  readonly model: VideoModel
+  /** What the model's rules made of the ask; it is what is held and charged for. */
+  readonly seconds: number
+  readonly ask: VideoAsk
+  readonly idempotencyKey: string | undefined
+  readonly record: RequestRecord
+}
+
+/** A render as its organization sees it. Times are Unix seconds. */
+export interface Video {
+  readonly id: string
+  readonly model: string
+  readonly status: VideoStatus
+  readonly createdAt: number
+  readonly completedAt: number | undefined
+  readonly seconds: number
+  readonly url: string | undefined
+  readonly error: { readonly code: string; readonly message: string } | undefined
+  readonly sandbox: boolean
+}
+
+export type VideoFailure =
+  | InvalidRequest
+  | IdempotencyConflict
+  | InsufficientCredits
+  | SpendLimitReached
+  | RoutingFailure
+
+export interface Options {
+  /** From a job's creation to its failure, where it has not come to a clip. */
+  readonly timeout: Duration.DurationInput
+  /** How long a customer waits for a provider to take the render; 10 seconds where undefined. */
+  readonly answerWithin?: Duration.DurationInput | undefined
+  /** The longest that a job which another instance left is not seen; 5 seconds where undefined. */
+  readonly lookEvery?: Duration.DurationInput | undefined
+}
+
+/**
+ * Renders as jobs of the database: any instance can carry on what another began, and each job is charged once or not
+ * at all.
+ */
+export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
+  VideoJobs,
+  {
+    /**
+     * Writes the job with its hold and submits it. Fails where that came to nothing within the customer's patience:
+     * then there is no job, and nothing is held.
+     */
+    readonly create: (
+      job: VideoJob
+    ) => Effect.Effect<{ readonly video: Video; readonly replayed: boolean }, VideoFailure>
+    readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
+    /** Newest first. */
+    readonly list: (org: OrgId, limit: number) => Effect.Effect<ReadonlyArray<Video>>
+    /** Removes finished jobs older than the age, and references that no job needs; clips stay. Says how many jobs. */
+    readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
+  }
+>() {
+  static readonly layer = (options: Options) => Layer.scoped(VideoJobs, make(options))
+}
+
+const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) {
+  const sql = yield* SqlClient.SqlClient
+  const voids = yield* Voids
+  const failpoint = yield* Failpoint
+  const store = yield* MediaStore
+  const rows = Rows.make(sql)
+  const clips = Clips.make(sql)
+  const underway = new Set<string>()
+  const inTurn = yield* makeTurns(Finish.transactionsAtOnce)
+
+  /** `reference`: what was stored for the job, which nothing tells of where the job was not written. */
+  const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
+    const dropped =
+      reference === undefined
+        ? Effect.void
+        : Effect.flatMap(clips.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
+    return Effect.zipRight(voids.void({ hold, org, key, video }), voids.afterwards(hold, Effect.ignoreLogged(dropped)))
+  }
+
+  const place = yield* Place.make(rows, clips, inTurn, { timeoutSeconds: Duration.toSeconds(timeout), disown })
+  const finish = yield* Finish.make(rows, clips, inTurn)
+  const submit = yield* Submit.make(rows, underway)
+  const follow = yield* Follow.make(rows, submit, finish)
+  const worker = yield* Worker.make(rows, follow, { disowned: voids.pendingVideos, underway, lookEvery })
+
+  const shown = (clip: Clips.Clip): Video => ({
+    id: clip.id,
+    model: clip.model,
+    status: clip.status,
+    createdAt: Place.unixSeconds(clip.createdAt),
+    completedAt: clip.completedAt === null ? undefined : Place.unixSeconds(clip.completedAt),
+    seconds: clip.seconds,
+    url: clip.media === null ? undefined : store.link(clip.media),
+    error: clip.errorCode === null ? undefined : { code: clip.errorCode, message: clip.errorMessage ?? "" },
+    sandbox: clip.sandbox
+  })
+
+  const queued = (kept: Place.Kept): Video => ({
+    ...kept,
+    status: "queued",
+    completedAt: undefined,
+    url: undefined,
+    error: undefined,
+    sandbox: false
+  })
+
+  const accept = (id: string) => clips.accept(id).pipe(Effect.retry(Finish.brief), Effect.orDie, Effect.uninterruptible)
+
+  type Placed = Exclude<Effect.Effect.Success<ReturnType<typeof place>>, { readonly replay: unknown }>
+
+  /** The job in its customer's presence. */
+  const begin = Effect.fnUntraced(function* ({ picture, work }: Placed, record: RequestRecord) {
+    const outcome = yield* Deferred.make<void, VideoFailure>()
+    const begun = Effect.gen(function* () {
+      const submitted = yield* Effect.either(submit(work, record.attempts, picture))
+      if (Either.isRight(submitted)) {
+        record.route = submitted.right
+        return yield* restAfter(0)
+      }
+      const failure = submitted.left
+      const told = yield* finish.fail(work, errorOf(failure), { attempts: record.attempts.list })
+      if (told === false) yield* Deferred.fail(outcome, failure)
+      return "over" as const
+    })
+    yield* worker.adopt(work, Effect.ensuring(begun, Deferred.succeed(outcome, undefined)))
+    yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerWithin))
+    if (yield* accept(work.id)) return
+    // It failed in this very moment: the reason is on its way.
+    yield* Effect.interruptible(Deferred.await(outcome))
+    return yield* Effect.dieMessage(`video ${work.id} ended without a reason`)
+  })
+
+  const create = Effect.fnUntraced(function* (job: VideoJob) {
+    const { record } = job
+    const placed = yield* place(job)
+    if ("replay" in placed) {
+      record.notes.add("replayed")
+      // It may have failed in this very moment, untold: its key is free again.
+      if (!(yield* accept(placed.replay.id))) return yield* new IdempotencyConflict()
+      return { video: queued(placed.replay), replayed: true }
+    }
+    yield* failpoint.reach("after_hold")
+    yield* Effect.onError(begin(placed, record), (cause) =>
+      Cause.isFailure(cause) ? Effect.void : disown(placed.work.id, Finish.holdOf(placed.work))
+    )
+    return { video: queued(placed.kept), replayed: false }
+  }, Effect.scoped)
+
+  const prune = Effect.fn("VideoJobs.prune")(function* (olderThan: Duration.Duration) {
+    const unneeded = yield* Effect.orDie(clips.unneeded(1_000))
+    for (const { id, reference } of unneeded) {
+      yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), clips.dropped(id)))
+    }
+    return yield* Effect.orDie(clips.prune(Duration.toSeconds(olderThan)))
+  })
+
+  return VideoJobs.of({
+    create,
+    prune,
+    find: Effect.fn("VideoJobs.find")(function* (org: OrgId, id: string) {
+      const clip = yield* Effect.orDie(clips.find(org, id))
+      return clip === undefined ? yield* new VideoNotFound() : shown(clip)
+    }, Effect.uninterruptible),
+    list: Effect.fn("VideoJobs.list")(
+      (org: OrgId, limit: number) => Effect.map(Effect.orDie(clips.list(org, limit)), (found) => found.map(shown)),
+      Effect.uninterruptible
+    )
+  })
+})

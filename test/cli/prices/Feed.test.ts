@@ -1,0 +1,218 @@
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import path from "node:path"
+import { NodeContext } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { check } from "../../../src/cli/prices/Check.ts"
+import { type FeedReport, readFeed } from "../../../src/cli/prices/Feed.ts"
+import { toUsdText } from "../../../src/domain/Money.ts"
+import { options } from "../../support/Catalogs.ts"
+import { prefix } from "../../support/temporary.ts"
+
+const fixture = (name: string) => path.join(import.meta.dirname, "feeds", name)
+
+const text = `
+providers:
+  google: {adapter: gemini, base_url: "https://generativelanguage.googleapis.com", credential: K}
+  resale: {adapter: openai-chat, base_url: "https://openrouter.ai/api/v1", credential: K}
+  maker: {adapter: openai-responses, base_url: "https://api.openai.com/v1", credential: K}
+  painter: {adapter: openai-images, base_url: "https://api.openai.com/v1", credential: K}
+  anthropic: {adapter: anthropic, base_url: "https://claude.proxy.test", credential: K}
+  acme: {adapter: openai-chat, base_url: "https://api.acme.test/v1", credential: K}
+  fal: {adapter: fal-queue, base_url: "https://queue.fal.run", credential: K}
+families:
+  house: {sampling: true}
+  capped: {sampling: false, max_output: 8192, max_output_policy: reject}
+models:
+  - id: pro
+    surface: chat
+    family: house
+    context_length: 1000000
+    max_output: 65536
+    pricing:
+      prompt_per_1m_usd: 2.2
+      completion_per_1m_usd: 13
+      cached_prompt_per_1m_usd: 0.22
+      long_context: {above: 200000, prompt_per_1m_usd: 4.4, completion_per_1m_usd: 20}
+      official: {prompt_per_1m_usd: 2, completion_per_1m_usd: 15}
+    routes:
+      - provider: google
+        model: gemini-3.1-pro-preview
+        cost: {prompt_per_1m_usd: 2, completion_per_1m_usd: 12, cached_prompt_per_1m_usd: 0.2, long_context: {above: 200000, prompt_per_1m_usd: 4, completion_per_1m_usd: 18}}
+      - {provider: resale, model: google/gemini-3.1-pro-preview, preference: 2}
+  - id: gpt-5.4-mini
+    surface: chat
+    family: house
+    context_length: 400000
+    max_output: 128000
+    pricing: {prompt_per_1m_usd: 0.8, completion_per_1m_usd: 4.5, cached_prompt_per_1m_usd: 0.075}
+    routes: [{provider: maker, model: gpt-5.4-mini}]
+  - id: haiku
+    surface: chat
+    family: capped
+    context_length: 200000
+    pricing: {prompt_per_1m_usd: 1, completion_per_1m_usd: 5, cached_prompt_per_1m_usd: 0.1, cache_write_per_1m_usd: 1.25}
+    routes:
+      - {provider: anthropic, model: claude-haiku-4-5}
+      - {provider: acme, model: claude-haiku-4-5, cost: {prompt_per_1m_usd: 1, completion_per_1m_usd: 5, cached_prompt_per_1m_usd: 0.1, cache_write_per_1m_usd: 1.25}}
+  - id: gpt-image-1.5
+    surface: image
+    pricing: {per_image_usd: 0.03}
+    routes:
+      - {provider: painter, model: gpt-image-1.5, options: {quality: medium, size: 1024x1024}, cost: {per_image_usd: 0.03}}
+  - id: veo-3.1-generate-001
+    surface: video
+    pricing: {per_second_usd: 0.35}
+    seconds: {allowed: [4, 8], default: 4}
+    routes: [{provider: fal, model: fal-ai/veo3.1, cost: {per_second_usd: 0.3}}]
+  - id: hailuo
+    surface: video
+    pricing: {per_video_usd: 0.4}
+    seconds: {allowed: [6, 10], default: 6}
+    routes: [{provider: fal, model: fal-ai/hailuo, cost: {per_video_usd: 0.3}}]
+  - id: unheard-of
+    surface: image
+    pricing: {per_image_usd: 0.03}
+    routes: [{provider: fal, model: fal-ai/new}]
+`
+
+const compared = Effect.fnUntraced(function* (file: string) {
+  const { feed, losses } = yield* check(options({ text }), yield* readFeed(file))
+  if (feed === undefined) return yield* Effect.dieMessage("no feed")
+  return { feed, losses }
+}, Effect.provide(NodeContext.layer))
+
+const shown = (value: bigint | number | undefined) => (typeof value === "bigint" ? toUsdText(value) : value)
+const drifts = (feed: FeedReport) =>
+  feed.drifts.map(({ catalog, entry, feed: fed, model, route, what }) => [
+    route ?? model,
+    what,
+    shown(catalog),
+    shown(fed),
+    entry
+  ])
+const matches = (feed: FeedReport) =>
+  feed.matches.map(({ compared: count, drifted, entry, model, route }) => [route ?? model, entry, count, drifted])
+
+const litellm = fixture("litellm.json")
+const modelsDev = fixture("modelsdev.json")
+
+describe("a price feed", () => {
+  it.effect("of LiteLLM's shape", () =>
+    Effect.gen(function* () {
+      const { feed, losses } = yield* compared(litellm)
+      assert.deepInclude(feed, { kind: "LiteLLM", entries: 12, unmatched: ["unheard-of"] })
+      const [gemini, resold] = ["gemini/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
+      const sized = "medium/1024-x-1024/gpt-image-1.5"
+      assert.deepStrictEqual(matches(feed), [
+        ["pro@google", gemini, 6, 1],
+        ["pro@resale", resold, 0, 0],
+        ["pro", gemini, 4, 2],
+        ["gpt-5.4-mini@maker", "gpt-5.4-mini", 0, 0],
+        ["gpt-5.4-mini", "gpt-5.4-mini", 4, 1],
+        ["haiku@anthropic", "claude-haiku-4-5", 0, 0],
+        ["haiku", "claude-haiku-4-5", 4, 0],
+        ["gpt-image-1.5@painter", sized, 1, 1],
+        ["veo-3.1-generate-001", "gemini/veo-3.1-generate-001", 1, 1],
+        ["hailuo@fal", "fal_ai/fal-ai/hailuo", 2, 1]
+      ])
+      const found = drifts(feed)
+      assert.includeDeepMembers(found, [
+        ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
+        ["pro", "list price of completion per 1M", "15", "12", gemini],
+        ["pro", "context_length", 1_000_000, 1_048_576, gemini],
+        ["gpt-5.4-mini", "list price of prompt per 1M", "0.8", "0.75", "gpt-5.4-mini"],
+        ["gpt-image-1.5@painter", "cost of 1K image", "0.03", "0.034", sized],
+        ["veo-3.1-generate-001", "list price of a second of video", "0.35", "0.4", "gemini/veo-3.1-generate-001"],
+        ["hailuo@fal", "cost of 10 s clip", "0.3", "0.5", "fal_ai/fal-ai/hailuo"]
+      ])
+      const below = (route: string, unit: string, entry: string) =>
+        `${route}: the price of ${unit} is below what the feed says of ${entry}`
+      assert.deepStrictEqual(losses, [
+        below("pro@google", "cached prompt per 1M above 200000", gemini),
+        below("gpt-image-1.5@painter", "1K image", sized),
+        below("hailuo@fal", "10 s clip", "fal_ai/fal-ai/hailuo")
+      ])
+    })
+  )
+
+  it.effect("of models.dev's shape", () =>
+    Effect.gen(function* () {
+      const { feed, losses } = yield* compared(modelsDev)
+      const [gemini, resold] = ["google/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
+      assert.deepInclude(feed, {
+        kind: "models.dev",
+        entries: 5,
+        unmatched: ["veo-3.1-generate-001", "hailuo", "unheard-of"]
+      })
+      assert.deepStrictEqual(matches(feed), [
+        ["pro@google", gemini, 6, 1],
+        ["pro@resale", resold, 0, 0],
+        ["pro", gemini, 4, 3],
+        ["gpt-5.4-mini@maker", "openai/gpt-5.4-mini", 0, 0],
+        ["gpt-5.4-mini", "openai/gpt-5.4-mini", 4, 1],
+        ["haiku@acme", "acme-cloud/claude-haiku-4-5", 4, 1],
+        ["haiku", "acme-cloud/claude-haiku-4-5", 2, 0],
+        ["gpt-image-1.5@painter", "openai/gpt-image-1.5", 0, 0]
+      ])
+      assert.includeDeepMembers(drifts(feed), [
+        ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
+        ["pro", "max_output", 65_536, 32_768, gemini],
+        ["haiku@acme", "cost of prompt per 1M", "1", "1.5", "acme-cloud/claude-haiku-4-5"]
+      ])
+      assert.lengthOf(losses, 3)
+    })
+  )
+})
+
+describe("a file that is no price feed", () => {
+  const entry = (fields: object) => JSON.stringify({ "gpt-5.4-mini": { litellm_provider: "openai", ...fields } })
+  const provider = (model: object) => JSON.stringify({ openai: { id: "openai", models: { "gpt-5.4-mini": model } } })
+  const neither = "has the shape of neither LiteLLM's model_prices_and_context_window.json or models.dev's api.json"
+  const amount = "must be a number of 0 or more"
+  const cases: ReadonlyArray<readonly [name: string, body: string, why: string | RegExp]> = [
+    ["no JSON", '{"a": ', /is no JSON: /],
+    ["empty", "", /is no JSON: /],
+    ["a list", "[]", neither],
+    ["null", "null", neither],
+    ["an empty object", "{}", neither],
+    ["a page of something else", '{"data": [{"id": "openai/gpt-5.4-mini"}]}', neither],
+    ["a price in words", entry({ input_cost_per_token: "cheap" }), `gpt-5.4-mini.input_cost_per_token ${amount}`],
+    ["a negative price", entry({ output_cost_per_token: -1e-6 }), `gpt-5.4-mini.output_cost_per_token ${amount}`],
+    ["a window in words", entry({ max_input_tokens: "many" }), `gpt-5.4-mini.max_input_tokens ${amount}`],
+    ["a price in words", provider({ cost: { input: "1" } }), `openai/gpt-5.4-mini.cost.input ${amount}`],
+    ["costs that are none", provider({ cost: [1] }), "openai/gpt-5.4-mini.cost must be an object"],
+    ["tiers that are none", provider({ cost: { tiers: 7 } }), "openai/gpt-5.4-mini.cost.tiers must be a list"],
+    ["a model that is none", provider(["x"]), "openai/gpt-5.4-mini must be an object"]
+  ]
+  for (const [name, body, why] of cases) {
+    it.scoped(`${name}: ${body.slice(0, 60)}`, () =>
+      Effect.gen(function* () {
+        const directory = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(prefix)),
+          (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+        )
+        const file = path.join(directory, "feed.json")
+        writeFileSync(file, body)
+        const error = yield* Effect.flip(compared(file))
+        if (error._tag !== "FeedInvalid") return assert.fail(error._tag)
+        if (typeof why === "string") assert.strictEqual(error.message, `${file}: ${why}`)
+        else assert.match(error.message, why)
+      })
+    )
+  }
+
+  it.scoped("one that is not there, or far too large", () =>
+    Effect.gen(function* () {
+      const directory = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(prefix)),
+        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+      )
+      const file = path.join(directory, "feed.json")
+      assert.strictEqual((yield* Effect.flip(compared(file))).message, `${file}: there is no such file`)
+      writeFileSync(file, "{}")
+      truncateSync(file, 64 * 1024 * 1024 + 1)
+      assert.match((yield* Effect.flip(compared(file))).message, /larger than 67108864 bytes/)
+    })
+  )
+})

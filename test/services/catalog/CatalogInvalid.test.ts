@@ -1,0 +1,225 @@
+import { NodeContext } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
+import { edited, lineOf, problemsOf, small } from "../../support/Catalogs.ts"
+
+describe("a wrong catalog", () => {
+  const at = (from: string, to: string, key: string, message: string) => ({ from, to, key, message })
+  const mistakes = [
+    at("prompt_per_1m_usd: 1.5\n      ", "", "models[0].pricing.prompt_per_1m_usd", "is missing"),
+    at(
+      "prompt_per_1m_usd: 1.5\n",
+      "prompt_per_1m_usd: 1.5e0\n",
+      "models[0].pricing.prompt_per_1m_usd",
+      "must be a plain decimal of USD with at most nine places, such as 0.15"
+    ),
+    at(
+      "prompt_per_1m_usd: 1.5\n",
+      "prompt_per_1m_usd: 0.0000000001\n",
+      "models[0].pricing.prompt_per_1m_usd",
+      "must be a plain decimal of USD with at most nine places, such as 0.15"
+    ),
+    at(
+      "prompt_per_1m_usd: 1.5\n",
+      "prompt_per_1m_usd: -1\n",
+      "models[0].pricing.prompt_per_1m_usd",
+      "must not be negative"
+    ),
+    at(
+      "prompt_per_1m_usd: 1.5\n",
+      "prompt_per_1m_usd: 2000000\n",
+      "models[0].pricing.prompt_per_1m_usd",
+      "must be at most 1000000 USD"
+    ),
+    at(
+      "prompt_per_1m_usd: 1.5\n",
+      "prompt_per_1m_usd: cheap\n",
+      "models[0].pricing.prompt_per_1m_usd",
+      'expected a number, actual "cheap"'
+    ),
+    at("max_output: 64000", "max_ouput: 64000", "models[0].max_ouput", "unknown key"),
+    at("    max_output: 64000\n", "", "models[0]", "max_output is missing"),
+    at("max_output: 64000", "max_output: 64000.5", "models[0].max_output", "must be an integer of 1 to 1000000000"),
+    at("max_output: 64000", "max_output: 2000000", "models[0].max_output", "must not exceed context_length"),
+    at("family: A", "family: Z", "models[0].family", "unknown family Z; known: A, C"),
+    at("surface: chat", "surface: talk", "models[0].surface", 'expected "chat" | "image" | "video", actual "talk"'),
+    at(
+      "[low, medium, high]",
+      "[low, huge]",
+      "models[0].reasoning",
+      "must be none, binary, or a list of low, medium, high, xhigh"
+    ),
+    at(
+      "[tools, vision, web_search]",
+      "[tools, vison]",
+      "models[0].capabilities[1]",
+      "must be one of tools, vision, response_format, web_search"
+    ),
+    at(
+      "capabilities: [tools], reasoning: none",
+      "capabilities: [response_format]",
+      "models[0].routes[2].capabilities",
+      "the model itself does not have response_format"
+    ),
+    at("created: 2026-07-21", "created: 2026-02-30", "models[0].created", "must be a date such as 2026-07-21"),
+    at("weight: 3", "weight: 0", "models[0].routes[1].weight", "must be an integer of 1 to 1000000"),
+    at(
+      "provider: second, model: v/talk",
+      "provider: secnd, model: v/talk",
+      "models[0].routes[2].provider",
+      "unknown provider secnd; known: first, second, clips"
+    ),
+    at(
+      "provider: second, model: v/talk",
+      "provider: clips, model: v/talk",
+      "models[0].routes[2].provider",
+      "clips speaks fal-queue, which has no chat models"
+    ),
+    at("- id: film", "- id: draw", "models[2].id", "draw is the id of models[1] too"),
+    at("- id: film", "- id: two words", "models[2].id", "must be letters, digits and . _ - : / only"),
+    at("default: 8}", "default: 7}", "models[2].seconds.default", "must be one of allowed"),
+    at("allowed: [8, 4, 6]", "allowed: [8, 4, 4]", "models[2].seconds.allowed", "4 stands twice"),
+    at(
+      "pricing: {per_second_usd: 0.1}",
+      "pricing: {}",
+      "models[2].pricing",
+      "give exactly one of per_second_usd and per_video_usd"
+    ),
+    at("pricing: {per_second_usd: 0.1}\n    ", "", "models[2].pricing", "is missing"),
+    at(
+      "reference_image: optional",
+      "reference_image: none",
+      "models[2].routes[0].image_model",
+      "takes no reference image"
+    ),
+    at(
+      'seconds_as: "8s"',
+      'seconds_as: "8min"',
+      "models[2].routes[0].seconds_as",
+      'must be none, or written as 8, "8" or "8s"'
+    ),
+    at('seconds_as: "8s"', "seconds: [5]", "models[2].routes[0].seconds", "the model itself does not have 5"),
+    at("{resolution: 4K, price_usd", "{resolution: 1K, price_usd", "models[1].variants", "resolution 1K stands twice"),
+    at("    edit: true\n", "", "models[1].routes[0]", "the model has no edit: true"),
+    at(
+      "edit_model: v/draw/edit}",
+      "edit_model: v/draw/edit, resolutions: [1K]}",
+      "models[1].routes",
+      "no route serves resolutions 4K of the model"
+    ),
+    at(
+      "routes: [{provider: clips, model: v/draw, edit_model: v/draw/edit}]",
+      "routes: []",
+      "models[1].routes[0]",
+      "is missing"
+    ),
+    at(
+      "adapter: fal-queue",
+      "adapter: fal",
+      "providers.clips.adapter",
+      "unknown adapter fal; known: openai-chat, openai-images, fal-queue, openai-responses, gemini, anthropic, replicate, sandbox"
+    ),
+    at("base_url: https://clips.test, ", "", "providers.clips", "base_url is missing"),
+    at(
+      "https://clips.test",
+      "ftp://clips.test",
+      "providers.clips.base_url",
+      "must be an http or https address without user, query or fragment"
+    ),
+    at(
+      "https://clips.test",
+      "https://user:pw@clips.test",
+      "providers.clips.base_url",
+      "must be an http or https address without user, query or fragment"
+    ),
+    at(
+      "  clips: {adapter",
+      "  sandbox: {adapter",
+      "providers.sandbox",
+      "the name sandbox is kept for adapter: sandbox"
+    ),
+    at("x-team: blue", "x-team: 7", "providers.first.headers.x-team", "expected string, actual 7"),
+    at("sampling: true", "sampling: yes", "families.A.sampling", 'expected boolean, actual "yes"'),
+    at("families:", "familys:", "familys", "unknown key; known: providers, models, families")
+  ]
+
+  for (const { from, key, message, to } of mistakes) {
+    it.effect(`${key}: ${message}`, () =>
+      Effect.gen(function* () {
+        const lines = yield* problemsOf(edited(from, to))
+        const found = lines.find((line) => line.includes(`: ${key}: ${message}`))
+        assert.isDefined(found, lines.join("\n"))
+      })
+    )
+  }
+
+  it.effect("is refused with the line of each problem, all of them, in their order", () =>
+    Effect.gen(function* () {
+      const text = edited("max_output: 64000", "max_ouput: 64000")
+        .replace("      prompt_per_1m_usd: 1.5\n", "")
+        .replace("default: 8}", "default: 7}")
+        .replace("credential: CLIPS_KEY", "credentials: CLIPS_KEY")
+      const lines = yield* problemsOf(text)
+      const where = (part: string) => `catalog.yaml:${lineOf(text, part)}`
+      assert.deepStrictEqual(
+        lines.map((line) => line.split(": ").slice(0, 2).join(": ")),
+        [
+          `${where("  clips:")}: providers.clips.credentials`,
+          `${where("max_ouput")}: models[0].max_ouput`,
+          `${where("    pricing:")}: models[0].pricing.prompt_per_1m_usd`,
+          `${where("seconds: {allowed")}: models[2].seconds.default`
+        ]
+      )
+    })
+  )
+
+  it.effect("without a price is refused", () =>
+    Effect.gen(function* () {
+      const text = small.replace(/ {4}variants:\n.*\n.*\n/, "")
+      assert.notStrictEqual(text, small)
+      const [line] = yield* problemsOf(text)
+      assert.strictEqual(
+        line,
+        `catalog.yaml:${lineOf(text, "id: draw")}: models[1]: the price is missing: give pricing or variants`
+      )
+    })
+  )
+
+  it.effect("never repeats a secret that stands where a variable's name belongs", () =>
+    Effect.gen(function* () {
+      const lines = yield* problemsOf(edited("credential: FIRST_KEY", "credential: sk-abc123def456"))
+      assert.deepStrictEqual(lines, [
+        "catalog.yaml:6: providers.first.credential: must be the name of an environment variable, in capitals"
+      ])
+    })
+  )
+
+  it.effect("that is no YAML says where", () =>
+    Effect.gen(function* () {
+      const [broken] = yield* problemsOf("providers:\n  a: {adapter: sandbox\nmodels: []\n")
+      assert.match(broken ?? "", /^catalog\.yaml:\d+: /)
+      const [twice] = yield* problemsOf("models: []\nproviders: {}\nmodels: []\n")
+      assert.match(twice ?? "", /^catalog\.yaml:3: Map keys must be unique/)
+      const [bomb] = yield* problemsOf(
+        `a: &a [x,x,x,x,x,x,x,x,x,x]\n${"bcdefgh".replaceAll(/./g, (name) => {
+          const before = String.fromCharCode(name.charCodeAt(0) - 1)
+          return `${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join()}]\n`
+        })}`
+      )
+      assert.match(bomb ?? "", /^catalog\.yaml:1: /)
+      const mapping = "catalog.yaml:1: must be a mapping of providers, models and families"
+      assert.deepStrictEqual(yield* problemsOf(""), [mapping])
+      assert.deepStrictEqual(yield* problemsOf("- a\n- b\n"), [mapping])
+    })
+  )
+
+  it.effect("that cannot be read is an invalid one", () =>
+    Effect.gen(function* () {
+      const { message } = yield* Effect.flip(readCatalogFile("/nowhere/catalog.yaml"))
+      assert.strictEqual(message, "/nowhere/catalog.yaml:1: there is no such file; CATALOG_FILE names the catalog")
+      const directory = yield* Effect.flip(readCatalogFile("/"))
+      assert.match(directory.message, /^\/:1: cannot be read as CATALOG_FILE: /)
+    }).pipe(Effect.provide(NodeContext.layer))
+  )
+})

@@ -1,0 +1,139 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { builtIn, load } from "../../support/Catalogs.ts"
+import { registered } from "../../support/Registered.ts"
+
+interface Promised {
+  readonly adapter: string
+  /** Of the provider. */
+  readonly account?: string
+  readonly sampling?: boolean
+  readonly reasoning?: string
+  readonly capabilities?: string
+  /** More of the route. */
+  readonly route?: string
+}
+
+/** A catalog of one model, whose second route is the one in question. */
+const catalog = ({
+  account = "",
+  adapter,
+  capabilities = "[]",
+  reasoning = "none",
+  route = "",
+  sampling
+}: Promised) => `
+providers:
+  able: {adapter: sandbox}
+  maker: {adapter: ${adapter}, base_url: "https://maker.test", options: {${account}}}
+families:
+  F: {sampling: ${sampling ?? false}, reasoning: ${reasoning}, capabilities: ${capabilities}}
+models:
+  - id: m
+    surface: chat
+    family: F
+    context_length: 1000
+    max_output: 100
+    pricing: {prompt_per_1m_usd: 1, completion_per_1m_usd: 1}
+    routes:
+      - {provider: able, model: m}
+      - {provider: maker, model: m${route}}
+`
+
+const drawing = (route: string) => `
+providers:
+  maker: {adapter: gemini, base_url: "https://maker.test"}
+models:
+  - id: m
+    surface: image
+    edit: true
+    variants: [{resolution: 1K, price_usd: 1}, {resolution: 4K, price_usd: 2}]
+    routes:
+      - {provider: maker, model: m}
+      - {provider: maker, model: m${route}}
+`
+
+const verdict = (text: string) =>
+  Effect.flatMap(registered, (adapters) =>
+    load({ text, adapters }).pipe(
+      Effect.as("valid"),
+      Effect.catchAll(({ message }) => Effect.succeed(message))
+    )
+  )
+
+const searching = "web_search: {plugins: [{id: web}]}"
+
+describe("a catalog that promises what an adapter cannot do", () => {
+  const refused: ReadonlyArray<readonly [Promised, string]> = [
+    [{ adapter: "openai-chat", capabilities: "[tools, web_search]" }, "web_search"],
+    [{ adapter: "openai-chat", capabilities: "[web_search]", account: "web_search: true" }, "web_search"],
+    [
+      {
+        adapter: "openai-chat",
+        capabilities: "[web_search]",
+        account: searching,
+        route: ", options: {web_search: no}"
+      },
+      "web_search"
+    ],
+    [
+      { adapter: "anthropic", capabilities: "[tools, vision, response_format, web_search]" },
+      "response_format, web_search"
+    ],
+    [
+      { adapter: "anthropic", capabilities: "[response_format]", route: ", capabilities: [response_format]" },
+      "response_format"
+    ],
+    [{ adapter: "anthropic", sampling: true }, "sampling"],
+    [{ adapter: "openai-responses", sampling: true }, "sampling"],
+    [{ adapter: "gemini", reasoning: "[low]", route: ", options: {thinking: none}" }, "reasoning"]
+  ]
+  it.effect.each(refused)("is refused with its line, the route and the words: %j", ([promised, words]) =>
+    Effect.gen(function* () {
+      const said = `maker speaks ${promised.adapter}, which cannot do ${words} with these options`
+      assert.strictEqual(yield* verdict(catalog(promised)), `catalog.yaml:16: models[0].routes[1]: ${said}`)
+    })
+  )
+
+  it.effect("is refused where its pictures could not be as sold", () =>
+    Effect.gen(function* () {
+      const at = "catalog.yaml:11: models[0].routes[1]: maker speaks gemini, which cannot do"
+      assert.strictEqual(yield* verdict(drawing(", options: {api: predict}")), `${at} edit with these options`)
+      assert.strictEqual(yield* verdict(drawing(", options: {image_size: false}")), `${at} 1K, 4K with these options`)
+      const narrowed = ", options: {api: predict, image_size: false}, edit: false, resolutions: [1K]"
+      assert.strictEqual(yield* verdict(drawing(narrowed)), "valid")
+    })
+  )
+})
+
+describe("a catalog that promises what its adapters can do", () => {
+  const kept: ReadonlyArray<Promised> = [
+    { adapter: "openai-chat", sampling: true, reasoning: "[low]", capabilities: "[tools, vision, response_format]" },
+    { adapter: "openai-chat", capabilities: "[web_search]", account: searching },
+    { adapter: "openai-chat", capabilities: "[web_search]", route: `, options: {${searching}}` },
+    { adapter: "openai-chat", capabilities: "[tools, web_search]", route: ", capabilities: [tools]" },
+    { adapter: "openai-responses", reasoning: "[low]", capabilities: "[tools, vision, response_format, web_search]" },
+    { adapter: "anthropic", reasoning: "binary", capabilities: "[tools, vision]" },
+    { adapter: "anthropic", capabilities: "[tools, response_format]", route: ", capabilities: []" },
+    {
+      adapter: "gemini",
+      sampling: true,
+      reasoning: "[low]",
+      capabilities: "[tools, vision, response_format, web_search]"
+    },
+    { adapter: "gemini", reasoning: "[low]", route: ", options: {thinking: none}, reasoning: none" },
+    {
+      adapter: "sandbox",
+      sampling: true,
+      reasoning: "binary",
+      capabilities: "[tools, vision, response_format, web_search]"
+    }
+  ]
+  it.effect.each(kept)("is valid: %j", (promised) =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* verdict(catalog(promised)), "valid")
+    })
+  )
+
+  it.effect("is the built-in one", () => Effect.map(verdict(builtIn), (said) => assert.strictEqual(said, "valid")))
+})

@@ -1,0 +1,183 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option, TestClock } from "effect"
+import type { ChatRequest, Part } from "../../../src/domain/Chat.ts"
+import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
+import { fails, failure, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+import { bench, urlsIn, world } from "../../support/PicturedChat.ts"
+import { dataUrl, gif, grown, png } from "../../support/TinyPictures.ts"
+
+/** Routes that fetch pictures by themselves, and routes that fetch none. */
+const a = route("a")
+const inlineB = route("b", { options: { inline: true } })
+const inlineC = route("c", { options: { inline: true } })
+
+const image = (url: string): Part => ({ type: "image_url", image_url: { url, detail: "low" } })
+const text: Part = { type: "text", text: "look" }
+const showing = (...urls: ReadonlyArray<string>): ChatRequest =>
+  request({
+    messages: [
+      { role: "system", content: "be brief" },
+      { role: "user", content: [text, ...urls.map(image)] },
+      { role: "user", content: "what is it?" }
+    ]
+  })
+
+const assertRefused = (failure: unknown) =>
+  assert.deepInclude(failure, {
+    _tag: "InvalidRequest",
+    message: "Failed to process the reference image.",
+    param: "messages"
+  })
+
+describe("a picture in a chat", () => {
+  it.effect("that is one goes to the provider as it came", () => {
+    const { brought, fetcher, run } = world()
+    const urls = [dataUrl(png, "image/png"), dataUrl(gif, "image/gif"), "https://a.test/1.png"]
+    return Effect.gen(function* () {
+      const { complete, ended, stream } = yield* bench([a], showing(...urls))
+      yield* complete
+      yield* stream
+      assert.deepStrictEqual(brought, [
+        ["a", urls],
+        ["a", urls]
+      ])
+      assert.deepStrictEqual(ended, ["open", "finish"])
+      assert.deepStrictEqual(fetcher.calls, [])
+    }).pipe(run)
+  })
+
+  const bad: ReadonlyArray<readonly [string, string]> = [
+    ["HTML", dataUrl(Buffer.from("<html></html>"), "image/png")],
+    ["SVG", dataUrl(Buffer.from("<svg/>"), "image/svg+xml")],
+    ["a PNG cut short", dataUrl(png.subarray(0, -1), "image/png")],
+    ["no base64", "data:image/png;base64,%%%%"],
+    ["more than 20 MiB", dataUrl(grown(20 * 1024 * 1024 + 1), "image/png")]
+  ]
+  it.effect.each(bad)("that is none reaches no provider and costs nothing: %s", ([, url]) => {
+    const { brought, run } = world()
+    return Effect.gen(function* () {
+      const { complete, ended, free, stream } = yield* bench([a], showing(dataUrl(gif, "image/gif"), url))
+      assertRefused(yield* Effect.flip(complete))
+      assertRefused(yield* Effect.flip(stream))
+      assert.deepStrictEqual([brought, ended], [[], []])
+      yield* free
+    }).pipe(run)
+  })
+
+  it.effect("is looked at only once the money for it is held", () => {
+    const { fetcher, run } = world()
+    return Effect.gen(function* () {
+      const { complete } = yield* bench([inlineB], showing("https://a.test/1.png", "data:image/png;base64,AAAA"), 1n)
+      assert.strictEqual((yield* Effect.flip(complete))._tag, "InsufficientCredits")
+      assert.deepStrictEqual(fetcher.calls, [])
+    }).pipe(run)
+  })
+})
+
+describe("a picture's URL", () => {
+  const one = "https://a.test/1"
+  const two = "https://a.test/2"
+  const fetching = () => new FetcherFake().on(one, png).on(two, gif)
+  const asked = showing(one, two, one, dataUrl(gif, "image/gif"))
+  const inlined = [png, gif, png, gif].map((bytes) => dataUrl(bytes, bytes === png ? "image/png" : "image/gif"))
+  const busy = fails(failure("retry", 503))
+
+  it.effect("is fetched once, and becomes a data URL for the routes that want it so", () => {
+    const provider = new ProviderFake().on(inlineB, busy).on(a, busy)
+    const { brought, fetcher, run } = world(provider, fetching())
+    return Effect.gen(function* () {
+      const { complete } = yield* bench([inlineB, a, inlineC], asked)
+      yield* complete
+      assert.deepStrictEqual(brought, [
+        ["b", inlined],
+        ["a", urlsIn(asked)],
+        ["c", inlined]
+      ])
+      assert.deepStrictEqual(fetcher.calls.map(({ url }) => url).toSorted(), [one, two])
+    }).pipe(run)
+  })
+
+  it.effect("is one for a stream as well", () => {
+    const { brought, run } = world(new ProviderFake().on(inlineB, busy), fetching())
+    return Effect.gen(function* () {
+      const { ended, stream } = yield* bench([inlineB, a], asked)
+      yield* stream
+      assert.deepStrictEqual(brought, [
+        ["b", inlined],
+        ["a", urlsIn(asked)]
+      ])
+      assert.deepStrictEqual(ended, ["open", "finish"])
+    }).pipe(run)
+  })
+
+  it.effect("keeps its place among the other parts", () => {
+    const { requests, run } = world(undefined, fetching())
+    return Effect.gen(function* () {
+      const { complete } = yield* bench([inlineB], showing(two))
+      yield* complete
+      assert.deepStrictEqual(requests[0]?.messages, showing(dataUrl(gif, "image/gif")).messages)
+    }).pipe(run)
+  })
+
+  it.effect("that gives no picture is the customer's fault", () => {
+    const fetcher = new FetcherFake().on(one, png).on(two, fetchFailed("refused"))
+    const { brought, run } = world(undefined, fetcher)
+    return Effect.gen(function* () {
+      const { complete, ended, free, stream } = yield* bench([inlineB, a], asked)
+      assertRefused(yield* Effect.flip(complete))
+      assertRefused(yield* Effect.flip(stream))
+      assert.deepStrictEqual([brought, ended], [[], []])
+      yield* free
+    }).pipe(run)
+  })
+
+  it.effect("may be one of 32", () => {
+    const urls = Array.from({ length: 33 }, (_, index) => `https://a.test/${index}`)
+    const fetcher = urls.reduce((fake, url) => fake.on(url, gif), new FetcherFake())
+    const { run } = world(undefined, fetcher)
+    return Effect.gen(function* () {
+      yield* (yield* bench([inlineB], showing(...urls.slice(1)))).complete
+      assert.lengthOf(fetcher.calls, 32)
+      const failed = yield* Effect.flip((yield* bench([inlineB], showing(...urls))).complete)
+      assert.deepInclude(failed, {
+        message: "At most 32 different image URLs can be fetched for one request.",
+        param: "messages"
+      })
+      assert.lengthOf(fetcher.calls, 32)
+      yield* (yield* bench([a], showing(...urls))).complete
+    }).pipe(run)
+  })
+
+  it.effect("takes of the request's own time", () => {
+    const fetcher = new FetcherFake().on(one, Effect.delay(Effect.succeed(png), "20 seconds"))
+    const { run } = world(new ProviderFake().on(inlineB, hangs), fetcher)
+    return Effect.gen(function* () {
+      const { complete, free } = yield* bench([inlineB], showing(one))
+      const work = yield* Effect.fork(Effect.flip(complete))
+      yield* TestClock.adjust("289 seconds")
+      assert.isTrue(Option.isNone(yield* Fiber.poll(work)))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(work))._tag, "TimedOut")
+      yield* free
+    }).pipe(run)
+  })
+
+  it.effect("is given up when its client leaves, or the gateway stops", () => {
+    const fetcher = new FetcherFake().on(one, Effect.never)
+    const { brought, run } = world(undefined, fetcher)
+    const begun = Effect.repeat(Effect.yieldNow(), { until: () => fetcher.busy.size > 0 })
+    return Effect.gen(function* () {
+      const { complete, departure, ended, free, stream } = yield* bench([inlineB], showing(one))
+      const stopped = yield* Effect.fork(complete)
+      yield* begun
+      yield* Fiber.interrupt(stopped)
+      assert.strictEqual(fetcher.busy.size, 0)
+      const left = yield* Effect.fork(stream)
+      yield* begun
+      departure.leave()
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(left)))
+      assert.deepStrictEqual([fetcher.busy.size, brought, ended], [0, [], []])
+      yield* free
+    }).pipe(run)
+  })
+})

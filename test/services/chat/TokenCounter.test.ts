@@ -1,0 +1,135 @@
+import { randomBytes } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, FastCheck as fc } from "effect"
+import { encode } from "gpt-tokenizer/encoding/o200k_base"
+import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
+import { utf8Bytes } from "../../../src/domain/Pricing.ts"
+import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
+
+const request = (messages: ReadonlyArray<Message>, more: Partial<ChatRequest> = {}): ChatRequest => ({
+  model: "m",
+  messages,
+  stream: false,
+  includeUsage: false,
+  maxTokens: 4096,
+  stop: [],
+  tools: [],
+  webSearch: false,
+  ...more
+})
+
+const whole = (text: string): number => encode(text, { disallowedSpecial: new Set() }).length
+
+const prose = "The harbour wakes before the town does: ropes, gulls, then the first ferry to Ærø at 5:40. "
+
+describe("count", () => {
+  it.effect("is the tokenizer's own count for short text", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCounter
+      for (const text of ["", "hello", "hello world", "漢字かな交じり文", "👩‍👩‍👧‍👦 family", "<|endoftext|>"]) {
+        assert.strictEqual(yield* tokens.count(text), whole(text), text)
+      }
+      assert.strictEqual(yield* tokens.count("hello world"), 2)
+    }).pipe(Effect.provide(TokenCounter.layer))
+  )
+
+  it.effect("loses nothing to slicing where there are spaces to cut at", () =>
+    Effect.gen(function* () {
+      const text = prose.repeat(60)
+      assert.strictEqual(yield* (yield* TokenCounter).count(text), whole(text))
+    }).pipe(Effect.provide(TokenCounter.layer))
+  )
+
+  it.effect("stays within a percent of the whole where there are none", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCounter
+      for (const text of ["x9_".repeat(1500), "漢字".repeat(1500), "\n".repeat(3000)]) {
+        const exact = whole(text)
+        const counted = yield* tokens.count(text)
+        assert.isAtLeast(counted, exact)
+        assert.isAtMost(counted, exact + Math.ceil(text.length / 256))
+      }
+    }).pipe(Effect.provide(TokenCounter.layer))
+  )
+
+  it.effect("never splits a surrogate pair", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCounter
+      for (let shift = 0; shift < 3; shift++) {
+        const text = "a".repeat(shift) + "😀".repeat(2000)
+        assert.isAtMost(yield* tokens.count(text), whole("😀") * 2000 + 3)
+      }
+    }).pipe(Effect.provide(TokenCounter.layer))
+  )
+
+  it.effect("is never more than the bytes of the text", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCounter
+      const texts = fc.sample(
+        fc.oneof(
+          fc.fullUnicodeString({ maxLength: 2000 }),
+          fc.string16bits({ maxLength: 2000 }),
+          fc.string({ maxLength: 2000 }),
+          fc.stringOf(fc.constantFrom(" ", "a", "\n", "é", "<|endoftext|>", "\ud83d"), { maxLength: 1500 })
+        ),
+        { numRuns: 300, seed: 1 }
+      )
+      for (const text of texts) assert.isAtMost(yield* tokens.count(text), utf8Bytes(text))
+    }).pipe(Effect.provide(TokenCounter.layer))
+  )
+
+  it.effect("lets the event loop turn while it counts a long text", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCounter
+      yield* tokens.count("warm")
+      let turns = 0
+      let beat = setImmediate(function turn() {
+        turns++
+        beat = setImmediate(turn)
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(beat)))
+      // Hard text: nothing in it is remembered.
+      yield* tokens.count(randomBytes(1_000_000).toString("hex"))
+      assert.isAtLeast(turns, 50)
+    }).pipe(Effect.scoped, Effect.provide(TokenCounter.layer))
+  )
+
+  it.effect("is not spoiled by the interruption of the first count", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCounter
+      const first = yield* Effect.fork(tokens.count("one"))
+      yield* Effect.yieldNow()
+      yield* Fiber.interrupt(first)
+      assert.strictEqual(yield* tokens.count("one"), 1)
+    }).pipe(Effect.provide(TokenCounter.layer))
+  )
+})
+
+describe("prompt", () => {
+  it.effect("counts every text that becomes prompt, a few for each message, and each picture", () =>
+    Effect.gen(function* () {
+      const tokens = yield* TokenCounter
+      const tool = { type: "function", function: { name: "find", parameters: { type: "object" } } } as const
+      const messages: ReadonlyArray<Message> = [
+        { role: "system", content: "Be brief." },
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "What is on these?" },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(5000)}` } },
+            { type: "image_url", image_url: { url: "https://example.test/a.png" } }
+          ]
+        },
+        {
+          role: "assistant",
+          content: null,
+          tool_calls: [{ id: "c1", type: "function", function: { name: "find", arguments: '{"q":"cat"}' } }]
+        },
+        { role: "tool", tool_call_id: "c1", content: "two cats" }
+      ]
+      const texts = ["Be brief.", "What is on these?", "c1", "find", '{"q":"cat"}', "two cats", "c1"]
+      const exact = [...texts, JSON.stringify([tool])].reduce((sum, text) => sum + whole(text), 0)
+      assert.strictEqual(yield* tokens.prompt(request(messages, { tools: [tool] }), 1000), exact + 4 * 4 + 2000)
+    }).pipe(Effect.provide(TokenCounter.layer))
+  )
+})

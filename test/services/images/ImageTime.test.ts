@@ -1,0 +1,66 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Layer, TestClock } from "effect"
+import type { ImageModel } from "../../../src/domain/Model.ts"
+import { zero } from "../../../src/domain/Money.ts"
+import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import type { Provider } from "../../../src/services/routing/Provider.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { Providers } from "../../../src/services/routing/Providers.ts"
+import { png } from "../../support/TinyPictures.ts"
+
+const model: ImageModel = {
+  id: "i",
+  created: 0,
+  surface: "image",
+  edit: false,
+  variants: [{ resolution: "1K", price: zero, official: undefined }],
+  routes: [
+    {
+      id: "i@a",
+      provider: { name: "a", adapter: "fake", baseUrl: undefined, credential: undefined, headers: {} },
+      model: "theirs",
+      preference: 1,
+      weight: 1,
+      options: {},
+      editModel: undefined,
+      resolutions: new Set(["1K"]),
+      cost: new Map()
+    }
+  ]
+}
+
+/** Asks for an image whose request began so many seconds ago; says what came of it, and whether the provider knows. */
+const after = (seconds: number) =>
+  Effect.gen(function* () {
+    let asked = false
+    const image: Provider["image"] = {
+      generate: () =>
+        Effect.sync(() => {
+          asked = true
+          return { bytes: png, revisedPrompt: undefined }
+        })
+    }
+    const router = ProviderRouter.layer({ requestTimeoutSeconds: 290 }).pipe(
+      Layer.provide(Layer.succeed(Providers, new Map([["fake", { adapter: "fake", image }]])))
+    )
+    yield* TestClock.adjust("1 hour")
+    const since = (yield* Clock.currentTimeMillis) - seconds * 1_000
+    const outcome = yield* Effect.flatMap(ProviderRouter, (routes) =>
+      routes.image(model, { prompt: "a cat", resolution: "1K", references: [] }, new Attempts(), since)
+    ).pipe(Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ route }) => route.id }), Effect.provide(router))
+    return { outcome, asked }
+  })
+
+describe("an image whose request came in slowly", () => {
+  for (const [seconds, expected] of [
+    [0, { outcome: "i@a", asked: true }],
+    [232, { outcome: "i@a", asked: true }],
+    [233, { outcome: "TimedOut", asked: false }],
+    [289, { outcome: "TimedOut", asked: false }],
+    [400, { outcome: "TimedOut", asked: false }]
+  ] as const) {
+    it.effect(`is ${expected.asked ? "" : "not "}begun after ${seconds} s of 290`, () =>
+      Effect.map(after(seconds), (seen) => assert.deepStrictEqual<typeof seen>(seen, expected))
+    )
+  }
+})

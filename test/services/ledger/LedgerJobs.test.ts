@@ -1,0 +1,91 @@
+import { SqlClient } from "@effect/sql"
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import * as Statements from "../../../src/services/ledger/Statements.ts"
+import { Ids } from "../../../src/services/runtime/Ids.ts"
+import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import { ledgerJobsContract } from "../../contracts/LedgerJobs.ts"
+import * as LedgerFake from "../../fakes/LedgerFake.ts"
+import { anotherProcess, process } from "../../support/IdempotencyBench.ts"
+import * as Bench from "../../support/LedgerBench.ts"
+import { moneyOf } from "../../support/Money.ts"
+import * as Postgres from "../../support/Postgres.ts"
+
+const real = Bench.layer.pipe(
+  Layer.provideMerge(LedgerAdmin.layer),
+  Layer.provideMerge(process),
+  Layer.provideMerge(Postgres.layer)
+)
+
+ledgerJobsContract("in memory", LedgerFake.layer)
+ledgerJobsContract("PostgreSQL", real)
+
+const one = NanoUsd(1_000_000_000n)
+const Explained = Schema.Array(Schema.Record({ key: Schema.String, value: Schema.String }))
+
+withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in PostgreSQL", (it) => {
+  it.effect("outlive the process that began them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const bench = yield* LedgerBench
+      const { key, org } = yield* bench.organization(one)
+      const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
+      yield* Effect.scoped(Effect.flatMap(anotherProcess, ({ ledger }) => ledger.job.hold(hold)))
+      yield* (yield* Instance).sweep
+      assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1 })
+      assert.deepStrictEqual(yield* sql`SELECT instance_id FROM holds WHERE id = ${hold.id}`, [{ instanceId: null }])
+      assert.deepInclude(yield* (yield* Ledger).job.settle(hold, one), { charged: one })
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+
+  it.effect("do and undo nothing in a transaction that is rolled back", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { job } = yield* Ledger
+      const bench = yield* LedgerBench
+      const { key, org } = yield* bench.organization(one)
+      const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
+      const rolledBack = <A, E>(statements: Effect.Effect<A, E>) =>
+        Effect.flip(sql.withTransaction(Effect.zipRight(statements, Effect.fail("rolled back"))))
+      yield* rolledBack(job.hold(hold))
+      assert.deepInclude(yield* moneyOf(org), { held: 0n, openHolds: 0 })
+      yield* job.hold(hold)
+      yield* rolledBack(job.settle(hold, one))
+      yield* rolledBack(job.release(hold))
+      assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1, charges: [] })
+      yield* sql.withTransaction(job.settle(hold, one))
+      assert.deepInclude(yield* moneyOf(org), { held: 0n, balance: 0n, charges: [one] })
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+
+  it.effect("cost a reservation no look through all holds", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const bench = yield* LedgerBench
+      const ids = yield* Ids
+      const { key, org } = yield* bench.organization(one)
+      yield* bench.cap(key, one, "month")
+      yield* sql`
+        INSERT INTO holds (id, org_id, key_id, amount, state, charged, closed_at)
+        SELECT gen_random_uuid(), ${org}, ${key}, 0, 'released', NULL, now() FROM generate_series(1, 20000)`
+      yield* sql`
+        INSERT INTO instances (id, stopped_at) SELECT gen_random_uuid(), now() FROM generate_series(1, 5000)`
+      yield* sql`ANALYZE holds, instances`
+      const instance = yield* (yield* Instance).id
+      const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
+      for (const by of [instance, null]) {
+        const { text, values } = Statements.reserve(by, batch)
+        const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
+        const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
+        assert.notMatch(plan, /Seq Scan on (holds|instances)/)
+        assert.match(plan, /holds_open_jobs/)
+      }
+    })
+  )
+})

@@ -1,0 +1,150 @@
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import path from "node:path"
+import { SqlClient } from "@effect/sql"
+import { assert, describe, it, layer as withLayer } from "@effect/vitest"
+import { Effect, Exit, Layer, Schedule } from "effect"
+import { Database } from "../../../src/database/Database.ts"
+import { Migrations } from "../../../src/database/Migrations.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import { type Hold, Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as IdempotencyBench from "../../support/IdempotencyBench.ts"
+import * as Bench from "../../support/LedgerBench.ts"
+import * as Postgres from "../../support/Postgres.ts"
+import { prefix } from "../../support/temporary.ts"
+
+const gateway = Bench.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(IdempotencyBench.process))
+const one = NanoUsd(1_000_000_000n)
+const two = NanoUsd(2n * one)
+
+/** What a crash leaves of a hold whose commit had not reached the disk: nothing. */
+const lose = ({ amount, id, org }: Hold) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.withTransaction(
+      Effect.all([
+        sql`SET LOCAL session_replication_role = replica`,
+        sql`DELETE FROM holds WHERE id = ${id}`,
+        sql`UPDATE organizations SET held = held - ${amount} WHERE id = ${org}`
+      ])
+    )
+  )
+
+/** All that an organization has, held, and the hold lost. */
+const lostHold = Effect.gen(function* () {
+  const bench = yield* LedgerBench
+  const ledger = yield* Ledger
+  const { key, org } = yield* bench.organization(two)
+  const hold = yield* ledger.admit({ org, key, upTo: two })
+  yield* lose(hold)
+  return { bench, ledger, key, org, hold }
+})
+
+withLayer(gateway.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestServices: true, timeout: "60 seconds" })(
+  "a hold that a crash of the database has lost",
+  (it) => {
+    it.effect("is placed again when it is settled, and charged once", () =>
+      Effect.gen(function* () {
+        const { bench, hold, ledger, org } = yield* lostHold
+        assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, lost: false })
+        assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+        assert.deepStrictEqual(yield* bench.charges(org), [one])
+        assert.isTrue(yield* bench.proved)
+      })
+    )
+
+    it.effect("is placed again also where a result is kept with its charge", () =>
+      Effect.gen(function* () {
+        const { bench, hold, ledger, org } = yield* lostHold
+        const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
+        assert.strictEqual(claim._tag, "First")
+        if (claim._tag !== "First") return
+        const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+        assert.deepInclude(settled, { charged: one, lost: false })
+        assert.deepStrictEqual(yield* bench.charges(org), [one])
+        assert.isTrue(yield* bench.proved)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("is not charged where its money has gone meanwhile", () =>
+      Effect.gen(function* () {
+        const { bench, hold, key, ledger, org } = yield* lostHold
+        const other = yield* ledger.admit({ org, key, upTo: two })
+        yield* ledger.settle(other, two)
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(ledger.settle(hold, one))))
+        assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(0n), held: NanoUsd(0n) })
+        assert.isTrue(yield* bench.proved)
+      })
+    )
+
+    it.effect("is released without a word", () =>
+      Effect.gen(function* () {
+        const { bench, hold, ledger, org } = yield* lostHold
+        yield* ledger.release(hold)
+        assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })
+        assert.isTrue(yield* bench.proved)
+      })
+    )
+  }
+)
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(prefix)),
+  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+)
+
+/** Ends a server and all its sessions at once, with what they had not written. */
+const kill = (dataDir: string) =>
+  Effect.sync(() => {
+    const postmaster = Number.parseInt(readFileSync(path.join(dataDir, "postgres/data/postmaster.pid"), "utf8"), 10)
+    const processes = execFileSync("ps", ["-A", "-o", "pid=,ppid="], { encoding: "utf8" })
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/).map(Number))
+    process.kill(postmaster, "SIGKILL")
+    for (const [pid, parent] of processes) {
+      if (parent !== postmaster || pid === undefined) continue
+      try {
+        process.kill(pid, "SIGKILL")
+      } catch {
+        // It ended by itself.
+      }
+    }
+  })
+
+describe("a database that is killed just after a hold", () => {
+  it.scopedLive(
+    "has charged what is settled afterwards once, and nothing else",
+    () =>
+      Effect.gen(function* () {
+        const dataDir = yield* directory
+        const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
+          Layer.provideMerge(Migrations.layer),
+          Layer.provideMerge(Database.layerEmbedded(dataDir, { queryTimeout: "4 seconds", isWatched: true }))
+        )
+        yield* Effect.gen(function* () {
+          const bench = yield* LedgerBench
+          const ledger = yield* Ledger
+          const { key, org } = yield* bench.organization(NanoUsd(10n * one))
+          for (let round = 1; round <= 3; round += 1) {
+            const settled = yield* ledger.admit({ org, key, upTo: one })
+            yield* ledger.settle(settled, one)
+            const held = yield* ledger.admit({ org, key, upTo: one })
+            yield* kill(dataDir)
+            yield* ledger
+              .balance(org)
+              .pipe(
+                Effect.sandbox,
+                Effect.retry(Schedule.intersect(Schedule.spaced("100 millis"), Schedule.recurs(300)))
+              )
+            assert.deepInclude(yield* ledger.settle(held, one), { charged: one, lost: false })
+            const { balance } = yield* ledger.balance(org)
+            assert.strictEqual<bigint>(balance, (10n - 2n * BigInt(round)) * one)
+            assert.isTrue(yield* bench.proved)
+          }
+        }).pipe(Effect.provide(gateway.pipe(Layer.provide(migrated))))
+      }),
+    120_000
+  )
+})

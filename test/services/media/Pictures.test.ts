@@ -1,0 +1,209 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Option } from "effect"
+import sharp from "sharp"
+import type { ImageType } from "../../../src/domain/Media.ts"
+import { isVideo, pictureOf } from "../../../src/services/media/Pictures.ts"
+import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
+
+const noise = (channels: 3 | 4, side = 24) =>
+  sharp({
+    create: {
+      width: side,
+      height: side,
+      channels,
+      background: "tomato",
+      noise: { type: "gaussian", mean: 99, sigma: 9 }
+    }
+  })
+const animation = (side = 8) => {
+  const pixels = Buffer.alloc(side * side * 3 * 3, 0)
+  pixels.fill(200, side * side * 3)
+  return sharp(pixels, { raw: { width: side, height: side * 3, channels: 3, pageHeight: side } })
+}
+
+const made: ReadonlyArray<readonly [string, ImageType, () => Promise<Buffer>]> = [
+  ["PNG", "image/png", () => noise(4).png().toBuffer()],
+  ["a palette PNG", "image/png", () => noise(3).png({ palette: true, progressive: true }).toBuffer()],
+  ["JPEG", "image/jpeg", () => noise(3).jpeg().toBuffer()],
+  [
+    "a progressive JPEG with EXIF",
+    "image/jpeg",
+    () =>
+      noise(3)
+        .withExif({ IFD0: { Artist: "a" } })
+        .jpeg({ progressive: true })
+        .toBuffer()
+  ],
+  ["WebP", "image/webp", () => noise(3).webp().toBuffer()],
+  ["a lossless WebP", "image/webp", () => noise(4).webp({ lossless: true }).toBuffer()],
+  [
+    "an extended WebP",
+    "image/webp",
+    () =>
+      noise(4)
+        .withExif({ IFD0: { Artist: "a" } })
+        .webp()
+        .toBuffer()
+  ],
+  ["an animated WebP", "image/webp", () => animation().webp().toBuffer()],
+  ["GIF", "image/gif", () => noise(3).gif().toBuffer()],
+  ["an animated GIF", "image/gif", () => animation().gif().toBuffer()]
+]
+
+const verdict = (bytes: Uint8Array) =>
+  Effect.map(
+    pictureOf(bytes),
+    Option.map(({ type }) => type)
+  )
+const refused = (bytes: Uint8Array, what: string) =>
+  Effect.map(verdict(bytes), (found) => assert.isTrue(Option.isNone(found), what))
+const changed = (bytes: Buffer, at: number, to: ReadonlyArray<number>) => {
+  const copy = Buffer.from(bytes)
+  copy.set(to, at)
+  return copy
+}
+
+describe("a real picture", () => {
+  it.effect.each(made)("is known: %s", ([, type, make]) =>
+    Effect.gen(function* () {
+      const bytes = yield* Effect.promise(make)
+      const found = yield* pictureOf(bytes)
+      assert.deepStrictEqual(found, Option.some({ type, bytes }))
+      const inside = Buffer.concat([Buffer.from("before"), bytes, Buffer.from("after")])
+      assert.deepStrictEqual(yield* verdict(inside.subarray(6, 6 + bytes.length)), Option.some(type))
+      assert.deepStrictEqual(yield* verdict(inside.subarray(6)), Option.some(type))
+    })
+  )
+
+  it.effect.each(made)("is none when it was cut off anywhere: %s", ([, , make]) =>
+    Effect.gen(function* () {
+      const bytes = yield* Effect.promise(make)
+      for (let length = 0; length < bytes.length; length++) yield* refused(bytes.subarray(0, length), `${length} bytes`)
+    })
+  )
+
+  it.effect.each(made)("never breaks the check, however it is damaged: %s", ([, , make]) =>
+    Effect.gen(function* () {
+      const bytes = yield* Effect.promise(make)
+      for (let at = 0; at < bytes.length; at++) {
+        for (const value of [0, 0x7f, 0xff]) yield* pictureOf(changed(bytes, at, [value]))
+      }
+      yield* refused(Buffer.concat([Buffer.from(" "), bytes]), "something before it")
+      yield* refused(changed(bytes, 0, [0]), "another first byte")
+    })
+  )
+})
+
+const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+const html = Buffer.from("<!doctype html><html><body>Not found</body></html>".repeat(20))
+const heads: ReadonlyArray<readonly [string, Buffer]> = [
+  ["a PNG", png],
+  ["a JPEG", Buffer.from([0xff, 0xd8, 0xff, 0xe0])],
+  ["a WebP", Buffer.from("RIFF\u0040\0\0\0WEBPVP8 ", "latin1")],
+  ["a GIF", Buffer.from("GIF89a", "latin1")]
+]
+
+describe("what only looks like a picture", () => {
+  it.effect.each(heads)("is none: HTML behind the signature of %s", ([what, head]) =>
+    refused(Buffer.concat([head, html]), what)
+  )
+
+  const others: ReadonlyArray<readonly [string, Uint8Array]> = [
+    ["nothing", new Uint8Array(0)],
+    ["HTML", html],
+    ["SVG", Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')],
+    ["BMP", Buffer.from(`BM${"\0".repeat(60)}`, "latin1")],
+    ["a PDF", Buffer.from("%PDF-1.7\n%%EOF")],
+    ["a ZIP", Buffer.from("PK\u0003\u0004".padEnd(64, "\0"), "latin1")],
+    ["only a PNG's signature", png],
+    ["a JPEG without a frame", Buffer.from([0xff, 0xd8, 0xff, 0xda, 0, 2, 1, 2, 0xff, 0xd9])],
+    ["a JPEG of marks alone", Buffer.from([0xff, 0xd8, 0xff, 0xd9])],
+    ["a WebP that is a WAV", Buffer.from("RIFF\u0004\0\0\0WAVEfmt \0\0\0\0", "latin1")],
+    ["an empty WebP", Buffer.from("RIFF\u000c\0\0\0WEBPVP8X\0\0\0\0", "latin1")],
+    ["a GIF without a picture", Buffer.from("GIF89a\u0001\0\u0001\0\0\0\0;", "latin1")]
+  ]
+  it.effect.each(others)("is none: %s", ([what, bytes]) => refused(bytes, what))
+
+  it.effect("is none with a side of zero, or a header that cannot be", () =>
+    Effect.gen(function* () {
+      const [pngFile, jpeg, webp, gif] = yield* Effect.promise(() =>
+        Promise.all([noise(3).png(), noise(3).jpeg(), noise(3).webp(), noise(3).gif()].map((one) => one.toBuffer()))
+      )
+      if (!pngFile || !jpeg || !webp || !gif) return assert.fail("not made")
+      yield* refused(changed(pngFile, 16, [0, 0, 0, 0]), "PNG width")
+      yield* refused(changed(pngFile, 20, [0, 0, 0, 0]), "PNG height")
+      yield* refused(changed(pngFile, 16, [0xff, 0xff, 0xff, 0xff]), "PNG width beyond its format")
+      yield* refused(changed(pngFile, 24, [3]), "PNG depth")
+      yield* refused(changed(pngFile, 8, [0xff]), "PNG header of 4 GiB")
+      const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
+      yield* refused(changed(jpeg, frame + 5, [0, 0]), "JPEG height")
+      yield* refused(changed(jpeg, frame + 7, [0, 0]), "JPEG width")
+      yield* refused(changed(webp, 26, [0, 0]), "WebP width")
+      yield* refused(changed(webp, 28, [0, 0]), "WebP height")
+      yield* refused(changed(webp, 16, [0xff, 0xff, 0xff, 0xff]), "WebP chunk of 4 GiB")
+      yield* refused(changed(gif, 6, [0, 0]), "GIF width")
+      yield* refused(changed(gif, 8, [0, 0]), "GIF height")
+    })
+  )
+
+  const length = 4 * 1024 * 1024
+  const endless: ReadonlyArray<readonly [string, () => Promise<Buffer>, number, ReadonlyArray<number>]> = [
+    ["a JPEG", () => noise(3).jpeg().toBuffer(), -2, [0xff, 0x00]],
+    ["a JPEG of fill bytes", () => noise(3).jpeg().toBuffer(), -2, [0xff]],
+    ["a JPEG of empty segments", () => noise(3).jpeg().toBuffer(), -2, [0xff, 0xe0, 0, 2]],
+    ["a GIF", () => noise(3).gif().toBuffer(), -1, [0x21, 0xff, 0]],
+    ["a GIF of one-byte blocks", () => noise(3).gif().toBuffer(), -2, [1]],
+    ["a PNG of empty chunks", () => noise(4).png().toBuffer(), -12, [0, 0, 0, 0, 0x74, 0x45, 0x58, 0x74, 0, 0, 0, 0]]
+  ]
+  it.effect.each(endless)(
+    "is none without an end, and other work goes on however long it is: %s",
+    ([, make, cut, more]) =>
+      Effect.gen(function* () {
+        const bytes = yield* Effect.promise(make)
+        let turns = 0
+        const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.turn, () => turns++)))
+        yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
+        yield* Fiber.interrupt(other)
+        assert.isAbove(turns, 10)
+      })
+  )
+})
+
+const box = (name: string, body = "", size = 8 + body.length) => {
+  const bytes = Buffer.from(`\0\0\0\0${name}${body}`, "latin1")
+  bytes.writeUInt32BE(size)
+  return bytes
+}
+const typed = (brand: string, others = "") => box("ftyp", `${brand}\0\0\u0002\0${others}`)
+const file = (brand: string, next = box("moov")) => Buffer.concat([typed(brand, `${brand}mp41`), next])
+
+describe("a video", () => {
+  const known = ["isom", "iso2", "iso5", "iso6", "mp41", "mp42", "avc1", "M4V ", "dash", "MSNV"]
+  it.effect.each(known)("of the brand %s is MP4", (brand) =>
+    Effect.map(isVideo(file(brand)), (video) => assert.isTrue(video))
+  )
+
+  const not: ReadonlyArray<readonly [string, Uint8Array]> = [
+    ["QuickTime", file("qt  ", box("wide"))],
+    ["a QuickTime film without a type", Buffer.concat([box("moov", "x".repeat(32)), box("mdat")])],
+    ["audio", file("M4A ")],
+    ["HEIC", file("heic", box("meta"))],
+    ["AVIF", file("avif", box("meta"))],
+    ["no brand at all", file("\0\0\0\0")],
+    ["nothing behind its type", typed("isom", "isommp41")],
+    ["HTML behind its type", file("isom", html)],
+    ["a type that claims too much", Buffer.concat([box("ftyp", "isom\0\0\0\0isom", 0xfffffff0), box("moov")])],
+    ["a type that claims too little", Buffer.concat([box("ftyp", "isom\0\0\0\0isom", 8), box("moov")])],
+    ["WebM", Buffer.from([0x1a, 0x45, 0xdf, 0xa3, ...Buffer.alloc(64)])],
+    ["HTML", html],
+    ["nothing", new Uint8Array(0)]
+  ]
+  it.effect.each(not)("it is not: %s", ([, bytes]) => Effect.map(isVideo(bytes), (video) => assert.isFalse(video)))
+
+  it.effect("is not known by less than its beginning", () =>
+    Effect.gen(function* () {
+      const bytes = file("isom")
+      for (let length = 0; length < bytes.length; length++) assert.isFalse(yield* isVideo(bytes.subarray(0, length)))
+    })
+  )
+})

@@ -1,0 +1,399 @@
+import { assert, describe, it } from "@effect/vitest"
+import { FastCheck } from "effect"
+import type { Permit } from "../../../src/services/routing/CircuitBreaker.ts"
+import { Circuits } from "../../../src/services/routing/Circuits.ts"
+import { failure, model, route } from "../../fakes/ProviderFake.ts"
+
+const second = 1000
+const minute = 60 * second
+const outage = failure("retry", 503)
+
+/** Circuits of the named routes of one model, driven by hand; `random` steers the jitter. */
+const bench = (...names: ReadonlyArray<string>) => {
+  const circuits = new Circuits()
+  const routed = model(...names.map((name) => route(name)))
+  const circuit = (name: string) => circuits.of(routed, route(name))
+  const enter = (name: string, now: number) => circuit(name).enter(now)
+  const admitted = (name: string, now: number) => {
+    const permit = enter(name, now)
+    assert.isDefined(permit, `${name} lets nobody through at ${now}`)
+    return permit ?? { epoch: -1 }
+  }
+  const fail = (name: string, now: number, what = outage, random = 0) =>
+    circuit(name).fail(admitted(name, now), what, now, random)
+  const succeed = (name: string, now: number) => circuit(name).succeed(admitted(name, now))
+  const trip = (name: string, now: number, random = 0) => {
+    for (let times = 0; times < 5; times++) fail(name, now, outage, random)
+  }
+  const state = (name: string, now: number) => circuits.health(now, now).find((one) => one.provider === name)?.circuit
+  /** Milliseconds from `now` until the route lets a request through. */
+  const closedFor = (name: string, now: number) => (circuit(name).openUntil ?? now) - now
+  return { admitted, circuit, circuits, closedFor, enter, fail, state, succeed, trip }
+}
+
+describe("a circuit opens", () => {
+  it("after 5 consecutive failures, and not after 4", () => {
+    const { closedFor, enter, fail, state } = bench("a", "b")
+    for (let times = 0; times < 4; times++) fail("a", 0)
+    assert.strictEqual(state("a", 0), "closed")
+    fail("a", 0)
+    assert.strictEqual(state("a", 0), "open")
+    assert.strictEqual(closedFor("a", 0), second)
+    assert.isUndefined(enter("a", second - 1))
+  })
+
+  it("not for failures with a success between them", () => {
+    const { fail, state, succeed } = bench("a", "b")
+    for (let times = 0; times < 20; times++) {
+      for (let failures = 0; failures < 4; failures++) fail("a", 0)
+      succeed("a", 0)
+    }
+    assert.strictEqual(state("a", 0), "closed")
+  })
+
+  it("not for requests that ended without saying anything about the route", () => {
+    const { admitted, circuit, state } = bench("a", "b")
+    for (let times = 0; times < 20; times++) circuit("a").leave(admitted("a", 0))
+    assert.strictEqual(state("a", 0), "closed")
+  })
+
+  it("first for 1 s, doubling up to 60 s", () => {
+    const { closedFor, fail, trip } = bench("a", "b")
+    trip("a", 0)
+    const times = [closedFor("a", 0)]
+    let now = 0
+    for (let probes = 0; probes < 8; probes++) {
+      now += times.at(-1) ?? 0
+      fail("a", now)
+      times.push(closedFor("a", now))
+    }
+    assert.deepStrictEqual(
+      times.map((ms) => ms / second),
+      [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    )
+  })
+
+  it("with jitter that never makes it longer", () => {
+    const { closedFor, fail, trip } = bench("a", "b")
+    trip("a", 0, 0.99)
+    fail("a", second, outage, 0.5)
+    assert.strictEqual(closedFor("a", second), 1800)
+  })
+
+  it("once for all the requests that were under way when it did", () => {
+    const { admitted, circuit, closedFor } = bench("a", "b")
+    const permits = Array.from({ length: 100 }, () => admitted("a", 0))
+    for (const permit of permits) circuit("a").fail(permit, outage, 10, 0)
+    assert.strictEqual(closedFor("a", 10), second)
+  })
+
+  it("again after 5 more failures once it has closed, for 1 s", () => {
+    const { closedFor, fail, succeed, trip } = bench("a", "b")
+    trip("a", 0)
+    fail("a", second)
+    succeed("a", 10 * second)
+    for (let times = 0; times < 4; times++) fail("a", 11 * second)
+    assert.strictEqual(closedFor("a", 11 * second), 0)
+    fail("a", 11 * second)
+    assert.strictEqual(closedFor("a", 11 * second), second)
+  })
+})
+
+describe("Retry-After", () => {
+  const throttled = (retryAfterSeconds: number) => failure("limit", 429, { retryAfterSeconds })
+
+  it("is honoured from the first failure on", () => {
+    const { enter, fail, succeed } = bench("a", "b")
+    fail("a", 0, throttled(17))
+    assert.isUndefined(enter("a", 17 * second - 1))
+    succeed("a", 17 * second)
+    assert.isDefined(enter("a", 17 * second))
+  })
+
+  it("never shortens what the failures earned", () => {
+    const { closedFor, fail, trip } = bench("a", "b")
+    trip("a", 0)
+    fail("a", second)
+    fail("a", 3 * second, throttled(1))
+    assert.strictEqual(closedFor("a", 3 * second), 4 * second)
+  })
+
+  it("is extended by requests that were under way, and bounded by an hour", () => {
+    const { admitted, circuit, closedFor } = bench("a", "b")
+    const [early, late] = [admitted("a", 0), admitted("a", 0)]
+    circuit("a").fail(early, throttled(10), 0, 0)
+    circuit("a").fail(late, throttled(1e9), second, 0)
+    assert.strictEqual(closedFor("a", second), 60 * minute)
+  })
+
+  it("of zero, or none, is a failure like any other", () => {
+    const { fail, state } = bench("a", "b")
+    fail("a", 0, throttled(0))
+    fail("a", 0, failure("limit", 429))
+    assert.strictEqual(state("a", 0), "closed")
+  })
+})
+
+describe("the account's fault", () => {
+  const unpaid = failure("account", 402)
+
+  it("closes the route at once for 5 minutes, doubling to an hour", () => {
+    const { closedFor, fail } = bench("a", "b")
+    const times: Array<number> = []
+    let now = 0
+    for (let probes = 0; probes < 6; probes++) {
+      fail("a", now, unpaid)
+      times.push(closedFor("a", now) / minute)
+      now += closedFor("a", now)
+    }
+    assert.deepStrictEqual(times, [5, 10, 20, 40, 60, 60])
+  })
+
+  it("starts over once the route has recovered", () => {
+    const { closedFor, fail, succeed } = bench("a", "b")
+    fail("a", 0, unpaid)
+    fail("a", 5 * minute, unpaid)
+    succeed("a", 15 * minute)
+    fail("a", 15 * minute, unpaid)
+    assert.strictEqual(closedFor("a", 15 * minute), 5 * minute)
+  })
+
+  it("is believed of a request that was under way when the circuit opened for less", () => {
+    const { admitted, circuit, closedFor, trip } = bench("a", "b")
+    const permit = admitted("a", 0)
+    trip("a", 0)
+    circuit("a").fail(permit, unpaid, 0, 0)
+    assert.strictEqual(closedFor("a", 0), 5 * minute)
+  })
+
+  it("is not believed of a request older than the route's recovery", () => {
+    const { admitted, circuit, state, succeed, trip } = bench("a", "b")
+    const permit = admitted("a", 0)
+    trip("a", 0)
+    succeed("a", second)
+    circuit("a").fail(permit, unpaid, 2 * second, 0)
+    assert.strictEqual(state("a", 2 * second), "closed")
+  })
+})
+
+describe("when its time ends", () => {
+  it("one request probes and all others are refused", () => {
+    const { admitted, enter, state, trip } = bench("a", "b")
+    trip("a", 0)
+    admitted("a", second)
+    assert.strictEqual(state("a", second), "half_open")
+    for (let times = 0; times < 10; times++) assert.isUndefined(enter("a", second))
+  })
+
+  it("a probe that succeeds closes it for everyone", () => {
+    const { enter, state, succeed, trip } = bench("a", "b")
+    trip("a", 0)
+    succeed("a", second)
+    assert.strictEqual(state("a", second), "closed")
+    for (let times = 0; times < 10; times++) assert.isDefined(enter("a", second))
+  })
+
+  it("a probe that says nothing lets the next one in", () => {
+    const { admitted, circuit, enter, trip } = bench("a", "b")
+    trip("a", 0)
+    circuit("a").leave(admitted("a", second))
+    assert.isDefined(enter("a", second))
+    assert.isUndefined(enter("a", second))
+  })
+
+  it("a probe of minutes lets another in after 60 s, or 5 s where the model has nothing else", () => {
+    const several = bench("a", "b")
+    several.trip("a", 0)
+    several.admitted("a", second)
+    assert.isUndefined(several.enter("a", 61 * second - 1))
+    assert.isDefined(several.enter("a", 61 * second))
+
+    const alone = bench("a")
+    alone.trip("a", 0)
+    alone.admitted("a", second)
+    assert.isUndefined(alone.enter("a", 6 * second - 1))
+    assert.isDefined(alone.enter("a", 6 * second))
+  })
+
+  it("news of before the opening neither closes nor reopens it", () => {
+    const { admitted, circuit, closedFor, state, trip } = bench("a", "b")
+    const [good, bad] = [admitted("a", 0), admitted("a", 0)]
+    trip("a", 0)
+    circuit("a").succeed(good)
+    circuit("a").fail(bad, outage, 10, 0)
+    assert.strictEqual(state("a", 10), "open")
+    assert.strictEqual(closedFor("a", 10), second - 10)
+  })
+})
+
+describe("a model's last open route", () => {
+  it("is never closed for more than 5 s", () => {
+    const { closedFor, fail, trip } = bench("a")
+    trip("a", 0)
+    let now = 0
+    for (let probes = 0; probes < 10; probes++) {
+      now += closedFor("a", now)
+      fail("a", now, failure("limit", 429, { retryAfterSeconds: 600 }))
+      assert.isAtMost(closedFor("a", now), 5 * second)
+    }
+  })
+
+  it("is not closed again by old requests that are told to wait", () => {
+    const { admitted, circuit, enter, trip } = bench("a")
+    const permit = admitted("a", 0)
+    trip("a", 0)
+    circuit("a").fail(permit, failure("limit", 429, { retryAfterSeconds: 600 }), second, 0)
+    assert.isDefined(enter("a", second))
+  })
+
+  it("is the one that closes last", () => {
+    const { closedFor, fail } = bench("a", "b")
+    fail("a", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
+    fail("b", second, failure("limit", 429, { retryAfterSeconds: 60 }))
+    assert.strictEqual(closedFor("a", second), 59 * second)
+    assert.strictEqual(closedFor("b", second), 5 * second)
+  })
+
+  it("is closed for longer by the account's fault, and the one before it is spared then", () => {
+    const { closedFor, fail } = bench("a", "b")
+    fail("a", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
+    fail("b", second, failure("account", 401))
+    assert.strictEqual(closedFor("b", second), 5 * minute)
+    assert.strictEqual(closedFor("a", second), 4 * second)
+  })
+
+  it("is not spared while another one lets requests through", () => {
+    const { closedFor, fail } = bench("a", "b", "c")
+    fail("a", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
+    fail("b", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
+    assert.deepStrictEqual([closedFor("a", 0), closedFor("b", 0)], [60 * second, 60 * second])
+  })
+})
+
+describe("health", () => {
+  it("lists every route of a model that was asked for, with counts, last error and latency", () => {
+    const { circuit, circuits, fail, succeed } = bench("a", "b")
+    fail("a", 5, failure("retry", 503, { detail: "overloaded" }))
+    succeed("a", 6)
+    circuit("a").answered(100)
+    circuit("a").answered(200)
+    assert.deepStrictEqual(circuits.health(7, 5_007), [
+      {
+        route: "m@a",
+        provider: "a",
+        model: "m",
+        circuit: "closed",
+        openUntil: undefined,
+        lastError: "retry 503: overloaded",
+        lastErrorAt: 5_005,
+        latencyMs: 120,
+        requests: 2,
+        failures: 1
+      },
+      {
+        route: "m@b",
+        provider: "b",
+        model: "m",
+        circuit: "closed",
+        openUntil: undefined,
+        lastError: undefined,
+        lastErrorAt: undefined,
+        latencyMs: undefined,
+        requests: 0,
+        failures: 0
+      }
+    ])
+  })
+})
+
+describe("whatever happens in whatever order", () => {
+  const names = ["a", "b", "c"]
+  const step = FastCheck.oneof(
+    { weight: 3, arbitrary: FastCheck.record({ kind: FastCheck.constant("enter" as const), at: FastCheck.nat(2) }) },
+    {
+      weight: 4,
+      arbitrary: FastCheck.record({
+        kind: FastCheck.constantFrom("succeed" as const, "leave" as const, "fail" as const, "fail" as const),
+        at: FastCheck.nat(20),
+        failure: FastCheck.constantFrom(
+          outage,
+          outage,
+          failure("limit", 429, { retryAfterSeconds: 30 }),
+          failure("account", 401)
+        ),
+        random: FastCheck.double({ min: 0, max: 0.99, noNaN: true })
+      })
+    },
+    { weight: 1, arbitrary: FastCheck.record({ kind: FastCheck.constant("trip" as const), at: FastCheck.nat(2) }) },
+    {
+      weight: 2,
+      arbitrary: FastCheck.record({
+        kind: FastCheck.constant("wait" as const),
+        ms: FastCheck.constantFrom(1, 900, 1100, 6000, 70_000)
+      })
+    }
+  )
+
+  /** Plays the steps on up to three routes; the account is only ever at fault on the first of several. */
+  const play = (routes: number, steps: ReadonlyArray<typeof step extends FastCheck.Arbitrary<infer A> ? A : never>) => {
+    const driven = bench(...names.slice(0, routes))
+    const under: Array<{ readonly name: string; readonly permit: Permit; readonly probeSince: number | undefined }> = []
+    let now = 0
+    const enter = (name: string) => {
+      const probing = driven.state(name, now) === "half_open"
+      const permit = driven.enter(name, now)
+      if (permit === undefined) return
+      const others = under.filter((one) => one.name === name && one.probeSince !== undefined)
+      if (probing) {
+        const fresh = others.filter(
+          (one) => one.permit.epoch === permit.epoch && now - (one.probeSince ?? 0) < 5 * second
+        )
+        assert.deepStrictEqual(fresh, [], "two probes at once")
+      }
+      under.push({ name, permit, probeSince: probing ? now : undefined })
+    }
+    for (const one of steps) {
+      if (one.kind === "wait") now += one.ms
+      else if (one.kind === "enter") enter(names[one.at % routes] ?? "a")
+      else if (one.kind === "trip") {
+        const name = names[one.at % routes] ?? "a"
+        for (let times = 0; times < 5 && driven.state(name, now) === "closed"; times++) driven.fail(name, now)
+      } else {
+        const [ended] = under.splice(one.at % Math.max(1, under.length), 1)
+        if (ended === undefined) continue
+        const { name, permit } = ended
+        const account = one.failure.class === "account" && (name !== "a" || routes === 1)
+        if (one.kind === "fail") driven.circuit(name).fail(permit, account ? outage : one.failure, now, one.random)
+        else driven.circuit(name)[one.kind](permit)
+      }
+    }
+    return { ...driven, names: names.slice(0, routes), now, under }
+  }
+
+  const plays = { routes: FastCheck.integer({ min: 1, max: 3 }), steps: FastCheck.array(step, { maxLength: 60 }) }
+
+  it.prop(
+    "a model whose account is not at fault lets somebody through within 5 s",
+    plays,
+    ({ routes, steps }) => {
+      const { enter, names: all, now } = play(routes, steps)
+      assert.isTrue(all.some((name) => enter(name, now + 5 * second) !== undefined))
+    },
+    { fastCheck: { numRuns: 3000 } }
+  )
+
+  it.prop(
+    "a route that has recovered serves everyone again",
+    plays,
+    ({ routes, steps }) => {
+      const { circuit, enter, names: all, now, state, succeed, under } = play(routes, steps)
+      for (const { name, permit } of under) circuit(name).leave(permit)
+      for (const name of all) {
+        succeed(name, now + 60 * minute)
+        assert.strictEqual(state(name, now + 60 * minute), "closed")
+        for (let times = 0; times < 20; times++) assert.isDefined(enter(name, now + 60 * minute))
+      }
+    },
+    { fastCheck: { numRuns: 3000 } }
+  )
+})

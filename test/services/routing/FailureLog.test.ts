@@ -1,0 +1,95 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Logger, TestClock } from "effect"
+import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import {
+  answers,
+  content,
+  fails,
+  failure,
+  model,
+  ProviderFake,
+  request,
+  route,
+  type Step,
+  streams
+} from "../../fakes/ProviderFake.ts"
+
+const a = route("a")
+const outage = failure("retry", 503)
+
+/** What is logged while the route `a` takes these steps and the test asks for chats. */
+const logged = <A, E>(
+  steps: ReadonlyArray<Step>,
+  test: (ask: Effect.Effect<void>) => Effect.Effect<A, E>,
+  stream = false
+) =>
+  Effect.gen(function* () {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => lines.push(`${logLevel.label} ${String(message)}`))
+    yield* Effect.gen(function* () {
+      const router = yield* ProviderRouter
+      const asked = stream
+        ? Effect.scoped(
+            Effect.flatMap(router.stream(model(a), request({ stream }), new Attempts()), ({ pull }) =>
+              Effect.forever(pull)
+            )
+          )
+        : router.complete(model(a), request(), new Attempts())
+      yield* test(Effect.ignore(asked))
+    }).pipe(
+      Effect.provide(Layer.provide(ProviderRouter.layer(), new ProviderFake().on(a, ...steps).layer)),
+      Effect.provide(Logger.replace(Logger.defaultLogger, logger))
+    )
+    return lines
+  })
+
+describe("the log of failed attempts", () => {
+  it.effect("has one line a minute for a route, with the number of those left out", () =>
+    Effect.gen(function* () {
+      const lines = yield* logged([fails(outage)], (ask) =>
+        Effect.gen(function* () {
+          yield* ask
+          yield* ask
+          yield* ask
+          yield* TestClock.adjust("1 minute")
+          yield* ask
+        })
+      )
+      const line = `WARN Route m@a failed: retry 503: ${outage.detail}`
+      assert.deepStrictEqual(lines, [line, `${line} (2 more failures since the last such line)`])
+    })
+  )
+
+  it.effect("says when a circuit opens, once, and for how long", () =>
+    Effect.gen(function* () {
+      const lines = yield* logged([fails(outage)], (ask) =>
+        Effect.zipRight(Effect.repeatN(ask, 4), Effect.zipRight(TestClock.adjust("2 seconds"), ask))
+      )
+      assert.deepStrictEqual(lines.slice(1), ["WARN Route m@a is left out for 1s: its circuit has opened"])
+    })
+  )
+
+  it.effect("has the fault of an account, and a stream that breaks after output", () =>
+    Effect.gen(function* () {
+      const [unpaid] = yield* logged([fails(failure("account", 401))], (ask) => ask)
+      assert.match(unpaid ?? "", /^WARN Route m@a failed: account 401: /)
+      const [broken] = yield* logged([streams([content("Hel")], outage)], (ask) => ask, true)
+      assert.match(broken ?? "", /^WARN Route m@a failed: retry 503: /)
+    })
+  )
+
+  it.effect("says nothing of requests that are at fault themselves, of refused content and of answers", () =>
+    Effect.gen(function* () {
+      const steps = [fails(failure("request", 400)), fails(failure("moderation", 400)), answers()]
+      assert.deepStrictEqual(yield* logged(steps, (ask) => Effect.repeatN(ask, 2)), [])
+    })
+  )
+
+  it.effect("keeps a provider's words on one line", () =>
+    Effect.gen(function* () {
+      const [line] = yield* logged([fails(failure("retry", 500, { detail: "a\nERROR b\u2028c" }))], (ask) => ask)
+      assert.strictEqual(line, "WARN Route m@a failed: retry 500: a ERROR b c")
+    })
+  )
+})

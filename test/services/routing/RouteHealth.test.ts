@@ -1,0 +1,150 @@
+import { SqlClient } from "@effect/sql"
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Layer, Ref, type Scope } from "effect"
+import type { RouteReport } from "../../../src/services/routing/Circuits.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { RouteHealth } from "../../../src/services/routing/RouteHealth.ts"
+import * as Postgres from "../../support/Postgres.ts"
+
+const healthy = (route: string, more: Partial<RouteReport> = {}): RouteReport => ({
+  route,
+  provider: "acme",
+  model: "m",
+  circuit: "closed",
+  openUntil: undefined,
+  lastError: undefined,
+  lastErrorAt: undefined,
+  latencyMs: undefined,
+  requests: 1,
+  failures: 0,
+  ...more
+})
+
+const register = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly id: string }>`
+    INSERT INTO instances (id) VALUES (gen_random_uuid()) RETURNING id`
+  return row?.id ?? ""
+})
+
+/** An instance that publishes whatever the ref says, for as long as the scope lasts. */
+const instance = Effect.fnUntraced(function* (health: Ref.Ref<ReadonlyArray<RouteReport>>) {
+  const id = yield* register
+  const router = Layer.mock(ProviderRouter, { health: Ref.get(health) })
+  yield* Layer.build(Layer.provide(RouteHealth.publisher(Effect.succeed(id)), router))
+  return id
+})
+
+const list = Effect.flatMap(RouteHealth, (board) => board.list)
+
+const until = <A, E, R>(look: Effect.Effect<ReadonlyArray<A>, E, R>, done: (rows: ReadonlyArray<A>) => boolean) =>
+  Effect.repeat(Effect.delay(look, "50 millis"), { until: done }).pipe(Effect.timeout("20 seconds"))
+
+const scoped = <A, E, R>(test: Effect.Effect<A, E, R | Scope.Scope>) => Effect.scoped(test)
+
+layer(RouteHealth.layer.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestServices: true })(
+  "route health",
+  (it) => {
+    describe("a running instance", () => {
+      it.effect("is listed with all that it knows, and no more once it has stopped", () =>
+        Effect.gen(function* () {
+          const known = healthy("m@acme", {
+            circuit: "open",
+            openUntil: 1_700_000_001_500,
+            lastError: "retry 503: \u0000\ud83d broken",
+            lastErrorAt: 1_700_000_000_250,
+            latencyMs: 12.5,
+            requests: 9,
+            failures: 5
+          })
+          yield* scoped(
+            Effect.gen(function* () {
+              const id = yield* instance(yield* Ref.make<ReadonlyArray<RouteReport>>([known, healthy("m@other")]))
+              const [first, second] = yield* until(list, (rows) => rows.length === 2)
+              assert.strictEqual(second?.route, "m@other")
+              assert.isNull(second?.lastError)
+              assert.isNull(second?.openUntil)
+              assert.deepInclude(first, {
+                instanceId: id,
+                route: "m@acme",
+                provider: "acme",
+                model: "m",
+                circuit: "open",
+                openUntil: new Date(1_700_000_001_500),
+                lastError: "retry 503: ?? broken",
+                lastErrorAt: new Date(1_700_000_000_250),
+                latencyMs: 12.5,
+                requests: 9,
+                failures: 5
+              })
+            })
+          )
+          assert.deepStrictEqual(yield* list, [])
+        })
+      )
+
+      it.effect("writes news and nothing else", () =>
+        scoped(
+          Effect.gen(function* () {
+            const health = yield* Ref.make<ReadonlyArray<RouteReport>>([healthy("m@a"), healthy("m@b")])
+            yield* instance(health)
+            const before = yield* until(list, (rows) => rows.length === 2)
+            yield* Ref.set(health, [healthy("m@a", { requests: 2 }), healthy("m@b")])
+            const after = yield* until(list, (rows) => rows[0]?.requests === 2)
+            assert.notDeepEqual(after[0]?.publishedAt, before[0]?.publishedAt)
+            assert.deepStrictEqual(after[1]?.publishedAt, before[1]?.publishedAt)
+          })
+        )
+      )
+
+      it.effect("is listed beside the others, while they live", () =>
+        scoped(
+          Effect.gen(function* () {
+            const sql = yield* SqlClient.SqlClient
+            const health = yield* Ref.make<ReadonlyArray<RouteReport>>([healthy("m@a")])
+            const ids = [yield* instance(health), yield* instance(health)]
+            const both = yield* until(list, (rows) => rows.length === 2)
+            assert.sameMembers(
+              both.map((one) => one.instanceId),
+              ids
+            )
+            yield* sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${ids[0] ?? ""}`
+            const left = yield* list
+            assert.deepStrictEqual(
+              left.map((one) => one.instanceId),
+              ids.slice(1)
+            )
+          })
+        )
+      )
+
+      it.effect("removes what dead ones have left", () =>
+        scoped(
+          Effect.gen(function* () {
+            const sql = yield* SqlClient.SqlClient
+            const dead = yield* register
+            yield* sql`
+              INSERT INTO route_health (instance_id, route, provider, model, circuit, requests, failures, published_at)
+              VALUES (${dead}, 'm@a', 'acme', 'm', 'closed', 1, 0, now())`
+            yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${dead}`
+            yield* instance(yield* Ref.make<ReadonlyArray<RouteReport>>([]))
+            assert.deepStrictEqual(yield* sql`SELECT * FROM route_health WHERE instance_id = ${dead}`, [])
+          })
+        )
+      )
+
+      it.effect("goes on after the table was out of reach", () =>
+        scoped(
+          Effect.gen(function* () {
+            const sql = yield* SqlClient.SqlClient
+            yield* sql`ALTER TABLE route_health RENAME TO hidden`
+            yield* instance(yield* Ref.make<ReadonlyArray<RouteReport>>([healthy("m@a")]))
+            yield* Effect.sleep("300 millis")
+            yield* sql`ALTER TABLE hidden RENAME TO route_health`
+            yield* until(list, (rows) => rows.length === 1)
+          })
+        )
+      )
+    })
+  }
+)

@@ -1,0 +1,68 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import type { Capability, Route } from "../../../src/domain/Model.ts"
+import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { Providers } from "../../../src/services/routing/Providers.ts"
+import { model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+
+const able = (provider: string, ...capabilities: ReadonlyArray<Capability>): Route =>
+  route(provider, { capabilities: new Set(capabilities) })
+
+/** Takes tools, and searches, but not both at once. */
+const picky = (provider: string) => route(provider, { options: { picky: true } })
+
+const tool = { type: "function", function: { name: "f" } } as const
+const tools: Partial<ChatRequest> = { tools: [tool] }
+const search: Partial<ChatRequest> = { webSearch: true }
+const json: Partial<ChatRequest> = { responseFormat: { type: "json_object" } }
+
+/** The route that is asked, or the field for which none is, whatever the way it is asked for. */
+const chosen = (asked: Partial<ChatRequest>, ...routes: ReadonlyArray<Route>) => {
+  const fake = new ProviderFake()
+  const declines = ({ options }: Route, { tools, webSearch }: ChatRequest) =>
+    options.picky === true && tools.length > 0 && webSearch ? "web_search" : undefined
+  const provider = { adapter: "fake", chat: { ...fake.chat, declines } }
+  return Effect.gen(function* () {
+    const router = yield* ProviderRouter
+    yield* router.admit(model(...routes), request(asked))
+    yield* router.complete(model(...routes), request(asked), new Attempts())
+    yield* Effect.scoped(router.stream(model(...routes), request(asked), new Attempts()))
+    return [...new Set(fake.calls)].join()
+  }).pipe(
+    Effect.catchTag("InvalidRequest", ({ message, param }) => Effect.succeed(`${param}: ${message}`)),
+    Effect.provide(Layer.provide(ProviderRouter.layer(), Layer.succeed(Providers, new Map([["fake", provider]]))))
+  )
+}
+
+const none = "No provider of `m` can do all that the request asks for at once."
+
+describe("the routes that a request may take", () => {
+  const rows: ReadonlyArray<readonly [string, Partial<ChatRequest>, ReadonlyArray<Route>, string]> = [
+    ["a route that declines nothing of it", tools, [picky("a"), route("b")], "m@a"],
+    ["the next one where the first declines", { ...tools, ...search }, [picky("a"), route("b")], "m@b"],
+    ["none where all decline", { ...tools, ...search }, [picky("a"), picky("b")], `web_search: ${none}`],
+    [
+      "none where each can do a part: the first field that is one too many is named",
+      { ...tools, ...json, ...search },
+      [able("a", "tools", "response_format"), able("b", "web_search")],
+      `web_search: ${none}`
+    ],
+    [
+      "none, in the order of the fields",
+      { ...tools, ...json },
+      [able("a", "tools"), able("b", "response_format")],
+      `response_format: ${none}`
+    ],
+    [
+      "the one that can do all",
+      { ...tools, ...json },
+      [able("a", "tools"), able("b", "response_format"), able("c", "tools", "response_format")],
+      "m@c"
+    ]
+  ]
+  for (const [name, asked, routes, expected] of rows) {
+    it.effect(name, () => Effect.map(chosen(asked, ...routes), (outcome) => assert.strictEqual(outcome, expected)))
+  }
+})

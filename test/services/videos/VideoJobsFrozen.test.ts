@@ -1,0 +1,223 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Either, Redacted, Schema } from "effect"
+import type { VideoRoute } from "../../../src/domain/Model.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { FrozenRoute, freeze, KeptRoute, thaw } from "../../../src/services/videos/FrozenRoute.ts"
+import { account, busy, failed, model, rendering, route } from "../../fakes/VideoProviderFake.ts"
+import {
+  assertDelivered,
+  assertFailed,
+  price,
+  submitsOnly,
+  type VideoBench,
+  withBench
+} from "../../support/VideoBench.ts"
+
+const secret = "sk-upstream-secret"
+
+const full: VideoRoute = route("a", {
+  provider: {
+    ...account("a"),
+    baseUrl: "https://a.test/v1",
+    credential: Redacted.make(secret),
+    headers: { "x-key": secret }
+  },
+  options: {
+    snake_case: { inner_key: [1, "two", null, { deep_er: true }] },
+    camelCase: 1,
+    "with space": "é\u0000\ud83d"
+  },
+  imageModel: undefined,
+  referenceImage: "none",
+  seconds: [5, 8],
+  secondsAs: "suffixed",
+  cost: { per: "second", price: NanoUsd(9_007_199_254_740_993n) }
+})
+
+const read = Schema.decodeUnknownSync(Schema.parseJson(FrozenRoute))
+
+describe("a route as a row keeps it", () => {
+  for (const [what, given] of [
+    ["everything said", full],
+    ["little said", route("b")],
+    ["a price of the whole", route("c", { cost: { per: "video", price: NanoUsd(1n) } })]
+  ] as const) {
+    it(`with ${what} comes back as it was, under its account of today`, () => {
+      const today = { ...given.provider, credential: Redacted.make("another"), headers: { "x-new": "1" } }
+      const { preference: _, weight: __, ...same } = given
+      assert.deepStrictEqual(thaw(read(freeze(given)), [account("z"), today]), {
+        ...same,
+        provider: today,
+        preference: 1,
+        weight: 1
+      })
+    })
+  }
+
+  it("has no credential in it, and no header", () => {
+    assert.notInclude(freeze(full), secret)
+    assert.notInclude(freeze(full), "x-key")
+  })
+
+  it("is of no use without its account: another name, address or wire is another account", () => {
+    const frozen = read(freeze(full))
+    const { provider } = full
+    for (const other of [
+      [],
+      [{ ...provider, name: "b" }],
+      [{ ...provider, baseUrl: "https://a.test/v2" }],
+      [{ ...provider, baseUrl: undefined }],
+      [{ ...provider, adapter: "other" }]
+    ]) {
+      assert.isUndefined(thaw(frozen, other))
+    }
+  })
+
+  it("is none where another version wrote it", () => {
+    const kept = Schema.decodeUnknownEither(KeptRoute)
+    for (const text of [null, "", "{", "[]", '{"id":"m@a"}', freeze(full).replace("suffixed", "roman")]) {
+      assert.deepStrictEqual(kept(text), Either.right(null))
+    }
+    assert.deepStrictEqual(kept(freeze(full)), Either.right(read(freeze(full))))
+  })
+})
+
+/** A job that was begun with these routes by a process that is gone. */
+const begun = (bench: VideoBench, ...routes: ReadonlyArray<VideoRoute>) =>
+  Effect.gen(function* () {
+    const sold = model(...routes)
+    const first = yield* bench.process({ ...submitsOnly, model: sold })
+    yield* first.videos.create({ ...bench.job(), model: sold })
+    yield* first.stop
+    return sold
+  })
+
+describe.concurrent("a video whose catalog changes meanwhile", () => {
+  it.live("keeps its price, its length and its route", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { process, provider, sql } = bench
+        const sold = yield* begun(bench, full, route("b"))
+        const [kept] = yield* sql<{ readonly text: string }>`SELECT videos::text AS text FROM videos`
+        assert.include(kept?.text ?? "", "snake_case")
+        assert.notInclude(kept?.text ?? "", secret)
+        const rewritten = route("a", { provider: full.provider, model: "another", options: {}, seconds: [1] })
+        yield* process({
+          model: {
+            ...model(rewritten),
+            pricing: { per: "video", price: NanoUsd(1n) },
+            seconds: { allowed: [1], default: 1 }
+          }
+        })
+        yield* assertDelivered(bench)
+        assert.strictEqual(sold.pricing.price * 8n, price)
+        const { preference: _, weight: __, ...same } = full
+        for (const { call, route } of provider.called) {
+          if (call !== "submit") assert.deepStrictEqual({ ...same, preference: 1, weight: 1 }, route)
+        }
+        const [row] = yield* sql`SELECT seconds, price, cost FROM videos`
+        assert.deepStrictEqual(row, { seconds: 8, price: String(price), cost: String(9_007_199_254_740_993n * 8n) })
+      })
+    )
+  )
+
+  it.live("waits for a provider that has gone, and is rendered when it is back", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { hurry, process, provider, row } = bench
+        yield* begun(bench, route("a"))
+        const without = yield* process({ model: model(route("b")) })
+        yield* Effect.repeatN(hurry, 60)
+        assert.deepInclude(yield* row, { step: "rendering", status: "queued", tried: ["m@a"] })
+        assert.deepStrictEqual(provider.calls(), ["submit m@a"])
+        yield* without.stop
+        yield* process({ model: model(route("b"), route("a")) })
+        yield* assertDelivered(bench)
+        assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+      })
+    )
+  )
+
+  it.live("waits for a provider that has gone until its deadline", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { hurry, process, provider, row, sql } = bench
+        provider.on("m@a", { poll: [rendering] })
+        yield* begun(bench, route("a"))
+        yield* process({ model: model(route("b")) })
+        yield* Effect.repeatN(hurry, 20)
+        assert.deepInclude(yield* row, { step: "rendering" })
+        yield* sql`UPDATE videos SET deadline = now()`
+        yield* assertFailed(bench, "timeout")
+        assert.deepStrictEqual(provider.calls(), ["submit m@a"])
+      })
+    )
+  )
+
+  for (const [what, before] of [
+    ["was not submitted yet", "step = 'submit', route = NULL, handle = NULL, tried = '{}'"],
+    ["may have been submitted", "step = 'submitting', handle = NULL"],
+    ["has failed at its provider", "spare = true"]
+  ] as const) {
+    it.live(`that ${what} is left to an instance that sells its model, by one that does not`, () =>
+      withBench((bench) =>
+        Effect.gen(function* () {
+          const { hurry, process, provider, row, sql } = bench
+          provider.on("m@a", { poll: [failed(busy)] })
+          yield* begun(bench, route("a"), route("b"))
+          yield* sql`UPDATE videos SET ${sql.literal(before)}`
+          const { step } = yield* row
+          yield* process({ model: { ...model(route("a"), route("b")), id: "other" } })
+          yield* Effect.repeatN(hurry, 60)
+          assert.deepInclude(yield* row, { step, doubts: 0 })
+          assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+          yield* process({ model: model(route("a"), route("b")) })
+          yield* assertDelivered(bench)
+        })
+      )
+    )
+  }
+
+  it.live("fails at its deadline where nobody sells its model", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { hurry, process, provider, sql } = bench
+        yield* begun(bench, route("a"))
+        yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
+        yield* process({ model: { ...model(route("a")), id: "other" } })
+        yield* Effect.repeatN(hurry, 20)
+        yield* sql`UPDATE videos SET deadline = now()`
+        yield* assertFailed(bench, "timeout")
+        assert.deepStrictEqual(provider.calls(), ["submit m@a"])
+      })
+    )
+  )
+
+  it.live("is looked at once a minute by an instance that cannot go on with it, not all the time", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { hurry, process, row, sql } = bench
+        yield* begun(bench, route("a"))
+        yield* process({ model: model(route("b")) })
+        yield* Effect.repeatN(Effect.zipRight(hurry, Effect.sleep("20 millis")), 20)
+        yield* sql`UPDATE videos SET lease = NULL, lease_until = NULL`
+        yield* hurry
+        yield* Effect.sleep("300 millis")
+        assert.isNull((yield* row).lease)
+      })
+    )
+  )
+
+  it.live("goes on with what the routes of today can render", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { process, provider, sql } = bench
+        yield* begun(bench, route("a"))
+        yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
+        yield* process({ model: model(route("a", { seconds: [4] }), route("b")) })
+        yield* assertDelivered(bench)
+        assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
+      })
+    )
+  )
+})
