@@ -1,6 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Array as Arr, Duration, Effect, Either, type Layer, Ref } from "effect"
-import type { Idempotency, KeptResult } from "../../src/services/idempotency/Idempotency.ts"
+import type { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
+import type { KeptResult } from "../../src/services/idempotency/Statements.ts"
 import type { IdempotencyBench } from "./IdempotencyBench.ts"
 import { arranged, first, isFirst, outcome, request, result } from "./IdempotencyClaims.ts"
 

@@ -1,12 +1,8 @@
 import { Clock, Context, Duration, Effect, Layer, Ref } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../../src/domain/Failure.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import {
-  type FirstClaim,
-  Idempotency,
-  type IdempotentRequest,
-  type KeptResult
-} from "../../src/services/idempotency/Idempotency.ts"
+import { type FirstClaim, Idempotency } from "../../src/services/idempotency/Idempotency.ts"
+import type { IdempotentRequest, KeptResult } from "../../src/services/idempotency/Statements.ts"
 import { IdempotencyBench } from "../contracts/IdempotencyBench.ts"
 
 interface Row extends IdempotentRequest {

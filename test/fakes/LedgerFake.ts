@@ -3,7 +3,8 @@ import { type CapPeriod, KeyId } from "../../src/domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../../src/domain/Failure.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { type Hold, Ledger } from "../../src/services/ledger/Ledger.ts"
+import type { Hold } from "../../src/services/ledger/Hold.ts"
+import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 
 interface Account {

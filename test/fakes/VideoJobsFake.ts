@@ -1,7 +1,8 @@
 import { Effect, Layer } from "effect"
 import { VideoNotFound } from "../../src/domain/Failure.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { type Video, type VideoFailure, type VideoJob, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
+import type { VideoCreation } from "../../src/services/videos/Create.ts"
+import { type Video, type VideoFailure, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 
 export interface Created {
   readonly video: Video
@@ -11,7 +12,7 @@ export interface Created {
 /** Renders that begin and go no further by themselves. */
 export class VideoJobsFake {
   /** What was asked to be created, oldest first. */
-  readonly jobs: Array<VideoJob> = []
+  readonly jobs: Array<VideoCreation> = []
   readonly #videos: Array<{ readonly org: OrgId; readonly video: Video }> = []
   readonly #outcomes: Array<Effect.Effect<Created, VideoFailure>> = []
 

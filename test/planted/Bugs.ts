@@ -213,7 +213,7 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a video is shown to whoever knows its id",
-    file: "src/services/videos/Clips.ts",
+    file: "src/services/videos/VideoViews.ts",
     find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
     replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
     caughtBy: ["test/http/VideosRead.test.ts", "test/services/videos/VideoJobsList.test.ts"]

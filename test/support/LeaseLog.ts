@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
-import { leaseSeconds } from "../../src/services/videos/Rows.ts"
+import { leaseSeconds } from "../../src/services/videos/VideoSql.ts"
 
 /** Has the database write down every change of a job, so that it can be told afterwards who waited for whom. */
 export const keep = Effect.gen(function* () {

@@ -12,8 +12,9 @@ import { Ids } from "../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { RequestRecord } from "../../src/services/telemetry/RequestRecord.ts"
+import type { VideoCreation } from "../../src/services/videos/Create.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
-import { type VideoJob, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
+import { VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import { FetcherFake } from "../fakes/FetcherFake.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
@@ -117,7 +118,9 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const job = (more: Partial<VideoJob["ask"]> & { readonly model?: string; readonly key?: string } = {}): VideoJob => {
+  const job = (
+    more: Partial<VideoCreation["ask"]> & { readonly model?: string; readonly key?: string } = {}
+  ): VideoCreation => {
     const { key: idempotencyKey, ...ask } = more
     const record = new RequestRecord({
       id: ids.uuid(),

@@ -1,26 +1,14 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
-import type { OrgId } from "../../domain/Organization.ts"
 import * as DatabaseRetry from "../ledger/DatabaseRetry.ts"
 import * as Holds from "../ledger/Statements.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { Instance } from "../runtime/Instance.ts"
+import type { IdempotentRequest, KeptResult } from "./Statements.ts"
 import * as Statements from "./Statements.ts"
 
 const pruneBatch = 500
-
-export interface IdempotentRequest {
-  readonly org: OrgId
-  readonly endpoint: "images" | "videos"
-  /** 1 to 255 visible ASCII characters. */
-  readonly key: string
-  /** Of the decoded request: a retry has the same, whatever its bytes were on the wire. */
-  readonly fingerprint: string
-}
-
-/** What is kept of a result: enough to build the same answer again. Never media. */
-export type KeptResult = Readonly<Record<string, unknown>>
 
 /**
  * The right to work under a key. The effects are statements for a transaction of the caller's, who repeats them if need
@@ -74,7 +62,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       const decodeFound = Schema.decodeUnknown(Schema.Tuple(Statements.Found))
       const decodeOld = Schema.decodeUnknown(Schema.Array(Old))
 
-      const owe = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
+      const releaseEventually = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
         Effect.uninterruptible(statement).pipe(
           Effect.retry(DatabaseRetry.untilDone),
           Effect.catchAllCause((cause) => Effect.logError("An idempotency key could not be freed", cause)),
@@ -83,8 +71,8 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         )
 
       const finish = Effect.fnUntraced(function* (claim: Statements.Claim, isDoubtful: boolean) {
-        const statement = isDoubtful ? Statements.bar(sql, claim) : Statements.finish(sql, claim.id)
-        yield* Effect.catchAllCause(inTime(statement), () => owe(statement))
+        const statement = isDoubtful ? Statements.tombstone(sql, claim) : Statements.finish(sql, claim.id)
+        yield* Effect.catchAllCause(inTime(statement), () => releaseEventually(statement))
       })
 
       const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
@@ -101,11 +89,11 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         const [found] = yield* unexpired.pipe(
           Effect.retry(DatabaseRetry.brief),
           inTime,
-          Effect.onError(() => owe(Statements.bar(sql, claim))),
+          Effect.onError(() => releaseEventually(Statements.tombstone(sql, claim))),
           Effect.orDie
         )
         const isMine = found.claim === claim.id
-        if (isDoubtful && !isMine) yield* owe(Statements.bar(sql, claim))
+        if (isDoubtful && !isMine) yield* releaseEventually(Statements.tombstone(sql, claim))
         return { found, isMine, isDoubtful }
       })
 

@@ -1,10 +1,22 @@
 import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
+import type { OrgId } from "../../domain/Organization.ts"
 import { deadAfterSeconds, waitsBriefly } from "../ledger/Statements.ts"
-import type { IdempotentRequest, KeptResult } from "./Idempotency.ts"
 
 /** Hours for which a result is replayed. */
 const keptHours = 24
+
+export interface IdempotentRequest {
+  readonly org: OrgId
+  readonly endpoint: "images" | "videos"
+  /** 1 to 255 visible ASCII characters. */
+  readonly key: string
+  /** Of the decoded request: a retry has the same, whatever its bytes were on the wire. */
+  readonly fingerprint: string
+}
+
+/** What is kept of a result: enough to build the same answer again. Never media. */
+export type KeptResult = Readonly<Record<string, unknown>>
 
 export interface Claim extends IdempotentRequest {
   readonly id: string
@@ -77,7 +89,7 @@ export const finish = (sql: SqlClient.SqlClient, id: string) => sql`
  * As `finish`, for a claim of which a statement may still be under way: none can take the key any more, because the
  * claim's id stays taken.
  */
-export const bar = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, org }: Claim) => sql`
+export const tombstone = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, org }: Claim) => sql`
   INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, fingerprint, instance_id)
   VALUES (${id}, ${org}, ${endpoint}, ${fingerprint}, ${instance})
   ON CONFLICT (claim) DO UPDATE SET

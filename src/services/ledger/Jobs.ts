@@ -2,6 +2,7 @@ import { SqlClient, SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { InsufficientCredits, SpendLimitReached } from "../../domain/Failure.ts"
 import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
+import type { Hold } from "./Hold.ts"
 import * as Settling from "./Settling.ts"
 import * as Statements from "./Statements.ts"
 
@@ -15,7 +16,7 @@ export const jobs = (sql: SqlClient.SqlClient) => {
       Effect.catchTag("HoldMissing", Effect.die)
     )
 
-  const hold = Effect.fn("Ledger.job.hold")(function* (wanted: Statements.Reservation) {
+  const hold = Effect.fn("Ledger.job.hold")(function* (wanted: Hold) {
     const hold = { ...wanted, amount: min(wanted.amount, mostStored) }
     const [placed] = yield* Statements.runWith(sql, Statements.reserve(null, [{ ...hold, rateLimit: undefined }]))
     const { period = null, verdict = "insufficient" } = placed ?? {}
@@ -25,13 +26,13 @@ export const jobs = (sql: SqlClient.SqlClient) => {
   }, Effect.uninterruptible)
 
   const settle = Effect.fn("Ledger.job.settle")(
-    (hold: Statements.Reservation, cost: NanoUsd) =>
+    (hold: Hold, cost: NanoUsd) =>
       Effect.map(closeOne(Settling.closingOf(hold, cost)), (closed) => Settling.settlementOf(hold, cost, closed)),
     Effect.uninterruptible
   )
 
   const release = Effect.fn("Ledger.job.release")(
-    ({ id }: Statements.Reservation) => Effect.asVoid(closeOne({ id, cost: undefined })),
+    ({ id }: Hold) => Effect.asVoid(closeOne({ id, cost: undefined })),
     Effect.uninterruptible
   )
 

@@ -11,6 +11,7 @@ import { Instance } from "../runtime/Instance.ts"
 import * as NaturalBatch from "../runtime/NaturalBatch.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { brief, NoAnswer, NotAsked, retryRarely, settleTimeout, stepTimeout } from "./DatabaseRetry.ts"
+import type { Hold, Settlement } from "./Hold.ts"
 import { jobs } from "./Jobs.ts"
 import { HeartbeatLost, isLockTimeout, isOutage, isRefusal } from "./Outage.ts"
 import { Prepared } from "./Prepared.ts"
@@ -30,25 +31,6 @@ const mayYetSettle = (error: { readonly _tag: string }) =>
 /** Whether a reservation failed without any chance that it was placed. */
 const isUndone = (cause: Cause.Cause<unknown>) =>
   Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
-
-/** An amount reserved for one request. It is closed once: settled with a charge, or released. */
-export interface Hold {
-  readonly id: string
-  readonly org: OrgId
-  readonly key: KeyId
-  readonly amount: NanoUsd
-}
-
-export interface Settlement {
-  /** Never more than the hold. */
-  readonly charged: NanoUsd
-  /** The cost was above the hold; the excess is the operator's. */
-  readonly exceeded: boolean
-  /** The hold had been released meanwhile (this process was taken for dead): nothing was charged. */
-  readonly lost: boolean
-  /** The row of the request was written with it. */
-  readonly logged?: true
-}
 
 /** What happens with a charge, or not at all. */
 export interface Alongside {
@@ -121,15 +103,15 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const mayBeHeld = (hold: string) => void (doubtful.has(hold) && doubtful.set(hold, true))
       const doubt = (hold: string, cause: Cause.Cause<unknown>) => isUndone(cause) || mayBeHeld(hold)
 
-      const reserveAll = (batch: Arr.NonEmptyReadonlyArray<Statements.AdmittedReservation>) =>
+      const reserveAll = (batch: Arr.NonEmptyReadonlyArray<Statements.RatedHold>) =>
         Effect.flatMap(instance.id, (id) => prepared.run(Statements.reserve(id, batch))).pipe(
           Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id: hold }) => doubt(hold, cause))))
         )
       // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit. Where
       // that fails, nobody of the batch hears that the first statement has placed its hold.
       const reserveAgain = Effect.fnUntraced(function* (
-        batch: Arr.NonEmptyReadonlyArray<Statements.AdmittedReservation>,
-        first: ReadonlyArray<Statements.Verdict>
+        batch: Arr.NonEmptyReadonlyArray<Statements.RatedHold>,
+        first: ReadonlyArray<Statements.HoldResult>
       ) {
         const verdicts = [...first]
         const remaining = new Map(batch.map(({ org }, index) => [org, verdicts[index]?.remaining ?? zero]))
@@ -145,7 +127,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         }
         return verdicts
       })
-      const reserveFairly = (batch: Arr.NonEmptyReadonlyArray<Statements.AdmittedReservation>) =>
+      const reserveFairly = (batch: Arr.NonEmptyReadonlyArray<Statements.RatedHold>) =>
         Effect.flatMap(reserveAll(batch), (verdicts) =>
           batch.length > 1 && verdicts.some(({ verdict }) => verdict === "insufficient")
             ? reserveAgain(batch, verdicts)
@@ -188,13 +170,13 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const closeAlongside = yield* Settling.makeAlongside(sql, yield* Effect.scope)
       const pending = ({ id, key, org }: Hold) => ({ hold: id, org, key })
 
-      const refused = ({ period, verdict }: Statements.Verdict): Effect.Effect<never, HoldRefused | RateLimited> => {
+      const refused = ({ period, verdict }: Statements.HoldResult): Effect.Effect<never, HoldRefused | RateLimited> => {
         if (verdict === "limited") return new RateLimited()
         if (verdict === "fenced") return Effect.die(new HeartbeatLost())
         return verdict === "capped" && period !== null ? new SpendLimitReached({ period }) : new InsufficientCredits()
       }
 
-      const submitted = (reservation: Statements.AdmittedReservation) =>
+      const submitted = (reservation: Statements.RatedHold) =>
         Effect.catchAllCause(
           retryRarely(submitReservation(reservation), { schedule: brief, while: inTime }),
           (cause) => {

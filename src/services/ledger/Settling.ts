@@ -5,7 +5,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 import { makeTurns } from "../runtime/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as DatabaseRetry from "./DatabaseRetry.ts"
-import type { Settlement } from "./Ledger.ts"
+import type { Hold, Settlement } from "./Hold.ts"
 import * as Statements from "./Statements.ts"
 
 /** The hold was lost in a crash of the database, together with whatever happened in the same half second. */
@@ -23,7 +23,7 @@ const isPassing = (error: unknown) => !(error instanceof DatabaseRetry.NoAnswer)
 const transactionsAtOnce = 4
 
 /** A charge for a hold: what the cost comes to, at most. */
-export const closingOf = ({ amount, id, org }: Statements.Reservation, cost: NanoUsd | undefined): Closing => ({
+export const closingOf = ({ amount, id, org }: Hold, cost: NanoUsd | undefined): Closing => ({
   id,
   org,
   cost: cost === undefined ? undefined : min(cost, amount),
@@ -35,7 +35,7 @@ export interface Closing extends Statements.Closing {
   readonly row: string | undefined
 }
 
-export const settlementOf = (hold: Statements.Reservation, cost: NanoUsd, closed: Statements.Closed): Settlement => {
+export const settlementOf = (hold: Hold, cost: NanoUsd, closed: Statements.Closed): Settlement => {
   const lost = closed.state === "released"
   return { charged: closed.charged ?? zero, exceeded: !lost && cost > hold.amount, lost }
 }

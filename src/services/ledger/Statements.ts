@@ -1,8 +1,8 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import { type CapPeriod, type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
+import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import { NanoUsd } from "../../domain/Money.ts"
-import type { OrgId } from "../../domain/Organization.ts"
+import type { Hold } from "./Hold.ts"
 import type { Query } from "./Prepared.ts"
 
 /** Milliseconds that a statement for many waits for a lock: none of them may wait long for another's. */
@@ -27,15 +27,8 @@ export const deadAfterSeconds = 45
 /** A condition that is always true, and by which a commit does not wait for the disk: what it says is lost in a crash is no money. */
 const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
 
-export interface Reservation {
-  readonly id: string
-  readonly org: OrgId
-  readonly key: KeyId
-  readonly amount: NanoUsd
-}
-
 /** A reservation that takes a unit of its key's rate window with it, of as many as there are. */
-export interface AdmittedReservation extends Reservation {
+export interface RatedHold extends Hold {
   readonly rateLimit: number | undefined
 }
 
@@ -45,7 +38,7 @@ export interface Closing {
   readonly cost: NanoUsd | undefined
 }
 
-export interface Verdict {
+export interface HoldResult {
   /** `limited`: the key's window is used up, and nothing else was looked at. */
   readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited"
   readonly period: CapPeriod | null
@@ -84,7 +77,7 @@ const amountIn = (value: unknown, row: Row): NanoUsd => {
   return NanoUsd(BigInt(value))
 }
 
-const readVerdict = (row: Row): Verdict => {
+const readHoldResult = (row: Row): HoldResult => {
   const { period, place, remaining, verdict } = row
   if (!isKeyOf(verdicts, verdict) || !(period === null || isKeyOf(periods, period))) throw unexpectedRow(row)
   return {
@@ -189,7 +182,7 @@ const reserveForJobs = reserveText(false)
  * Within an organization the batch is a queue: an amount is admitted while the sum up to it fits.
  * A hold that is already there (the same statement came through before) counts as held, and took its rate unit then.
  */
-export const reserve = (instance: string | null, batch: ReadonlyArray<AdmittedReservation>): Query<Verdict> => ({
+export const reserve = (instance: string | null, batch: ReadonlyArray<RatedHold>): Query<HoldResult> => ({
   text: instance === null ? reserveForJobs : reserveForInstance,
   values: [
     batch.map(({ id }) => id),
@@ -199,18 +192,14 @@ export const reserve = (instance: string | null, batch: ReadonlyArray<AdmittedRe
     batch.map(({ rateLimit }) => rateLimit ?? null),
     instance
   ],
-  read: readVerdict
+  read: readHoldResult
 })
 
 /**
  * Keeps a reservation that may still be under way from ever being placed: its id is taken, by a hold of nothing that
  * is closed already. Waits for a statement that is placing it just now, and then changes nothing.
  */
-export const tombstone = (
-  sql: SqlClient.SqlClient,
-  instance: string,
-  { id, key, org }: Omit<Reservation, "amount">
-) => sql`
+export const tombstone = (sql: SqlClient.SqlClient, instance: string, { id, key, org }: Omit<Hold, "amount">) => sql`
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
   SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${waitsBriefly(sql, "one")}
   ON CONFLICT (id) DO NOTHING`

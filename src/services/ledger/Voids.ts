@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
 import { Instance } from "../runtime/Instance.ts"
-import { abandon } from "../videos/Abandon.ts"
 import { internalError } from "../videos/Errors.ts"
+import { failVideo } from "../videos/FailVideo.ts"
 import { isOutage } from "./Outage.ts"
 import * as Settling from "./Settling.ts"
 import * as Statements from "./Statements.ts"
@@ -60,7 +60,7 @@ export class Voids extends Context.Tag("gateway/Voids")<
       const carryOut = Effect.fnUntraced(function* ({ entry, isCharged }: Pending) {
         yield* Statements.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
         if (entry.video === undefined) yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
-        else yield* abandon(sql, entry.video, internalError, true)
+        else yield* failVideo(sql, entry.video, internalError, true)
         if (isCharged) yield* Statements.refund(sql, entry.hold)
       })
 

@@ -1,9 +1,7 @@
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Clock, Context, Duration, Effect, Layer, Metric, Ref, Schedule } from "effect"
-import { isLockTimeout, logFailure } from "../ledger/Outage.ts"
-import { Prepared } from "../ledger/Prepared.ts"
-import * as Statements from "../ledger/Statements.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
+import { Clock, Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
+import { makeSweep } from "../ledger/HoldSweeper.ts"
+import { logFailure } from "../ledger/Outage.ts"
 import { Ids } from "./Ids.ts"
 import { InFlight } from "./InFlight.ts"
 
@@ -11,7 +9,6 @@ const beatEvery = Duration.seconds(5)
 /** Longer than the database takes between two beats of an instance that runs. */
 const silentAfter = Duration.seconds(15)
 const lostAfter = Duration.seconds(20)
-const sweepBatch = 500
 
 /** The other workers behind the same address, none where there is one process: they stop when this one does. */
 export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
@@ -46,7 +43,6 @@ export class Instance extends Context.Tag("gateway/Instance")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const inFlight = yield* InFlight
-      const prepared = yield* Prepared
       const siblings = yield* Siblings
 
       const register = Effect.gen(function* () {
@@ -93,36 +89,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         Effect.orElseSucceed(() => false)
       )
 
-      const release = (orphans: ReadonlyArray<Statements.Orphan>) =>
-        Effect.as(prepared.run(Statements.close(orphans.map(({ id }) => ({ id, cost: undefined })))), orphans.length)
-      /** Passes over organizations that somebody has locked, and adds them to `locked`. */
-      const releaseUnlocked = (orphans: ReadonlyArray<Statements.Orphan>, locked: Set<string>) =>
-        Effect.catchIf(release(orphans), isLockTimeout, () =>
-          Effect.reduce(Object.entries(Arr.groupBy(orphans, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
-            release(own).pipe(
-              Effect.catchIf(isLockTimeout, () =>
-                Effect.as(
-                  Effect.sync(() => locked.add(org)),
-                  0
-                )
-              ),
-              Effect.map((count) => sum + count)
-            )
-          )
-        )
-      const sweep = Effect.gen(function* () {
-        const locked = new Set<string>()
-        let released = 0
-        while (true) {
-          const found = yield* Statements.orphans(sql, sweepBatch, [...locked])
-          if (found.length > 0) released += yield* releaseUnlocked(found, locked)
-          if (found.length < sweepBatch) break
-        }
-        if (released === 0) return 0
-        yield* Metric.incrementBy(Metrics.swept, released)
-        yield* Effect.logWarning(`Released ${released} holds of instances that are gone`)
-        return released
-      }).pipe(Effect.uninterruptible, Effect.orDie)
+      const sweep = yield* makeSweep
 
       yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
       yield* watch.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)

@@ -2,7 +2,7 @@ import type { Caller } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
-import type { Settlement } from "../ledger/Ledger.ts"
+import type { Settlement } from "../ledger/Hold.ts"
 import { Attempts } from "../routing/Attempts.ts"
 import type { RequestEntry } from "./RequestLog.ts"
 

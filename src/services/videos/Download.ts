@@ -3,7 +3,7 @@ import type { VideoRoute } from "../../domain/Model.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { isVideo } from "../media/Pictures.ts"
 import { ProviderFailure, type VideoAdapter } from "../routing/Provider.ts"
-import type { Work } from "./Rows.ts"
+import type { LeasedJob } from "./VideoSql.ts"
 
 /** Milliseconds for handing a clip over to the store. */
 const longestMs = 900_000
@@ -43,7 +43,7 @@ const checked = <E, R>(clip: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uin
 /** Takes a clip from its provider into the store, and answers its name there. */
 export const make = Effect.map(
   MediaStore,
-  (store) => (job: Work, renderer: VideoAdapter, route: VideoRoute, handle: string) => {
+  (store) => (job: LeasedJob, renderer: VideoAdapter, route: VideoRoute, handle: string) => {
     const within = Math.min(Math.max(job.leftMs, 0), longestMs)
     return store
       .put({ type: "video/mp4", visibility: "public", body: checked(renderer.download(route, handle)) })

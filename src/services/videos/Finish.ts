@@ -4,19 +4,20 @@ import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
 import { often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts"
-import { type Hold, Ledger } from "../ledger/Ledger.ts"
+import type { Hold } from "../ledger/Hold.ts"
+import { Ledger } from "../ledger/Ledger.ts"
 import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
 import type { Turns } from "../runtime/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { unbind } from "./Abandon.ts"
-import type { Clips } from "./Clips.ts"
 import type { VideoError } from "./Errors.ts"
-import type { Rows, Work } from "./Rows.ts"
+import { unbind } from "./FailVideo.ts"
+import type { LeasedJob, VideoSql } from "./VideoSql.ts"
+import type { VideoViews } from "./VideoViews.ts"
 
 /** What pays for a job. */
-export const holdOf = (job: Work): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
+export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
 /** For statements about a render that its provider has taken and that somebody waits for. */
 export const brief = upTo(settleTimeout)(often)
@@ -31,24 +32,24 @@ export const patient = upTo("2 minutes")(often)
  * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
  * nothing for a job that is not its caller's any more.
  */
-export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTurn: Turns) {
+export const make = Effect.fnUntraced(function* (rows: VideoSql, views: VideoViews, inTurn: Turns) {
   const sql = yield* SqlClient.SqlClient
   const ledger = yield* Ledger
   const store = yield* MediaStore
 
-  const inOneStep = <A>({ orgId }: Work, changes: Effect.Effect<A, SqlError.SqlError>) =>
+  const inTransaction = <A>({ orgId }: LeasedJob, changes: Effect.Effect<A, SqlError.SqlError>) =>
     sql.withTransaction(changes).pipe(inTurn(orgId), Effect.uninterruptible, Effect.retry(patient), Effect.orDie)
 
   /** Of a job that is over: whoever else has it may need to submit it again. */
-  const dropReference = (job: Work) =>
+  const dropReference = (job: LeasedJob) =>
     job.reference === null
       ? Effect.void
-      : Effect.zipRight(store.remove(job.reference), clips.dropped(job.id)).pipe(Effect.ignoreLogged)
+      : Effect.zipRight(store.remove(job.reference), views.dropped(job.id)).pipe(Effect.ignoreLogged)
 
   /** The clip is in the store under this name: shows it and charges for it. False where somebody else ended the job. */
-  const complete = Effect.fnUntraced(function* (job: Work, media: string, route: VideoRoute) {
+  const complete = Effect.fnUntraced(function* (job: LeasedJob, media: string, route: VideoRoute) {
     const cost = route.cost === undefined ? undefined : clipPrice(route.cost, job.seconds)
-    const done = yield* inOneStep(
+    const done = yield* inTransaction(
       job,
       Effect.gen(function* () {
         const accepted = yield* rows.finish(job, { status: "completed", media, sandbox: isSandbox(route), cost }, [])
@@ -68,31 +69,31 @@ export const make = Effect.fnUntraced(function* (rows: Rows, clips: Clips, inTur
   })
 
   /**
-   * Says whether the customer had been told of the job; false also means that its idempotency key is free again. None
-   * where the job has not failed with this error: it is not the caller's any more.
+   * Returns whether the customer had been told of the job; false also means that its idempotency key is free again.
+   * Undefined where the job has not failed with this error: it is not the caller's any more.
    */
   const fail = Effect.fnUntraced(function* (
-    job: Work,
+    job: LeasedJob,
     error: VideoError,
     options: { readonly attempts?: ReadonlyArray<AttemptEntry>; readonly cancelling?: boolean } = {}
   ) {
     const { attempts = [], cancelling = false } = options
     const sandbox = job.route?.provider.adapter === sandboxAdapter
-    const done = yield* inOneStep(
+    const done = yield* inTransaction(
       job,
       Effect.gen(function* () {
-        const told = yield* rows.finish(job, { status: "failed", error, cancelling, sandbox }, attempts)
-        if (told === undefined) return undefined
+        const wasAccepted = yield* rows.finish(job, { status: "failed", error, cancelling, sandbox }, attempts)
+        if (wasAccepted === undefined) return undefined
         yield* ledger.job.release(holdOf(job))
-        if (!told) yield* unbind(sql, job.holdId)
-        return told
+        if (!wasAccepted) yield* unbind(sql, job.holdId)
+        return wasAccepted
       })
     )
-    const told = done ?? (yield* rows.failedWith(job.id, error).pipe(Effect.retry(patient), Effect.orDie))
-    if (told === undefined) return undefined
+    const wasAccepted = done ?? (yield* rows.failedWith(job.id, error).pipe(Effect.retry(patient), Effect.orDie))
+    if (wasAccepted === undefined) return undefined
     yield* Metrics.count(Metrics.videos, { outcome: error.code })
     yield* dropReference(job)
-    return told
+    return wasAccepted
   })
 
   return { complete, fail }

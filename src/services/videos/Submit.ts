@@ -10,11 +10,11 @@ import type { FailureClass, ProviderFailure } from "../routing/Provider.ts"
 import { ProviderRouter, type RoutedRender } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import * as CancelUpstream from "./CancelUpstream.ts"
 import { LeaseLost } from "./Errors.ts"
 import { brief, patient } from "./Finish.ts"
 import { freeze } from "./FrozenRoute.ts"
-import * as GiveUp from "./GiveUp.ts"
-import type { Rows, Work } from "./Rows.ts"
+import type { LeasedJob, VideoSql } from "./VideoSql.ts"
 
 /** Milliseconds for one round over the routes. */
 const submitWithin = 180_000
@@ -32,7 +32,7 @@ export const isDoubtful = ({ class: kind, status, unsent }: ProviderFailure): bo
   (status === undefined ? unanswered.has(kind) : (status < 400 || passedOn.has(status)) && unclear.has(kind))
 
 /** Tells the operator of a render that may be paid for nothing. */
-export const doubt = (job: Work, route: string | undefined) =>
+export const reportDoubt = (job: LeasedJob, route: string | undefined) =>
   Effect.zipRight(
     Effect.logWarning(`Video ${job.id} may be rendered at ${route ?? "a route"} without anybody knowing, for nothing`),
     Metric.increment(Metrics.videoDoubts)
@@ -42,26 +42,26 @@ export const doubt = (job: Work, route: string | undefined) =>
  * Brings jobs to a provider.
  * @param underway leases of jobs with a submit on its way, which a stop has to wait for
  */
-export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<string>) {
+export const make = Effect.fnUntraced(function* (rows: VideoSql, underway: Set<string>) {
   const catalog = yield* Catalog
   const router = yield* ProviderRouter
   const references = yield* References
   const store = yield* MediaStore
   const failpoint = yield* Failpoint
-  const giveUp = yield* GiveUp.make
+  const cancelUpstream = yield* CancelUpstream.make
 
-  const lost = ({ id }: Work) => Effect.die(new LeaseLost({ id }))
+  const failLeaseLost = ({ id }: LeasedJob) => Effect.die(new LeaseLost({ id }))
 
-  const surely = (job: Work, change: Effect.Effect<boolean, unknown>) =>
+  const write = (job: LeasedJob, change: Effect.Effect<boolean, unknown>) =>
     change.pipe(
       Effect.retry(brief),
       Effect.orDie,
-      Effect.flatMap((done) => (done ? Effect.void : lost(job))),
+      Effect.flatMap((done) => (done ? Effect.void : failLeaseLost(job))),
       Effect.uninterruptible
     )
 
   /** The reference as a picture, kept for whoever may have to submit again. */
-  const pictureFor = Effect.fnUntraced(function* (job: Work) {
+  const loadReference = Effect.fnUntraced(function* (job: LeasedJob) {
     if (job.reference !== null) {
       const bytes = yield* Effect.orDie(store.read(job.reference))
       const picture = Option.isSome(bytes) ? yield* pictureOf(bytes.value) : Option.none<Picture>()
@@ -70,24 +70,28 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
     if (job.referenceUrl === null) return undefined
     const [picture] = yield* references.load([{ _tag: "Url", url: job.referenceUrl }], "image")
     if (picture === undefined) return yield* unusable
-    yield* keep(job, picture)
+    yield* storeReference(job, picture)
     return picture
   })
 
-  const keep = Effect.fnUntraced(function* (job: Work, { bytes, type }: Picture) {
+  const storeReference = Effect.fnUntraced(function* (job: LeasedJob, { bytes, type }: Picture) {
     const name = yield* Effect.orDie(store.put({ type, visibility: "private", body: bytes }))
     if (yield* Effect.orDie(rows.referenced(job, name))) return
     yield* Effect.ignoreLogged(store.remove(name))
-    yield* lost(job)
+    yield* failLeaseLost(job)
   })
 
-  const taken = Effect.fnUntraced(function* (job: Work, { handle, route }: RoutedRender, attempts: Attempts) {
+  const recordHandle = Effect.fnUntraced(function* (
+    job: LeasedJob,
+    { handle, route }: RoutedRender,
+    attempts: Attempts
+  ) {
     yield* failpoint.reach("video_submitted")
     const written = rows.rendering(job, handle, attempts.list).pipe(Effect.uninterruptible, Effect.retry(patient))
     if (yield* Effect.orDie(written)) return route
-    yield* doubt(job, route.id)
-    yield* giveUp(job.id, route, handle)
-    return yield* lost(job)
+    yield* reportDoubt(job, route.id)
+    yield* cancelUpstream(job.id, route, handle)
+    return yield* failLeaseLost(job)
   })
 
   /**
@@ -95,10 +99,10 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
    * only one more route is asked after it.
    * @param given the job's reference, where it is in memory
    */
-  return Effect.fnUntraced(function* (job: Work, attempts: Attempts, given?: Picture) {
+  return Effect.fnUntraced(function* (job: LeasedJob, attempts: Attempts, given?: Picture) {
     const model = catalog.find(job.model)
     if (model?.surface !== "video") return yield* new NoHealthyProvider()
-    const reference = given ?? (yield* pictureFor(job))
+    const reference = given ?? (yield* loadReference(job))
     let { doubts, spare } = job
     // The route of a submit that may have arrived, until that is written down.
     let doubted: string | undefined
@@ -115,8 +119,8 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
           doubted = undefined
           asked = route.id
           return Effect.zipRight(
-            surely(job, rows.submitting(job, { id: route.id, frozen: freeze(route) }, { doubts, spare })),
-            news === undefined ? Effect.void : doubt(job, news)
+            write(job, rows.submitting(job, { id: route.id, frozen: freeze(route) }, { doubts, spare })),
+            news === undefined ? Effect.void : reportDoubt(job, news)
           )
         }).pipe(Effect.zipRight(failpoint.reach("video_submitting"))),
       mayMove: (failure) => {
@@ -129,15 +133,17 @@ export const make = Effect.fnUntraced(function* (rows: Rows, underway: Set<strin
         return left
       }
     })
-    const told = Effect.suspend(() =>
-      doubted === undefined ? Effect.void : Effect.zipRight(surely(job, rows.doubted(job, doubts)), doubt(job, doubted))
+    const recordDoubt = Effect.suspend(() =>
+      doubted === undefined
+        ? Effect.void
+        : Effect.zipRight(write(job, rows.doubted(job, doubts)), reportDoubt(job, doubted))
     )
     return yield* Effect.acquireUseRelease(
       Effect.sync(() => underway.add(job.lease)),
       () =>
         Effect.flatMap(
-          Effect.tapError(routed, () => told),
-          (render) => taken(job, render, attempts)
+          Effect.tapError(routed, () => recordDoubt),
+          (render) => recordHandle(job, render, attempts)
         ),
       () => Effect.sync(() => underway.delete(job.lease))
     )

@@ -5,8 +5,8 @@ import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
-import { abandon } from "./Abandon.ts"
 import { cancelled } from "./Errors.ts"
+import { failVideo } from "./FailVideo.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 
 /** A job as the operator sees it. No prompt and no reference is in it. */
@@ -109,7 +109,7 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         cancel: Effect.fn("VideoAdmin.cancel")(function* (id: string) {
           yield* find(id)
           // Whoever else ended it meanwhile was first.
-          return yield* (yield* Effect.orDie(abandon(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
+          return yield* (yield* Effect.orDie(failVideo(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
         }, Effect.uninterruptible)
       })
     })

@@ -8,33 +8,24 @@ import {
   type SpendLimitReached,
   VideoNotFound
 } from "../../domain/Failure.ts"
-import type { VideoModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { VideoAsk, VideoStatus } from "../../domain/Video.ts"
-import type { Hold } from "../ledger/Ledger.ts"
+import type { VideoStatus } from "../../domain/Video.ts"
+import type { Hold } from "../ledger/Hold.ts"
 import { Voids } from "../ledger/Voids.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { makeTurns } from "../runtime/Turns.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
-import * as Clips from "./Clips.ts"
+import * as Advance from "./Advance.ts"
+import type { VideoCreation } from "./Create.ts"
+import * as Create from "./Create.ts"
 import { errorOf } from "./Errors.ts"
 import * as Finish from "./Finish.ts"
-import * as Follow from "./Follow.ts"
-import * as Place from "./Place.ts"
-import { restAfter } from "./Rest.ts"
-import * as Rows from "./Rows.ts"
+import { pollDelay } from "./PollDelay.ts"
 import * as Submit from "./Submit.ts"
+import * as VideoSql from "./VideoSql.ts"
+import * as VideoViews from "./VideoViews.ts"
 import * as Worker from "./Worker.ts"
-
-export interface VideoJob {
-  readonly model: VideoModel
-  /** What the model's rules made of the ask; it is what is held and charged for. */
-  readonly seconds: number
-  readonly ask: VideoAsk
-  readonly idempotencyKey: string | undefined
-  readonly record: RequestRecord
-}
 
 /** A render as its organization sees it. Times are Unix seconds. */
 export interface Video {
@@ -77,7 +68,7 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
      * then there is no job, and nothing is held.
      */
     readonly create: (
-      job: VideoJob
+      job: VideoCreation
     ) => Effect.Effect<{ readonly video: Video; readonly replayed: boolean }, VideoFailure>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
     /** Newest first. */
@@ -94,8 +85,8 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   const voids = yield* Voids
   const failpoint = yield* Failpoint
   const store = yield* MediaStore
-  const rows = Rows.make(sql)
-  const clips = Clips.make(sql)
+  const rows = VideoSql.make(sql)
+  const views = VideoViews.make(sql)
   const underway = new Set<string>()
   const inTurn = yield* makeTurns(Finish.transactionsAtOnce)
 
@@ -104,29 +95,29 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     const dropped =
       reference === undefined
         ? Effect.void
-        : Effect.flatMap(clips.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
+        : Effect.flatMap(views.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
     return Effect.zipRight(voids.void({ hold, org, key, video }), voids.afterwards(hold, Effect.ignoreLogged(dropped)))
   }
 
-  const place = yield* Place.make(rows, clips, inTurn, { timeoutSeconds: Duration.toSeconds(timeout), disown })
-  const finish = yield* Finish.make(rows, clips, inTurn)
+  const place = yield* Create.make(rows, views, inTurn, { timeoutSeconds: Duration.toSeconds(timeout), disown })
+  const finish = yield* Finish.make(rows, views, inTurn)
   const submit = yield* Submit.make(rows, underway)
-  const follow = yield* Follow.make(rows, submit, finish)
+  const follow = yield* Advance.make(rows, submit, finish)
   const worker = yield* Worker.make(rows, follow, { disowned: voids.pendingVideos, underway, lookEvery })
 
-  const shown = (clip: Clips.Clip): Video => ({
+  const shown = (clip: VideoViews.VideoView): Video => ({
     id: clip.id,
     model: clip.model,
     status: clip.status,
-    createdAt: Place.unixSeconds(clip.createdAt),
-    completedAt: clip.completedAt === null ? undefined : Place.unixSeconds(clip.completedAt),
+    createdAt: Create.unixSeconds(clip.createdAt),
+    completedAt: clip.completedAt === null ? undefined : Create.unixSeconds(clip.completedAt),
     seconds: clip.seconds,
     url: clip.media === null ? undefined : store.link(clip.media),
     error: clip.errorCode === null ? undefined : { code: clip.errorCode, message: clip.errorMessage ?? "" },
     sandbox: clip.sandbox
   })
 
-  const queued = (kept: Place.Kept): Video => ({
+  const queued = (kept: Create.Kept): Video => ({
     ...kept,
     status: "queued",
     completedAt: undefined,
@@ -135,7 +126,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     sandbox: false
   })
 
-  const accept = (id: string) => clips.accept(id).pipe(Effect.retry(Finish.brief), Effect.orDie, Effect.uninterruptible)
+  const accept = (id: string) => views.accept(id).pipe(Effect.retry(Finish.brief), Effect.orDie, Effect.uninterruptible)
 
   type Placed = Exclude<Effect.Effect.Success<ReturnType<typeof place>>, { readonly replay: unknown }>
 
@@ -146,7 +137,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
       const submitted = yield* Effect.either(submit(work, record.attempts, picture))
       if (Either.isRight(submitted)) {
         record.route = submitted.right
-        return yield* restAfter(0)
+        return yield* pollDelay(0)
       }
       const failure = submitted.left
       const told = yield* finish.fail(work, errorOf(failure), { attempts: record.attempts.list })
@@ -161,7 +152,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     return yield* Effect.dieMessage(`video ${work.id} ended without a reason`)
   })
 
-  const create = Effect.fnUntraced(function* (job: VideoJob) {
+  const create = Effect.fnUntraced(function* (job: VideoCreation) {
     const { record } = job
     const placed = yield* place(job)
     if ("replay" in placed) {
@@ -178,22 +169,22 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   }, Effect.scoped)
 
   const prune = Effect.fn("VideoJobs.prune")(function* (olderThan: Duration.Duration) {
-    const unneeded = yield* Effect.orDie(clips.unneeded(1_000))
+    const unneeded = yield* Effect.orDie(views.unneeded(1_000))
     for (const { id, reference } of unneeded) {
-      yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), clips.dropped(id)))
+      yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), views.dropped(id)))
     }
-    return yield* Effect.orDie(clips.prune(Duration.toSeconds(olderThan)))
+    return yield* Effect.orDie(views.prune(Duration.toSeconds(olderThan)))
   })
 
   return VideoJobs.of({
     create,
     prune,
     find: Effect.fn("VideoJobs.find")(function* (org: OrgId, id: string) {
-      const clip = yield* Effect.orDie(clips.find(org, id))
+      const clip = yield* Effect.orDie(views.find(org, id))
       return clip === undefined ? yield* new VideoNotFound() : shown(clip)
     }, Effect.uninterruptible),
     list: Effect.fn("VideoJobs.list")(
-      (org: OrgId, limit: number) => Effect.map(Effect.orDie(clips.list(org, limit)), (found) => found.map(shown)),
+      (org: OrgId, limit: number) => Effect.map(Effect.orDie(views.list(org, limit)), (found) => found.map(shown)),
       Effect.uninterruptible
     )
   })

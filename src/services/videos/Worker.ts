@@ -1,8 +1,8 @@
 import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
 import { logFailure } from "../ledger/Outage.ts"
 import { LeaseLost } from "./Errors.ts"
-import type { Next } from "./Rest.ts"
-import type { Rows, Work } from "./Rows.ts"
+import type { Next } from "./PollDelay.ts"
+import type { LeasedJob, VideoSql } from "./VideoSql.ts"
 
 /** Jobs of others that one instance works on at a time. */
 const mostAtOnce = 16
@@ -10,7 +10,7 @@ const renewEvery = "8 seconds"
 const restAfterDefect = 5_000
 const stopWithin = "10 seconds"
 
-type Leased = Pick<Work, "id" | "lease">
+type Leased = Pick<LeasedJob, "id" | "lease">
 
 interface Working extends Leased {
   /** Set once it runs. */
@@ -34,8 +34,8 @@ const isLeaseLost = (cause: Cause.Cause<never>) =>
  * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others at once.
  */
 export const make = Effect.fnUntraced(function* (
-  rows: Rows,
-  step: (job: Work) => Effect.Effect<Next>,
+  rows: VideoSql,
+  step: (job: LeasedJob) => Effect.Effect<Next>,
   { disowned, lookEvery, underway }: Options
 ) {
   const longestSleepMs = Duration.toMillis(lookEvery)

@@ -39,7 +39,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("keys in P
   it.effect("a statement that arrives after it was given up takes no key", () =>
     Effect.gen(function* () {
       const { claim, idempotency, org, sql } = yield* arranged
-      yield* Statements.bar(sql, claim)
+      yield* Statements.tombstone(sql, claim)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim))))
       assert.strictEqual(yield* outcome(idempotency, request(org)), "First")
     })
@@ -51,8 +51,8 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("keys in P
       yield* Statements.claim(sql, claim)
       yield* Statements.claim(sql, claim)
       assert.strictEqual(yield* outcome(idempotency, request(org)), "IdempotencyConflict")
-      yield* Statements.bar(sql, claim)
-      yield* Statements.bar(sql, claim)
+      yield* Statements.tombstone(sql, claim)
+      yield* Statements.tombstone(sql, claim)
       assert.strictEqual(yield* outcome(idempotency, request(org)), "First")
       assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim))))
     })
@@ -66,7 +66,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("keys in P
         const each = { ...claim, id: (yield* Ids).uuid(), key: state }
         yield* Statements.claim(sql, each)
         yield* Statements.give(sql, each.id, state, { result, hold })
-        yield* Statements.bar(sql, each)
+        yield* Statements.tombstone(sql, each)
         yield* Statements.claim(sql, each)
         const again = yield* Effect.scoped(idempotency.claim({ ...request(org), key: state }))
         assert.deepStrictEqual(again, { _tag: "Replay", result })

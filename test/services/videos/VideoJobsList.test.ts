@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
-import * as Clips from "../../../src/services/videos/Clips.ts"
-import * as Rows from "../../../src/services/videos/Rows.ts"
+import * as VideoSql from "../../../src/services/videos/VideoSql.ts"
+import * as VideoViews from "../../../src/services/videos/VideoViews.ts"
 import { eventually } from "../../support/Money.ts"
 import { png } from "../../support/TinyPictures.ts"
 import { price, submitsOnly, type VideoBench, withBench } from "../../support/VideoBench.ts"
@@ -64,13 +64,13 @@ describe.concurrent("videos that are asked for again", () => {
         yield* creator.videos.create(job())
         yield* creator.stop
         yield* sql`ANALYZE videos`
-        const rows = Rows.make(sql)
+        const rows = VideoSql.make(sql)
         const planOf = (statement: string, values: ReadonlyArray<unknown>) =>
           sql.unsafe(`EXPLAIN ${statement}`, values).pipe(
             Effect.flatMap(Schema.decodeUnknown(Explained)),
             Effect.map((lines) => lines.flatMap(Object.values).join("\n"))
           )
-        const list = yield* planOf(...Clips.latest(sql, org, 100).compile())
+        const list = yield* planOf(...VideoViews.latest(sql, org, 100).compile())
         assert.match(list, /Index Only Scan using videos_org_created/)
         assert.notMatch(list, /Seq Scan/)
         yield* bench.hurry

@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 
 /** A render as customers see it. */
-export const Clip = Schema.Struct({
+export const VideoView = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
   status: Schema.Literal("queued", "in_progress", "completed", "failed"),
@@ -15,9 +15,9 @@ export const Clip = Schema.Struct({
   errorMessage: Schema.NullOr(Schema.String),
   sandbox: Schema.Boolean
 })
-export type Clip = typeof Clip.Type
+export type VideoView = typeof VideoView.Type
 
-const decode = Schema.decodeUnknown(Schema.Array(Clip))
+const decode = Schema.decodeUnknown(Schema.Array(VideoView))
 const pruneBatch = 5_000
 
 /** Without prompts, which may be long. */
@@ -78,4 +78,4 @@ export const make = (sql: SqlClient.SqlClient) => ({
     })
 })
 
-export type Clips = ReturnType<typeof make>
+export type VideoViews = ReturnType<typeof make>

@@ -7,7 +7,7 @@ import type { VideoError } from "./Errors.ts"
  * Fails a job and gives its hold back, whoever works on it, in one transaction; says whether it was there to be ended.
  * @param isRefused whether its customer was told that there is no such job: its idempotency key is free then
  */
-export const abandon = (sql: SqlClient.SqlClient, id: string, error: VideoError, isRefused: boolean) =>
+export const failVideo = (sql: SqlClient.SqlClient, id: string, error: VideoError, isRefused: boolean) =>
   Effect.gen(function* () {
     const [ended] = yield* sql<{ readonly holdId: string; readonly accepted: boolean }>`
       UPDATE videos SET status = 'failed', cancelling = step = 'rendering', completed_at = now(),

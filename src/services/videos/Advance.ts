@@ -6,14 +6,14 @@ import { isFinal } from "../routing/Outcome.ts"
 import { ProviderFailure, type VideoAdapter, type VideoProgress } from "../routing/Provider.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import * as CancelUpstream from "./CancelUpstream.ts"
 import * as Download from "./Download.ts"
 import { contentRejected, errorOf, internalError, outOfTime, upstreamFailed } from "./Errors.ts"
 import type { Finish } from "./Finish.ts"
 import { thaw } from "./FrozenRoute.ts"
-import * as GiveUp from "./GiveUp.ts"
-import { leave, type Next, restAfter, restAfterDownload } from "./Rest.ts"
-import type { Rows, Work } from "./Rows.ts"
-import { doubt, type Submit } from "./Submit.ts"
+import { downloadDelay, leave, type Next, pollDelay } from "./PollDelay.ts"
+import { reportDoubt, type Submit } from "./Submit.ts"
+import type { LeasedJob, VideoSql } from "./VideoSql.ts"
 
 const mostDownloads = 5
 /** For one question. */
@@ -26,67 +26,67 @@ interface Render {
   readonly renderer: VideoAdapter
 }
 
-/** Sees submitted jobs through: asks after them, fetches the clip, ends them. */
-export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, finish: Finish) {
+/** Advances a leased job by one step: submits it, polls its provider, stores the clip, ends it. */
+export const make = Effect.fnUntraced(function* (rows: VideoSql, submit: Submit, finish: Finish) {
   const catalog = yield* Catalog
   const router = yield* ProviderRouter
   const failpoint = yield* Failpoint
   const download = yield* Download.make
-  const giveUp = yield* GiveUp.make
+  const cancelUpstream = yield* CancelUpstream.make
   const accounts: ReadonlyArray<ProviderAccount> = catalog.providers.flatMap(({ account, ready }) =>
     ready ? account : []
   )
-  const sells = ({ model }: Work) => catalog.find(model)?.surface === "video"
+  const isSold = ({ model }: LeasedJob) => catalog.find(model)?.surface === "video"
 
-  const leftToOthers = (job: Work, lacking: string) =>
+  const leaveToOthers = (job: LeasedJob, lacking: string) =>
     Effect.as(
       Effect.logWarning(`Video ${job.id} is left to other instances: the catalog of this one lacks ${lacking}`),
       leave
     )
-  const withoutModel = (job: Work) => leftToOthers(job, `the model ${job.model}`)
-  const withoutProvider = (job: Work) =>
-    leftToOthers(job, job.route === null ? "its route" : `the provider ${job.route.provider.name}, or its credential`)
+  const leaveWithoutModel = (job: LeasedJob) => leaveToOthers(job, `the model ${job.model}`)
+  const leaveWithoutProvider = (job: LeasedJob) =>
+    leaveToOthers(job, job.route === null ? "its route" : `the provider ${job.route.provider.name}, or its credential`)
 
-  const submitted = (job: Work): Effect.Effect<Next> =>
+  const submitJob = (job: LeasedJob): Effect.Effect<Next> =>
     Effect.gen(function* () {
       const attempts = new Attempts()
       const outcome = yield* Effect.either(submit(job, attempts))
-      if (Either.isRight(outcome)) return yield* restAfter(0)
+      if (Either.isRight(outcome)) return yield* pollDelay(0)
       yield* finish.fail(job, errorOf(outcome.left), { attempts: attempts.list })
       return "over"
     })
 
-  const onFurtherRoute = Effect.fnUntraced(function* (job: Work, doubts: number) {
+  const submitToNextRoute = Effect.fnUntraced(function* (job: LeasedJob, doubts: number) {
     if (!(yield* Effect.orDie(rows.again(job, doubts)))) return "over" as const
-    return yield* submitted({ ...job, step: "submit", spare: false, doubts })
+    return yield* submitJob({ ...job, step: "submit", spare: false, doubts })
   })
 
   /** The render did not come to a clip: one more route may, while there is time. */
-  const anew = Effect.fnUntraced(function* (job: Work, failure: ProviderFailure) {
+  const retryOrFail = Effect.fnUntraced(function* (job: LeasedJob, failure: ProviderFailure) {
     yield* Effect.logInfo(`Video ${job.id} failed at ${job.route?.id ?? "its route"}: ${failure.detail}`)
     const model = catalog.find(job.model)
     const further = model?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
-    if (!isFinal(failure.class) && job.spare && !sells(job)) return yield* withoutModel(job)
+    if (!isFinal(failure.class) && job.spare && !isSold(job)) return yield* leaveWithoutModel(job)
     if (isFinal(failure.class) || !job.spare || !further) {
       yield* finish.fail(job, failure.class === "moderation" ? contentRejected : upstreamFailed)
       return "over" as const
     }
-    return yield* onFurtherRoute(job, job.doubts)
+    return yield* submitToNextRoute(job, job.doubts)
   })
 
   /** Whoever had the job died, or lost its lease, while a submit was on its way. */
-  const doubtful = Effect.fnUntraced(function* (job: Work) {
+  const resolveDoubt = Effect.fnUntraced(function* (job: LeasedJob) {
     const late = job.leftMs <= 0
-    if (job.spare && !late && !sells(job)) return yield* withoutModel(job)
-    yield* doubt(job, job.route?.id)
+    if (job.spare && !late && !isSold(job)) return yield* leaveWithoutModel(job)
+    yield* reportDoubt(job, job.route?.id)
     const doubts = job.doubts + 1
-    if (job.spare && !late) return yield* onFurtherRoute(job, doubts)
+    if (job.spare && !late) return yield* submitToNextRoute(job, doubts)
     if (!(yield* Effect.orDie(rows.doubted(job, doubts)))) return "over" as const
     yield* finish.fail(job, late ? outOfTime : upstreamFailed)
     return "over" as const
   })
 
-  const fetched = Effect.fnUntraced(function* (job: Work, { handle, renderer, route }: Render) {
+  const storeClip = Effect.fnUntraced(function* (job: LeasedJob, { handle, renderer, route }: Render) {
     yield* failpoint.reach("video_storing")
     const stored = yield* Effect.either(download(job, renderer, route, handle))
     if (Either.isRight(stored)) {
@@ -97,14 +97,14 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
     const failure = stored.left
     yield* Effect.logWarning(`The clip of video ${job.id} could not be stored: ${failure.detail}`)
     // It is still at its provider: however long the store is away, no other route would do better.
-    if (failure._tag === "MediaStoreFailed") return yield* restAfter(job.polls)
-    if (isFinal(failure.class)) return yield* anew(job, failure)
+    if (failure._tag === "MediaStoreFailed") return yield* pollDelay(job.polls)
+    if (isFinal(failure.class)) return yield* retryOrFail(job, failure)
     const failed = yield* Effect.orDie(rows.notDownloaded(job))
     if (failed === undefined) return "over" as const
-    return failed >= mostDownloads ? yield* anew(job, failure) : restAfterDownload(failed)
+    return failed >= mostDownloads ? yield* retryOrFail(job, failure) : downloadDelay(failed)
   })
 
-  const asked = Effect.fnUntraced(function* (route: VideoRoute, handle: string) {
+  const poll = Effect.fnUntraced(function* (route: VideoRoute, handle: string) {
     const renderer = yield* router.renderer(route)
     yield* failpoint.reach("video_polling")
     const progress = yield* Effect.timeoutFail(renderer.poll(route, handle), {
@@ -115,48 +115,48 @@ export const make = Effect.fnUntraced(function* (rows: Rows, submit: Submit, fin
     return { progress, renderer }
   })
 
-  const seen = Effect.fnUntraced(function* (job: Work, progress: VideoProgress, render: Render) {
-    if (progress.state === "failed") return yield* anew(job, progress.failure)
+  const handleProgress = Effect.fnUntraced(function* (job: LeasedJob, progress: VideoProgress, render: Render) {
+    if (progress.state === "failed") return yield* retryOrFail(job, progress.failure)
     if (!(yield* Effect.orDie(rows.polled(job, progress.state !== "queued")))) return "over" as const
-    return yield* progress.state === "done" ? fetched(job, render) : restAfter(job.polls)
+    return yield* progress.state === "done" ? storeClip(job, render) : pollDelay(job.polls)
   })
 
-  const followed = Effect.fnUntraced(function* (job: Work) {
+  const pollJob = Effect.fnUntraced(function* (job: LeasedJob) {
     const route = job.route === null ? undefined : thaw(job.route, accounts)
     const { handle } = job
-    if (route === undefined || handle === null) return yield* withoutProvider(job)
-    const answer = yield* Effect.either(asked(route, handle))
+    if (route === undefined || handle === null) return yield* leaveWithoutProvider(job)
+    const answer = yield* Effect.either(poll(route, handle))
     if (Either.isRight(answer)) {
       const { progress, renderer } = answer.right
-      return yield* seen(job, progress, { route, handle, renderer })
+      return yield* handleProgress(job, progress, { route, handle, renderer })
     }
     yield* Effect.logDebug(`Asking after video ${job.id} failed: ${answer.left.detail}`)
     yield* Effect.orDie(rows.polled(job, false))
-    return yield* restAfter(job.polls)
+    return yield* pollDelay(job.polls)
   })
 
-  const givenUp = Effect.fnUntraced(function* (job: Work) {
+  const cancelJob = Effect.fnUntraced(function* (job: LeasedJob) {
     const route = job.route === null ? undefined : thaw(job.route, accounts)
-    if (route !== undefined && job.handle !== null) yield* giveUp(job.id, route, job.handle)
+    if (route !== undefined && job.handle !== null) yield* cancelUpstream(job.id, route, job.handle)
     yield* Effect.orDie(rows.cancelled(job))
     return "over" as const
   })
 
   /** One step of a job, by the holder of its lease. */
-  return Effect.fnUntraced(function* (job: Work): Effect.fn.Return<Next> {
-    if (job.step === "over") return yield* givenUp(job)
+  return Effect.fnUntraced(function* (job: LeasedJob): Effect.fn.Return<Next> {
+    if (job.step === "over") return yield* cancelJob(job)
     if (!job.isAccepted) {
       yield* finish.fail(job, internalError)
       return "over"
     }
-    if (job.step === "submitting") return yield* doubtful(job)
+    if (job.step === "submitting") return yield* resolveDoubt(job)
     if (job.leftMs <= 0) {
       yield* finish.fail(job, outOfTime, { cancelling: job.step === "rendering" })
       return "over"
     }
-    if (job.step !== "submit") return yield* followed(job)
-    return yield* sells(job) ? submitted(job) : withoutModel(job)
+    if (job.step !== "submit") return yield* pollJob(job)
+    return yield* isSold(job) ? submitJob(job) : leaveWithoutModel(job)
   })
 })
 
-export type Follow = Effect.Effect.Success<ReturnType<typeof make>>
+export type Advance = Effect.Effect.Success<ReturnType<typeof make>>

@@ -1,22 +1,34 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Schema } from "effect"
 import type { Picture } from "../../domain/Media.ts"
+import type { VideoModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { VideoAsk } from "../../domain/Video.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { fingerprint } from "../idempotency/Fingerprint.ts"
 import { Idempotency } from "../idempotency/Idempotency.ts"
 import { keyFrom } from "../idempotency/Key.ts"
 import { NotAsked, often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts"
-import { type Hold, Ledger } from "../ledger/Ledger.ts"
+import type { Hold } from "../ledger/Hold.ts"
+import { Ledger } from "../ledger/Ledger.ts"
 import { isAnnounced, isLockTimeout } from "../ledger/Outage.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { Ids } from "../runtime/Ids.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { Turns } from "../runtime/Turns.ts"
-import type { Clips } from "./Clips.ts"
-import type { Rows } from "./Rows.ts"
-import type { VideoJob } from "./VideoJobs.ts"
+import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import type { VideoSql } from "./VideoSql.ts"
+import type { VideoViews } from "./VideoViews.ts"
+
+export interface VideoCreation {
+  readonly model: VideoModel
+  /** What the model's rules made of the ask; it is what is held and charged for. */
+  readonly seconds: number
+  readonly ask: VideoAsk
+  readonly idempotencyKey: string | undefined
+  readonly record: RequestRecord
+}
 
 /** What an idempotency key keeps: the first answer. */
 export const Kept = Schema.Struct({
@@ -43,8 +55,8 @@ const untilWritten = upTo(settleTimeout)(often)
 
 /** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to whoever wrote it. */
 export const make = Effect.fnUntraced(function* (
-  rows: Rows,
-  clips: Clips,
+  rows: VideoSql,
+  views: VideoViews,
   inTurn: Turns,
   options: {
     readonly timeoutSeconds: number
@@ -59,7 +71,7 @@ export const make = Effect.fnUntraced(function* (
   const references = yield* References
   const store = yield* MediaStore
 
-  const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: VideoJob) {
+  const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: VideoCreation) {
     if (idempotencyKey === undefined) return undefined
     const { model, prompt, seconds } = ask
     return yield* idempotency.claim({
@@ -98,7 +110,7 @@ export const make = Effect.fnUntraced(function* (
       ask: {
         references: [given]
       }
-    }: VideoJob,
+    }: VideoCreation,
     hold: Hold
   ) {
     if (given?._tag !== "Bytes") return undefined
@@ -108,7 +120,7 @@ export const make = Effect.fnUntraced(function* (
   })
 
   /** Whoever asks within the scope of the claim: a repeated request conflicts until then. */
-  return Effect.fnUntraced(function* (job: VideoJob) {
+  return Effect.fnUntraced(function* (job: VideoCreation) {
     const { ask, model, record, seconds } = job
     const { key, org } = record.caller
     const claim = yield* claimFor(job)
@@ -139,7 +151,7 @@ export const make = Effect.fnUntraced(function* (
         timeoutSeconds: options.timeoutSeconds,
         lease
       })
-      const createdAt = yield* clips.createdAt(id)
+      const createdAt = yield* views.createdAt(id)
       const [work] = yield* rows.held(id, lease)
       if (work === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
       const answer: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }

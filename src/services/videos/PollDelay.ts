@@ -12,7 +12,7 @@ const firstMs = 2_000
 const longestMs = 10_000
 
 /** From 2 s rising to 10 s with the times it was asked after, a little apart from the other jobs' rests. */
-export const restAfter = (asked: number): Effect.Effect<{ readonly restMs: number }> =>
+export const pollDelay = (asked: number): Effect.Effect<{ readonly restMs: number }> =>
   Effect.map(Random.nextRange(0.9, 1.1), (jitter) => ({
     restMs: Math.min(firstMs * 1.3 ** Math.max(0, asked - 2), longestMs) * jitter
   }))
@@ -20,4 +20,4 @@ export const restAfter = (asked: number): Effect.Effect<{ readonly restMs: numbe
 const firstDownloadMs = 3_000
 
 /** From 3 s to 4 times as long each time: what cannot be had may come back, and another render is paid for again. */
-export const restAfterDownload = (failed: number) => ({ restMs: firstDownloadMs * 4 ** Math.max(0, failed - 1) })
+export const downloadDelay = (failed: number) => ({ restMs: firstDownloadMs * 4 ** Math.max(0, failed - 1) })

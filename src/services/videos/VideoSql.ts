@@ -12,7 +12,7 @@ import { KeptRoute } from "./FrozenRoute.ts"
 export const leaseSeconds = 25
 
 /** A job as the one who holds its lease sees it. */
-export const Work = Schema.Struct({
+export const LeasedJob = Schema.Struct({
   id: Schema.String,
   orgId: OrgId,
   keyId: KeyId,
@@ -39,9 +39,9 @@ export const Work = Schema.Struct({
   /** Milliseconds to the deadline; negative once it has passed. */
   leftMs: Schema.Number
 })
-export type Work = typeof Work.Type
+export type LeasedJob = typeof LeasedJob.Type
 
-const decodeWork = Schema.decodeUnknown(Schema.Array(Work))
+const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
 const decodeCount = Schema.decodeUnknown(Schema.Array(Schema.Struct({ downloads: Schema.Number })))
 
 export interface NewJob {
@@ -89,7 +89,7 @@ export const make = (sql: SqlClient.SqlClient) => {
   const columns = sql.literal(
     "videos.*, accepted_at IS NOT NULL AS is_accepted, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
   )
-  const held = (job: Pick<Work, "id" | "lease">) => sql`id = ${job.id} AND lease = ${job.lease} AND step <> 'over'`
+  const held = (job: Pick<LeasedJob, "id" | "lease">) => sql`id = ${job.id} AND lease = ${job.lease} AND step <> 'over'`
   const did = Effect.map((rows: ReadonlyArray<unknown>) => rows.length > 0)
 
   return {
@@ -122,11 +122,11 @@ export const make = (sql: SqlClient.SqlClient) => {
             accepted_at = CASE WHEN step = 'over' OR is_unknown THEN accepted_at ELSE coalesce(accepted_at, now()) END
           FROM due WHERE videos.id = due.id
           RETURNING ${columns}`,
-        decodeWork
+        decodeJobs
       ),
 
     held: (id: string, lease: string) =>
-      Effect.flatMap(sql`SELECT ${columns} FROM videos WHERE id = ${id} AND lease = ${lease}`, decodeWork),
+      Effect.flatMap(sql`SELECT ${columns} FROM videos WHERE id = ${id} AND lease = ${lease}`, decodeJobs),
 
     /** Milliseconds until the next job is due, which is negative where one is; none without a job. */
     nextDue: (except: ReadonlyArray<string>) =>
@@ -138,7 +138,7 @@ export const make = (sql: SqlClient.SqlClient) => {
       ),
 
     /** Passes over jobs that are being changed: nobody can take those, and the others must not wait for them. */
-    renew: (jobs: ReadonlyArray<Pick<Work, "id" | "lease">>) => sql`
+    renew: (jobs: ReadonlyArray<Pick<LeasedJob, "id" | "lease">>) => sql`
       WITH mine AS (
         SELECT id FROM videos
         WHERE id = ANY(${jobs.map(({ id }) => id)}::text[]) AND lease = ANY(${jobs.map(({ lease }) => lease)}::uuid[])
@@ -147,48 +147,48 @@ export const make = (sql: SqlClient.SqlClient) => {
       UPDATE videos SET lease_until = now() + ${leaseSeconds} * interval '1 second' FROM mine WHERE videos.id = mine.id`,
 
     /** Lets go of a job, to be looked at again after so many milliseconds. */
-    rest: (job: Pick<Work, "id" | "lease">, ms: number) => sql`
+    rest: (job: Pick<LeasedJob, "id" | "lease">, ms: number) => sql`
       UPDATE videos SET lease = NULL, lease_until = NULL, next_at = now() + ${Math.round(ms)} * interval '1 millisecond'
       WHERE id = ${job.id} AND lease = ${job.lease} AND next_at IS NOT NULL`,
 
-    referenced: (job: Work, name: string) =>
+    referenced: (job: LeasedJob, name: string) =>
       did(sql`UPDATE videos SET reference = ${name} WHERE ${held(job)} RETURNING id`),
 
     /** Committed before a submit leaves: from here to `rendering` nobody knows whether the provider has it. */
     submitting: (
-      job: Work,
+      job: LeasedJob,
       route: { readonly id: string; readonly frozen: string },
-      { doubts, spare }: Pick<Work, "doubts" | "spare">
+      { doubts, spare }: Pick<LeasedJob, "doubts" | "spare">
     ) =>
       did(sql`
         UPDATE videos SET step = 'submitting', route = ${route.frozen}, spare = ${spare}, doubts = ${doubts},
           tried = CASE WHEN ${route.id}::text = ANY(tried) THEN tried ELSE tried || ${route.id}::text END
         WHERE ${held(job)} RETURNING id`),
 
-    rendering: (job: Work, handle: string, attempts: ReadonlyArray<AttemptEntry>) =>
+    rendering: (job: LeasedJob, handle: string, attempts: ReadonlyArray<AttemptEntry>) =>
       did(sql`
         UPDATE videos SET step = 'rendering', handle = ${handle}, polls = 0, downloads = 0,
           attempts = CASE step WHEN 'rendering' THEN attempts ELSE attempts || ${recorded(attempts)}::text::jsonb END
         WHERE ${held(job)} RETURNING id`),
 
     /** Back to the beginning, for one more route and no other. */
-    again: (job: Work, doubts: number) =>
+    again: (job: LeasedJob, doubts: number) =>
       did(sql`
         UPDATE videos SET step = 'submit', handle = NULL, spare = false, doubts = ${doubts}
         WHERE ${held(job)} RETURNING id`),
 
     /** A submit may have arrived, and none is made after it. */
-    doubted: (job: Work, doubts: number) =>
+    doubted: (job: LeasedJob, doubts: number) =>
       did(sql`UPDATE videos SET doubts = ${doubts}, spare = false WHERE ${held(job)} RETURNING id`),
 
-    polled: (job: Work, started: boolean) =>
+    polled: (job: LeasedJob, started: boolean) =>
       did(sql`
         UPDATE videos SET polls = polls + 1,
           status = CASE WHEN ${started} THEN 'in_progress' ELSE status END
         WHERE ${held(job)} RETURNING id`),
 
     /** Says how many downloads of this render have failed; none where the job is somebody else's. */
-    notDownloaded: (job: Work) =>
+    notDownloaded: (job: LeasedJob) =>
       sql`UPDATE videos SET downloads = downloads + 1 WHERE ${held(job)} RETURNING downloads`.pipe(
         Effect.flatMap(decodeCount),
         Effect.map(([row]) => row?.downloads)
@@ -198,7 +198,7 @@ export const make = (sql: SqlClient.SqlClient) => {
      * Ends the job, inside a transaction that also closes its hold. Says whether the customer had been told of it,
      * none where the job was not the holder's to end.
      */
-    finish: (job: Pick<Work, "id" | "lease">, outcome: Outcome, attempts: ReadonlyArray<AttemptEntry>) =>
+    finish: (job: Pick<LeasedJob, "id" | "lease">, outcome: Outcome, attempts: ReadonlyArray<AttemptEntry>) =>
       Effect.map(
         outcome.status === "completed"
           ? sql<{ readonly accepted: boolean }>`
@@ -231,10 +231,10 @@ export const make = (sql: SqlClient.SqlClient) => {
       ),
 
     /** The provider has been told, or cannot be. */
-    cancelled: (job: Pick<Work, "id" | "lease">) => sql`
+    cancelled: (job: Pick<LeasedJob, "id" | "lease">) => sql`
       UPDATE videos SET cancelling = false, next_at = NULL, lease = NULL, lease_until = NULL
       WHERE id = ${job.id} AND lease = ${job.lease}`
   }
 }
 
-export type Rows = ReturnType<typeof make>
+export type VideoSql = ReturnType<typeof make>
