@@ -18,8 +18,8 @@ import { Instance } from "../../src/services/runtime/Instance.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
-import * as VideoSql from "../../src/services/videos/VideoSql.ts"
-import * as VideoViews from "../../src/services/videos/VideoViews.ts"
+import { VideoSql } from "../../src/services/videos/VideoSql.ts"
+import { VideoViews } from "../../src/services/videos/VideoViews.ts"
 import {
   busiest,
   busiestKey,
@@ -79,8 +79,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const organizations = yield* Organizations
   const usage = yield* Usage
   const desk = yield* VideoAdmin
-  const clips = VideoViews.make(sql)
-  const rows = VideoSql.make(sql)
+  const clips = yield* Effect.provide(VideoViews, VideoViews.layer)
+  const rows = yield* Effect.provide(VideoSql, VideoSql.layer)
   const { pending } = yield* Migrations
   const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList

@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Context, Effect, Either, Layer } from "effect"
 import type { ProviderAccount, VideoRoute } from "../../domain/Model.ts"
 import { Catalog } from "../catalog/Catalog.ts"
 import { Attempts } from "../routing/Attempts.ts"
@@ -9,11 +9,11 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import * as CancelUpstream from "./CancelUpstream.ts"
 import * as Download from "./Download.ts"
 import { contentRejected, errorOf, internalError, outOfTime, upstreamFailed } from "./Errors.ts"
-import type { Finish } from "./Finish.ts"
+import { VideoFinish } from "./Finish.ts"
 import { thaw } from "./FrozenRoute.ts"
 import { downloadDelay, leave, type Next, pollDelay } from "./PollDelay.ts"
-import { reportDoubt, type Submit } from "./Submit.ts"
-import type { LeasedJob, VideoSql } from "./VideoSql.ts"
+import { reportDoubt, VideoSubmit } from "./Submit.ts"
+import { type LeasedJob, VideoSql } from "./VideoSql.ts"
 
 const mostDownloads = 5
 /** For one question. */
@@ -26,8 +26,10 @@ interface Render {
   readonly renderer: VideoAdapter
 }
 
-/** Advances a leased job by one step: submits it, polls its provider, stores the clip, ends it. */
-export const make = Effect.fnUntraced(function* (rows: VideoSql, submit: Submit, finish: Finish) {
+const make = Effect.gen(function* () {
+  const rows = yield* VideoSql
+  const { submit } = yield* VideoSubmit
+  const finish = yield* VideoFinish
   const catalog = yield* Catalog
   const router = yield* ProviderRouter
   const failpoint = yield* Failpoint
@@ -142,8 +144,7 @@ export const make = Effect.fnUntraced(function* (rows: VideoSql, submit: Submit,
     return "over" as const
   })
 
-  /** One step of a job, by the holder of its lease. */
-  return Effect.fnUntraced(function* (job: LeasedJob): Effect.fn.Return<Next> {
+  const advance = Effect.fnUntraced(function* (job: LeasedJob): Effect.fn.Return<Next> {
     if (job.step === "over") return yield* cancelJob(job)
     if (!job.isAccepted) {
       yield* finish.fail(job, internalError)
@@ -157,6 +158,17 @@ export const make = Effect.fnUntraced(function* (rows: VideoSql, submit: Submit,
     if (job.step !== "submit") return yield* pollJob(job)
     return yield* isSold(job) ? submitJob(job) : leaveWithoutModel(job)
   })
+
+  return VideoAdvance.of({ advance })
 })
 
-export type Advance = Effect.Effect.Success<ReturnType<typeof make>>
+/** Advances a leased job by one step: submits it, polls its provider, stores the clip, ends it. */
+export class VideoAdvance extends Context.Tag("gateway/VideoAdvance")<
+  VideoAdvance,
+  { readonly advance: (job: LeasedJob) => Effect.Effect<Next> }
+>() {
+  static readonly layer = Layer.effect(
+    VideoAdvance,
+    Effect.suspend(() => make)
+  )
+}

@@ -1,5 +1,11 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { Data, Duration, Effect, Schema } from "effect"
+import { Context, Data, Duration, Effect, Layer, Schema, type Scope } from "effect"
+import type {
+  IdempotencyConflict,
+  InsufficientCredits,
+  InvalidRequest,
+  SpendLimitReached
+} from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { VideoModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
@@ -12,14 +18,15 @@ import { NotAsked, often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { isAnnounced, isLockTimeout } from "../ledger/Outage.ts"
+import { Voids } from "../ledger/Voids.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { Ids } from "../runtime/Ids.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { Turns } from "../runtime/Turns.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
-import type { VideoSql } from "./VideoSql.ts"
-import type { VideoViews } from "./VideoViews.ts"
+import { VideoTurns } from "./Finish.ts"
+import { type LeasedJob, VideoSql } from "./VideoSql.ts"
+import { VideoViews } from "./VideoViews.ts"
 
 export interface VideoCreation {
   readonly model: VideoModel
@@ -53,17 +60,11 @@ const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too man
 /** An organization's jobs are written one after the other, and the last has to wait for the others. */
 const untilWritten = upTo(settleTimeout)(often)
 
-/** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to whoever wrote it. */
-export const make = Effect.fnUntraced(function* (
-  rows: VideoSql,
-  views: VideoViews,
-  inTurn: Turns,
-  options: {
-    readonly timeoutSeconds: number
-    /** Ends the job of a request that failed, should it have been written all the same. */
-    readonly disown: (id: string, hold: Hold, reference: string | undefined) => Effect.Effect<void>
-  }
-) {
+const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
+  const rows = yield* VideoSql
+  const views = yield* VideoViews
+  const inTurn = yield* VideoTurns
+  const voids = yield* Voids
   const sql = yield* SqlClient.SqlClient
   const idempotency = yield* Idempotency
   const ids = yield* Ids
@@ -119,8 +120,15 @@ export const make = Effect.fnUntraced(function* (
     return picture && { picture, name: yield* put(picture) }
   })
 
-  /** Whoever asks within the scope of the claim: a repeated request conflicts until then. */
-  return Effect.fnUntraced(function* (job: VideoCreation) {
+  const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
+    const dropped =
+      reference === undefined
+        ? Effect.void
+        : Effect.flatMap(views.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
+    return Effect.zipRight(voids.void({ hold, org, key, video }), voids.afterwards(hold, Effect.ignoreLogged(dropped)))
+  }
+
+  const create = Effect.fnUntraced(function* (job: VideoCreation) {
     const { ask, model, record, seconds } = job
     const { key, org } = record.caller
     const claim = yield* claimFor(job)
@@ -148,7 +156,7 @@ export const make = Effect.fnUntraced(function* (
         prompt: keepable(ask.prompt),
         referenceUrl: given?._tag === "Url" ? given.url : undefined,
         reference: kept?.name,
-        timeoutSeconds: options.timeoutSeconds,
+        timeoutSeconds,
         lease
       })
       const createdAt = yield* views.createdAt(id)
@@ -163,11 +171,41 @@ export const make = Effect.fnUntraced(function* (
     )
     return yield* inTime(org, written).pipe(
       Effect.tapError(() => {
-        if (isDoubtful) return options.disown(id, hold, kept?.name)
+        if (isDoubtful) return disown(id, hold, kept?.name)
         return kept === undefined ? Effect.void : Effect.ignoreLogged(store.remove(kept.name))
       }),
       Effect.catchTag("SqlError", "ParseError", Effect.die),
       Effect.uninterruptible
     )
   })
+
+  return VideoCreate.of({ create, disown })
 })
+
+export type CreateFailure = InvalidRequest | IdempotencyConflict | InsufficientCredits | SpendLimitReached
+
+/** A job that has been written, and the reference that came with it. */
+export interface Created {
+  readonly work: LeasedJob
+  readonly kept: Kept
+  readonly picture: Picture | undefined
+}
+
+/** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to whoever wrote it. */
+export class VideoCreate extends Context.Tag("gateway/VideoCreate")<
+  VideoCreate,
+  {
+    /** A repeated request conflicts until the scope closes. */
+    readonly create: (
+      job: VideoCreation
+    ) => Effect.Effect<Created | { readonly replay: Kept }, CreateFailure, Scope.Scope>
+    /** Ends the job of a request that failed. `reference`: what was stored for it, where the job may not be written. */
+    readonly disown: (id: string, hold: Hold, reference?: string) => Effect.Effect<void>
+  }
+>() {
+  static readonly layer = (timeoutSeconds: number) =>
+    Layer.effect(
+      VideoCreate,
+      Effect.suspend(() => make(timeoutSeconds))
+    )
+}

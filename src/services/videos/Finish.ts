@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
@@ -9,12 +9,12 @@ import { Ledger } from "../ledger/Ledger.ts"
 import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
-import type { Turns } from "../runtime/Turns.ts"
+import { makeTurns, type Turns } from "../runtime/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { VideoError } from "./Errors.ts"
 import { unbind } from "./FailVideo.ts"
-import type { LeasedJob, VideoSql } from "./VideoSql.ts"
-import type { VideoViews } from "./VideoViews.ts"
+import { type LeasedJob, VideoSql } from "./VideoSql.ts"
+import { VideoViews } from "./VideoViews.ts"
 
 /** What pays for a job. */
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
@@ -23,16 +23,20 @@ export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgI
 export const brief = upTo(settleTimeout)(often)
 
 /** Of the pool's connections, transactions that wait for each other's organizations must leave some to the rest. */
-export const transactionsAtOnce = 3
+const transactionsAtOnce = 3
+
+/** The turns of transactions about jobs. */
+export class VideoTurns extends Context.Tag("gateway/VideoTurns")<VideoTurns, Turns>() {
+  static readonly layer = Layer.effect(VideoTurns, makeTurns(transactionsAtOnce))
+}
 
 /** For what a render hangs on that has been paid for: a database that comes back finds it again. */
 export const patient = upTo("2 minutes")(often)
 
-/**
- * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
- * nothing for a job that is not its caller's any more.
- */
-export const make = Effect.fnUntraced(function* (rows: VideoSql, views: VideoViews, inTurn: Turns) {
+const make = Effect.gen(function* () {
+  const rows = yield* VideoSql
+  const views = yield* VideoViews
+  const inTurn = yield* VideoTurns
   const sql = yield* SqlClient.SqlClient
   const ledger = yield* Ledger
   const store = yield* MediaStore
@@ -46,7 +50,6 @@ export const make = Effect.fnUntraced(function* (rows: VideoSql, views: VideoVie
       ? Effect.void
       : Effect.zipRight(store.remove(job.reference), views.dropped(job.id)).pipe(Effect.ignoreLogged)
 
-  /** The clip is in the store under this name: shows it and charges for it. False where somebody else ended the job. */
   const complete = Effect.fnUntraced(function* (job: LeasedJob, media: string, route: VideoRoute) {
     const cost = route.cost === undefined ? undefined : clipPrice(route.cost, job.seconds)
     const done = yield* inTransaction(
@@ -68,15 +71,7 @@ export const make = Effect.fnUntraced(function* (rows: VideoSql, views: VideoVie
     return true
   })
 
-  /**
-   * Returns whether the customer had been told of the job; false also means that its idempotency key is free again.
-   * Undefined where the job has not failed with this error: it is not the caller's any more.
-   */
-  const fail = Effect.fnUntraced(function* (
-    job: LeasedJob,
-    error: VideoError,
-    options: { readonly attempts?: ReadonlyArray<AttemptEntry>; readonly cancelling?: boolean } = {}
-  ) {
+  const fail = Effect.fnUntraced(function* (job: LeasedJob, error: VideoError, options: FailOptions = {}) {
     const { attempts = [], cancelling = false } = options
     const sandbox = job.route?.provider.adapter === sandboxAdapter
     const done = yield* inTransaction(
@@ -96,7 +91,33 @@ export const make = Effect.fnUntraced(function* (rows: VideoSql, views: VideoVie
     return wasAccepted
   })
 
-  return { complete, fail }
+  return VideoFinish.of({ complete, fail })
 })
 
-export type Finish = Effect.Effect.Success<ReturnType<typeof make>>
+interface FailOptions {
+  readonly attempts?: ReadonlyArray<AttemptEntry>
+  /** Whether the provider is still to be told. */
+  readonly cancelling?: boolean
+}
+
+/**
+ * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
+ * nothing for a job that is not its caller's any more.
+ */
+export class VideoFinish extends Context.Tag("gateway/VideoFinish")<
+  VideoFinish,
+  {
+    /** Shows the clip that is in the store under this name, and charges for it. False where somebody else ended the job. */
+    readonly complete: (job: LeasedJob, media: string, route: VideoRoute) => Effect.Effect<boolean>
+    /**
+     * Returns whether the customer had been told of the job; false also means that its idempotency key is free again.
+     * Undefined where the job has not failed with this error: it is not the caller's any more.
+     */
+    readonly fail: (job: LeasedJob, error: VideoError, options?: FailOptions) => Effect.Effect<boolean | undefined>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    VideoFinish,
+    Effect.suspend(() => make)
+  )
+}

@@ -1,6 +1,7 @@
-import { Effect, Metric, Option } from "effect"
-import { InvalidRequest, NoHealthyProvider } from "../../domain/Failure.ts"
+import { Context, Effect, Layer, Metric, Option } from "effect"
+import { InvalidRequest, NoHealthyProvider, type RoutingFailure } from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
+import type { VideoRoute } from "../../domain/Model.ts"
 import { Catalog } from "../catalog/Catalog.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { pictureOf } from "../media/Pictures.ts"
@@ -14,7 +15,7 @@ import * as CancelUpstream from "./CancelUpstream.ts"
 import { LeaseLost } from "./Errors.ts"
 import { brief, patient } from "./Finish.ts"
 import { freeze } from "./FrozenRoute.ts"
-import type { LeasedJob, VideoSql } from "./VideoSql.ts"
+import { type LeasedJob, VideoSql } from "./VideoSql.ts"
 
 /** Milliseconds for one round over the routes. */
 const submitWithin = 180_000
@@ -38,11 +39,9 @@ export const reportDoubt = (job: LeasedJob, route: string | undefined) =>
     Metric.increment(Metrics.videoDoubts)
   )
 
-/**
- * Brings jobs to a provider.
- * @param underway leases of jobs with a submit on its way, which a stop has to wait for
- */
-export const make = Effect.fnUntraced(function* (rows: VideoSql, underway: Set<string>) {
+const make = Effect.gen(function* () {
+  const rows = yield* VideoSql
+  const underway = new Set<string>()
   const catalog = yield* Catalog
   const router = yield* ProviderRouter
   const references = yield* References
@@ -94,12 +93,7 @@ export const make = Effect.fnUntraced(function* (rows: VideoSql, underway: Set<s
     return yield* failLeaseLost(job)
   })
 
-  /**
-   * Submits a job to the first route that takes it. A submit that may have arrived is never repeated on its route, and
-   * only one more route is asked after it.
-   * @param given the job's reference, where it is in memory
-   */
-  return Effect.fnUntraced(function* (job: LeasedJob, attempts: Attempts, given?: Picture) {
+  const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: Attempts, given?: Picture) {
     const model = catalog.find(job.model)
     if (model?.surface !== "video") return yield* new NoHealthyProvider()
     const reference = given ?? (yield* loadReference(job))
@@ -148,6 +142,30 @@ export const make = Effect.fnUntraced(function* (rows: VideoSql, underway: Set<s
       () => Effect.sync(() => underway.delete(job.lease))
     )
   })
+
+  return VideoSubmit.of({ submit, underway })
 })
 
-export type Submit = Effect.Effect.Success<ReturnType<typeof make>>
+/** Brings jobs to a provider. */
+export class VideoSubmit extends Context.Tag("gateway/VideoSubmit")<
+  VideoSubmit,
+  {
+    /**
+     * Submits a job to the first route that takes it. A submit that may have arrived is never repeated on its route, and
+     * only one more route is asked after it.
+     * @param given the job's reference, where it is in memory
+     */
+    readonly submit: (
+      job: LeasedJob,
+      attempts: Attempts,
+      given?: Picture
+    ) => Effect.Effect<VideoRoute, RoutingFailure | InvalidRequest>
+    /** Leases of jobs with a submit on its way, which a stop has to wait for. */
+    readonly underway: ReadonlySet<string>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    VideoSubmit,
+    Effect.suspend(() => make)
+  )
+}

@@ -1,31 +1,19 @@
-import { SqlClient } from "@effect/sql"
 import { Cause, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
-import {
-  IdempotencyConflict,
-  type InsufficientCredits,
-  type InvalidRequest,
-  type RoutingFailure,
-  type SpendLimitReached,
-  VideoNotFound
-} from "../../domain/Failure.ts"
+import { IdempotencyConflict, type RoutingFailure, VideoNotFound } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { VideoStatus } from "../../domain/Video.ts"
-import type { Hold } from "../ledger/Hold.ts"
-import { Voids } from "../ledger/Voids.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { makeTurns } from "../runtime/Turns.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
-import * as Advance from "./Advance.ts"
-import type { VideoCreation } from "./Create.ts"
-import * as Create from "./Create.ts"
+import { VideoAdvance } from "./Advance.ts"
+import { type Created, type CreateFailure, type Kept, unixSeconds, VideoCreate, type VideoCreation } from "./Create.ts"
 import { errorOf } from "./Errors.ts"
-import * as Finish from "./Finish.ts"
+import { brief, holdOf, VideoFinish, VideoTurns } from "./Finish.ts"
 import { pollDelay } from "./PollDelay.ts"
-import * as Submit from "./Submit.ts"
-import * as VideoSql from "./VideoSql.ts"
-import * as VideoViews from "./VideoViews.ts"
-import * as Worker from "./Worker.ts"
+import { VideoSubmit } from "./Submit.ts"
+import { VideoSql } from "./VideoSql.ts"
+import { type VideoView, VideoViews } from "./VideoViews.ts"
+import { VideoWorker } from "./Worker.ts"
 
 /** A render as its organization sees it. Times are Unix seconds. */
 export interface Video {
@@ -40,12 +28,7 @@ export interface Video {
   readonly sandbox: boolean
 }
 
-export type VideoFailure =
-  | InvalidRequest
-  | IdempotencyConflict
-  | InsufficientCredits
-  | SpendLimitReached
-  | RoutingFailure
+export type VideoFailure = CreateFailure | RoutingFailure
 
 export interface Options {
   /** From a job's creation to its failure, where it has not come to a clip. */
@@ -77,47 +60,40 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
-  static readonly layer = (options: Options) => Layer.scoped(VideoJobs, make(options))
+  static readonly layer = ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) =>
+    Layer.effect(
+      VideoJobs,
+      Effect.suspend(() => make(answerWithin))
+    ).pipe(
+      Layer.provide(Layer.mergeAll(VideoCreate.layer(Duration.toSeconds(timeout)), VideoWorker.layer(lookEvery))),
+      Layer.provide(VideoAdvance.layer),
+      Layer.provide(Layer.mergeAll(VideoSubmit.layer, VideoFinish.layer)),
+      Layer.provide(Layer.mergeAll(VideoSql.layer, VideoViews.layer, VideoTurns.layer))
+    )
 }
 
-const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) {
-  const sql = yield* SqlClient.SqlClient
-  const voids = yield* Voids
+const make = Effect.fnUntraced(function* (answerWithin: Duration.DurationInput) {
   const failpoint = yield* Failpoint
   const store = yield* MediaStore
-  const rows = VideoSql.make(sql)
-  const views = VideoViews.make(sql)
-  const underway = new Set<string>()
-  const inTurn = yield* makeTurns(Finish.transactionsAtOnce)
+  const views = yield* VideoViews
+  const creation = yield* VideoCreate
+  const finish = yield* VideoFinish
+  const { submit } = yield* VideoSubmit
+  const worker = yield* VideoWorker
 
-  /** `reference`: what was stored for the job, which nothing tells of where the job was not written. */
-  const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
-    const dropped =
-      reference === undefined
-        ? Effect.void
-        : Effect.flatMap(views.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
-    return Effect.zipRight(voids.void({ hold, org, key, video }), voids.afterwards(hold, Effect.ignoreLogged(dropped)))
-  }
-
-  const place = yield* Create.make(rows, views, inTurn, { timeoutSeconds: Duration.toSeconds(timeout), disown })
-  const finish = yield* Finish.make(rows, views, inTurn)
-  const submit = yield* Submit.make(rows, underway)
-  const follow = yield* Advance.make(rows, submit, finish)
-  const worker = yield* Worker.make(rows, follow, { disowned: voids.pendingVideos, underway, lookEvery })
-
-  const shown = (clip: VideoViews.VideoView): Video => ({
+  const shown = (clip: VideoView): Video => ({
     id: clip.id,
     model: clip.model,
     status: clip.status,
-    createdAt: Create.unixSeconds(clip.createdAt),
-    completedAt: clip.completedAt === null ? undefined : Create.unixSeconds(clip.completedAt),
+    createdAt: unixSeconds(clip.createdAt),
+    completedAt: clip.completedAt === null ? undefined : unixSeconds(clip.completedAt),
     seconds: clip.seconds,
     url: clip.media === null ? undefined : store.link(clip.media),
     error: clip.errorCode === null ? undefined : { code: clip.errorCode, message: clip.errorMessage ?? "" },
     sandbox: clip.sandbox
   })
 
-  const queued = (kept: Create.Kept): Video => ({
+  const queued = (kept: Kept): Video => ({
     ...kept,
     status: "queued",
     completedAt: undefined,
@@ -126,12 +102,10 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     sandbox: false
   })
 
-  const accept = (id: string) => views.accept(id).pipe(Effect.retry(Finish.brief), Effect.orDie, Effect.uninterruptible)
-
-  type Placed = Exclude<Effect.Effect.Success<ReturnType<typeof place>>, { readonly replay: unknown }>
+  const accept = (id: string) => views.accept(id).pipe(Effect.retry(brief), Effect.orDie, Effect.uninterruptible)
 
   /** The job in its customer's presence. */
-  const begin = Effect.fnUntraced(function* ({ picture, work }: Placed, record: RequestRecord) {
+  const begin = Effect.fnUntraced(function* ({ picture, work }: Created, record: RequestRecord) {
     const outcome = yield* Deferred.make<void, VideoFailure>()
     const begun = Effect.gen(function* () {
       const submitted = yield* Effect.either(submit(work, record.attempts, picture))
@@ -154,7 +128,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
 
   const create = Effect.fnUntraced(function* (job: VideoCreation) {
     const { record } = job
-    const placed = yield* place(job)
+    const placed = yield* creation.create(job)
     if ("replay" in placed) {
       record.notes.add("replayed")
       // It may have failed in this very moment, untold: its key is free again.
@@ -163,7 +137,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     }
     yield* failpoint.reach("after_hold")
     yield* Effect.onError(begin(placed, record), (cause) =>
-      Cause.isFailure(cause) ? Effect.void : disown(placed.work.id, Finish.holdOf(placed.work))
+      Cause.isFailure(cause) ? Effect.void : creation.disown(placed.work.id, holdOf(placed.work))
     )
     return { video: queued(placed.kept), replayed: false }
   }, Effect.scoped)

@@ -1,5 +1,5 @@
-import type { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
@@ -84,8 +84,7 @@ const recorded = (attempts: ReadonlyArray<AttemptEntry>): string =>
     )
   )
 
-/** Every statement about jobs. What changes a job does so only for the holder of its lease, and says whether it did. */
-export const make = (sql: SqlClient.SqlClient) => {
+const make = (sql: SqlClient.SqlClient) => {
   const columns = sql.literal(
     "videos.*, accepted_at IS NOT NULL AS is_accepted, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
   )
@@ -237,4 +236,7 @@ export const make = (sql: SqlClient.SqlClient) => {
   }
 }
 
-export type VideoSql = ReturnType<typeof make>
+/** Every statement about jobs. What changes a job does so only for the holder of its lease, and says whether it did. */
+export class VideoSql extends Context.Tag("gateway/VideoSql")<VideoSql, ReturnType<typeof make>>() {
+  static readonly layer = Layer.effect(VideoSql, Effect.map(SqlClient.SqlClient, make))
+}

@@ -1,5 +1,5 @@
-import type { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 
 /** A render as customers see it. */
@@ -31,8 +31,7 @@ export const latest = (sql: SqlClient.SqlClient, org: OrgId, limit: number) => s
     ORDER BY created_at DESC, id DESC LIMIT ${limit}
   )) ORDER BY created_at DESC, id DESC`
 
-/** What customers may see of jobs, and how long it is kept. */
-export const make = (sql: SqlClient.SqlClient) => ({
+const make = (sql: SqlClient.SqlClient) => ({
   find: (org: OrgId, id: string) =>
     sql`SELECT ${shown(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`.pipe(
       Effect.flatMap(decode),
@@ -78,4 +77,7 @@ export const make = (sql: SqlClient.SqlClient) => ({
     })
 })
 
-export type VideoViews = ReturnType<typeof make>
+/** What customers may see of jobs, and how long it is kept. */
+export class VideoViews extends Context.Tag("gateway/VideoViews")<VideoViews, ReturnType<typeof make>>() {
+  static readonly layer = Layer.effect(VideoViews, Effect.map(SqlClient.SqlClient, make))
+}

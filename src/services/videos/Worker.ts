@@ -1,8 +1,11 @@
-import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, FiberSet, Layer, Option, Queue, Schedule } from "effect"
 import { logFailure } from "../ledger/Outage.ts"
+import { Voids } from "../ledger/Voids.ts"
+import { VideoAdvance } from "./Advance.ts"
 import { LeaseLost } from "./Errors.ts"
 import type { Next } from "./PollDelay.ts"
-import type { LeasedJob, VideoSql } from "./VideoSql.ts"
+import { VideoSubmit } from "./Submit.ts"
+import { type LeasedJob, VideoSql } from "./VideoSql.ts"
 
 /** Jobs of others that one instance works on at a time. */
 const mostAtOnce = 16
@@ -17,27 +20,15 @@ interface Working extends Leased {
   fiber: Fiber.RuntimeFiber<void> | undefined
 }
 
-export interface Options {
-  /** Leases of jobs with a submit on its way. */
-  readonly underway: ReadonlySet<string>
-  /** Ids of jobs whose customers were told that they failed, and that are about to. */
-  readonly disowned: Effect.Effect<ReadonlyArray<string>>
-  /** The longest sleep, however far off the next job is: another instance may have made one. */
-  readonly lookEvery: Duration.DurationInput
-}
-
 const isLeaseLost = (cause: Cause.Cause<never>) =>
   Option.exists(Cause.dieOption(cause), (defect) => defect instanceof LeaseLost)
 
-/**
- * Keeps the leases of the jobs that this instance works on, and takes on those that are due. At a stop it waits for
- * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others at once.
- */
-export const make = Effect.fnUntraced(function* (
-  rows: VideoSql,
-  step: (job: LeasedJob) => Effect.Effect<Next>,
-  { disowned, lookEvery, underway }: Options
-) {
+/** @param lookEvery the longest sleep, however far off the next job is: another instance may have made one */
+const make = Effect.fnUntraced(function* (lookEvery: Duration.DurationInput) {
+  const rows = yield* VideoSql
+  const { advance } = yield* VideoAdvance
+  const { underway } = yield* VideoSubmit
+  const { pendingVideos: disowned } = yield* Voids
   const longestSleepMs = Duration.toMillis(lookEvery)
   const fibers = yield* FiberSet.make<void>()
   const working = new Map<string, Working>()
@@ -72,7 +63,6 @@ export const make = Effect.fnUntraced(function* (
     )
   }
 
-  /** Works on a job under its lease, in a fiber of this service's. */
   const adopt = ({ id, lease }: Leased, work: Effect.Effect<Next>) =>
     Effect.suspend(() => {
       const job: Working = { id, lease, fiber: undefined }
@@ -110,7 +100,7 @@ export const make = Effect.fnUntraced(function* (
         Effect.tap((claimed) =>
           Effect.forEach(claimed, (job) => {
             taken.add(job.lease)
-            return adopt(job, step(job))
+            return adopt(job, advance(job))
           })
         )
       )
@@ -147,10 +137,26 @@ export const make = Effect.fnUntraced(function* (
     Effect.forkScoped
   )
 
-  return { adopt }
+  return VideoWorker.of({ adopt })
 })
 
 const pause = Effect.sleep(Duration.seconds(1))
 const briefly = Schedule.exponential("100 millis").pipe(Schedule.intersect(Schedule.recurs(4)))
 
-export type Worker = Effect.Effect.Success<ReturnType<typeof make>>
+/**
+ * Keeps the leases of the jobs that this instance works on, and takes on those that are due. At a stop it waits for
+ * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others at once.
+ */
+export class VideoWorker extends Context.Tag("gateway/VideoWorker")<
+  VideoWorker,
+  {
+    /** Works on a job under its lease, in a fiber of this service's. */
+    readonly adopt: (job: Leased, work: Effect.Effect<Next>) => Effect.Effect<void>
+  }
+>() {
+  static readonly layer = (lookEvery: Duration.DurationInput) =>
+    Layer.scoped(
+      VideoWorker,
+      Effect.suspend(() => make(lookEvery))
+    )
+}

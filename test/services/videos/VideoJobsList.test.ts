@@ -1,7 +1,8 @@
+import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
-import * as VideoSql from "../../../src/services/videos/VideoSql.ts"
-import * as VideoViews from "../../../src/services/videos/VideoViews.ts"
+import { VideoSql } from "../../../src/services/videos/VideoSql.ts"
+import { latest } from "../../../src/services/videos/VideoViews.ts"
 import { eventually } from "../../support/Money.ts"
 import { png } from "../../support/TinyPictures.ts"
 import { price, submitsOnly, type VideoBench, withBench } from "../../support/VideoBench.ts"
@@ -64,13 +65,15 @@ describe.concurrent("videos that are asked for again", () => {
         yield* creator.videos.create(job())
         yield* creator.stop
         yield* sql`ANALYZE videos`
-        const rows = VideoSql.make(sql)
+        const rows = yield* Effect.provide(VideoSql, VideoSql.layer).pipe(
+          Effect.provideService(SqlClient.SqlClient, sql)
+        )
         const planOf = (statement: string, values: ReadonlyArray<unknown>) =>
           sql.unsafe(`EXPLAIN ${statement}`, values).pipe(
             Effect.flatMap(Schema.decodeUnknown(Explained)),
             Effect.map((lines) => lines.flatMap(Object.values).join("\n"))
           )
-        const list = yield* planOf(...VideoViews.latest(sql, org, 100).compile())
+        const list = yield* planOf(...latest(sql, org, 100).compile())
         assert.match(list, /Index Only Scan using videos_org_created/)
         assert.notMatch(list, /Seq Scan/)
         yield* bench.hurry
