@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { prefix } from "./support/temporary.ts"
 
-/** For each folder, what its files must not import; `..` counts from that folder. */
+/** For each folder, or file of any folder, what it must not import; `..` counts from the folder. */
 const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/domain": ["../services/Ids.ts", "node:fs", "fs", "pg", "@effect/platform"],
   "src/domain/nested": ["../../services/Ids.ts"],
@@ -29,9 +29,25 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/storage": ["../http/Limits.ts", "../providers/Sse.ts", "../fetching/SafeFetcher.ts", "../Settings.ts", "pg"],
   "src/fetching": ["../http/Limits.ts", "../database/Database.ts", "../storage/DiskStore.ts", "../Gateway.ts"],
   "src/http": ["../providers/Sse.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
-  "src/http/contract": ["../../services/Ids.ts", "../Generating.ts", "../handlers/Chat.ts", "@effect/sql-pg"],
-  "src/http/handlers": ["../Server.ts", "../middleware/Edge.ts", "../../providers/Sse.ts", "@effect/sql/SqlClient"],
-  "src/http/middleware": ["../Server.ts", "../handlers/Chat.ts", "../../database/Database.ts", "../../main.ts"],
+  "src/http/*/Schema.ts": [
+    "../../services/Ids.ts",
+    "../admission/Admission.ts",
+    "./Handlers.ts",
+    "../server/Server.ts",
+    "@effect/sql-pg"
+  ],
+  "src/http/schema": ["../../services/Ids.ts", "../admission/Admission.ts", "../chat/Handlers.ts", "@effect/sql-pg"],
+  "src/http/openapi": ["../../services/Ids.ts", "../admission/Admission.ts", "../chat/Handlers.ts"],
+  "src/http/*/Handlers.ts": [
+    "../server/Server.ts",
+    "../server/Edge.ts",
+    "../images/Handlers.ts",
+    "../../providers/Sse.ts",
+    "@effect/sql/SqlClient"
+  ],
+  "src/http/admission": ["../server/Server.ts", "../chat/Handlers.ts", "../../database/Database.ts", "../../main.ts"],
+  "src/http/body": ["../server/Server.ts", "../chat/Handlers.ts", "../../storage/DiskStore.ts"],
+  "src/http/server": ["../../providers/Sse.ts", "../../database/Database.ts", "../../Gateway.ts"],
   "src/cli": ["../http/Limits.ts", "../providers/Sse.ts", "../main.ts"],
   "src/settings": ["../database/Database.ts", "../http/Limits.ts", "../Gateway.ts"],
   "src/workers": ["../database/Database.ts", "../providers/Sse.ts", "../Gateway.ts", "../main.ts"],
@@ -39,7 +55,8 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 const violations = Object.entries(forbidden).flatMap(([folder, specifiers]) => {
-  const test = `${"../".repeat(folder.split("/").length)}test/support/temporary.ts`
+  const depth = folder.replace(/\/\w+\.ts$/, "").split("/").length
+  const test = `${"../".repeat(depth)}test/support/temporary.ts`
   return [test, ...specifiers].map((specifier) => ({ folder, specifier }))
 })
 
@@ -50,9 +67,11 @@ const allowed = [
   { folder: "src/services/nested", specifier: "../Ids.ts" },
   { folder: "src/services", specifier: "@effect/sql" },
   { folder: "src/database", specifier: "pg" },
-  { folder: "src/http/contract", specifier: "../Wire.ts" },
-  { folder: "src/http/handlers", specifier: "../contract/Chat.ts" },
-  { folder: "src/http", specifier: "./handlers/Chat.ts" },
+  { folder: "src/http/*/Schema.ts", specifier: "../schema/Errors.ts" },
+  { folder: "src/http/schema", specifier: "../errors/Wire.ts" },
+  { folder: "src/http/*/Handlers.ts", specifier: "./Schema.ts" },
+  { folder: "src/http/*/Handlers.ts", specifier: "../../services/Ids.ts" },
+  { folder: "src/http/server", specifier: "../chat/Handlers.ts" },
   { folder: "src/storage", specifier: "../services/MediaStore.ts" },
   { folder: "src/fetching", specifier: "../services/Fetcher.ts" },
   { folder: "src/cli", specifier: "../Gateway.ts" },
@@ -69,16 +88,20 @@ const refused = (imports: ReadonlyArray<{ readonly folder: string; readonly spec
   try {
     cpSync(".oxlintrc.json", path.join(directory, ".oxlintrc.json"))
     for (const [at, { folder, specifier }] of imports.entries()) {
-      mkdirSync(path.join(directory, folder), { recursive: true })
-      writeFileSync(path.join(directory, folder, `Import${at}.ts`), `export * as Imported from "${specifier}"\n`)
+      const file = path.join(
+        directory,
+        folder.includes("*") ? folder.replace("*", `Import${at}`) : `${folder}/Import${at}.ts`
+      )
+      mkdirSync(path.dirname(file), { recursive: true })
+      writeFileSync(file, `export * as Imported from "${specifier}"\n`)
     }
     const oxlint = path.resolve("node_modules/.bin/oxlint")
     const { stdout } = spawnSync(oxlint, ["--format", "json"], { cwd: directory, encoding: "utf8" })
     const found = Schema.decodeUnknownSync(Report)(stdout).diagnostics.filter(({ code }) =>
       code.includes("no-restricted-imports")
     )
-    const files = new Set(found.map(({ filename }) => path.basename(filename)))
-    return imports.filter((_, at) => files.has(`Import${at}.ts`))
+    const files = new Set(found.map(({ filename }) => /Import\d+/.exec(filename)?.[0]))
+    return imports.filter((_, at) => files.has(`Import${at}`))
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

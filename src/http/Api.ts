@@ -1,11 +1,11 @@
 import { HttpApi, OpenApi } from "@effect/platform"
-import { Chat } from "./contract/Chat.ts"
-import { ChatStreamEvent } from "./contract/ChatCompletion.ts"
-import { Credits } from "./contract/Credits.ts"
-import { describe } from "./contract/Document.ts"
-import { Images } from "./contract/Images.ts"
-import { Models } from "./contract/Models.ts"
-import { Videos, VideosRead } from "./contract/Videos.ts"
+import { ChatStreamEvent } from "./chat/CompletionSchema.ts"
+import { Chat } from "./chat/Schema.ts"
+import { Credits } from "./credits/Schema.ts"
+import { Images } from "./images/Schema.ts"
+import { Models } from "./models/Schema.ts"
+import { describe } from "./openapi/Document.ts"
+import { Videos, VideosRead } from "./videos/Schema.ts"
 
 /** The contract: every endpoint under `/v1`. */
 export class Api extends HttpApi.make("gateway")

@@ -1,6 +1,6 @@
 import cluster from "node:cluster"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
-import { type Families, MetricsSource, snapshot } from "../http/Prometheus.ts"
+import { type Families, MetricsSource, snapshot } from "../http/system/Prometheus.ts"
 import { Siblings } from "../services/runtime/Instance.ts"
 import * as Messages from "./WorkerMessages.ts"
 

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { Family } from "../http/Prometheus.ts"
+import { Family } from "../http/system/Prometheus.ts"
 
 const Families = Schema.Array(Family)
 

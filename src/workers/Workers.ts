@@ -1,6 +1,6 @@
 import cluster, { type Worker } from "node:cluster"
 import { Array as Arr, Clock, Data, Deferred, Duration, Effect, FiberSet, Option, Schedule, Schema } from "effect"
-import { type Families, sum, withoutGauges } from "../http/Prometheus.ts"
+import { type Families, sum, withoutGauges } from "../http/system/Prometheus.ts"
 import type { Environment } from "../Settings.ts"
 import { closeLostHandoffs } from "./Handoffs.ts"
 import * as Messages from "./WorkerMessages.ts"

@@ -5,7 +5,7 @@ import type { VideoModel } from "../../src/domain/Model.ts"
 import { quoteModel } from "../../src/domain/ModelName.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
-import { toWire } from "../../src/http/Wire.ts"
+import { toWire } from "../../src/http/errors/Wire.ts"
 
 describe("a model's name in a message", () => {
   it.each([

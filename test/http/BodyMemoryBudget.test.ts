@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { BodyMemoryBudget } from "../../src/http/BodyMemoryBudget.ts"
+import { BodyMemoryBudget } from "../../src/http/body/BodyMemoryBudget.ts"
 
 const mib = 1024 * 1024
 const [one, two, three, four] = [OrgId.make("one"), OrgId.make("two"), OrgId.make("three"), OrgId.make("four")]

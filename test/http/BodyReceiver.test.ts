@@ -3,7 +3,7 @@ import { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { BodyReceiver } from "../../src/http/BodyReceiver.ts"
+import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
 import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 
 const mib = 1024 * 1024

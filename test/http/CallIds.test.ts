@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { callIdOnWire } from "../../src/domain/CallId.ts"
-import { completionJson } from "../../src/http/ChatAnswer.ts"
+import { completionJson } from "../../src/http/chat/ChatAnswer.ts"
 import { callingAnswer, encoder, name, usage } from "../support/ChatAnswers.ts"
 import { call, said, taken } from "../support/ChatBodies.ts"
 

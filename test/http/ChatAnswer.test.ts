@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { FastCheck, Schema } from "effect"
 import type { ChatEvent } from "../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../src/domain/Failure.ts"
-import { completionJson, SseEncoder } from "../../src/http/ChatAnswer.ts"
-import { ChatCompletion, ChatCompletionChunk } from "../../src/http/contract/ChatCompletion.ts"
-import { brokenStream } from "../../src/http/Wire.ts"
+import { completionJson, SseEncoder } from "../../src/http/chat/ChatAnswer.ts"
+import { ChatCompletion, ChatCompletionChunk } from "../../src/http/chat/CompletionSchema.ts"
+import { brokenStream } from "../../src/http/errors/Wire.ts"
 import {
   callingAnswer,
   content,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ChatRequest } from "../../src/domain/Chat.ts"
-import { ChatCompletionRequest } from "../../src/http/contract/Chat.ts"
+import { ChatCompletionRequest } from "../../src/http/chat/Schema.ts"
 import { base, hi, refusal, taken, tool } from "../support/ChatBodies.ts"
 
 describe("what is required", () => {

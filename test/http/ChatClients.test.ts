@@ -6,8 +6,8 @@ import { Data, Effect } from "effect"
 import OpenAI, { APIError } from "openai"
 import type { ChatEvent } from "../../src/domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../src/domain/Failure.ts"
-import { completionJson } from "../../src/http/ChatAnswer.ts"
-import { brokenStream, toWire } from "../../src/http/Wire.ts"
+import { completionJson } from "../../src/http/chat/ChatAnswer.ts"
+import { brokenStream, toWire } from "../../src/http/errors/Wire.ts"
 import {
   callingAnswer,
   content,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
-import { readForm } from "../../src/http/Multipart.ts"
+import { readForm } from "../../src/http/body/Multipart.ts"
 import { boundary, filePart, formOf, formType, rawPart, readParts, textPart } from "../support/Forms.ts"
 
 const malformed = "The form is not valid multipart/form-data."

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ChatAnswer } from "../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../src/domain/Failure.ts"
-import { completionJson, SseEncoder } from "../../src/http/ChatAnswer.ts"
-import { openApiDocument } from "../../src/http/OpenApi.ts"
-import { brokenStream } from "../../src/http/Wire.ts"
+import { completionJson, SseEncoder } from "../../src/http/chat/ChatAnswer.ts"
+import { brokenStream } from "../../src/http/errors/Wire.ts"
+import { openApiDocument } from "../../src/http/openapi/OpenApi.ts"
 import { published } from "../support/Published.ts"
 
 const models = [

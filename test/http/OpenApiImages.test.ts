@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Either, FastCheck } from "effect"
-import { ImageEditRequest, ImageGenerationRequest } from "../../src/http/contract/Images.ts"
-import { decodeImageBody } from "../../src/http/ImageBody.ts"
+import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
+import { ImageEditRequest, ImageGenerationRequest } from "../../src/http/images/Schema.ts"
 import { gif } from "../support/ImageBodies.ts"
 import { published, schemasOf } from "../support/Published.ts"
 

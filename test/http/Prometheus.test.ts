@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Metric, MetricBoundaries } from "effect"
-import { exposition, type Families, snapshot, sum, withoutGauges } from "../../src/http/Prometheus.ts"
+import { exposition, type Families, snapshot, sum, withoutGauges } from "../../src/http/system/Prometheus.ts"
 
 const named = (families: Families, name: string) => families.find((family) => family.name === name)
 

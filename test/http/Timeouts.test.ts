@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net"
 import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
-import { listener } from "../../src/http/Listener.ts"
+import { listener } from "../../src/http/server/Listener.ts"
 import { type Answer, assertRefused, badRequest, chat, rateOf, refusals, talk } from "../support/Calls.ts"
 import { answersIn, openTo } from "../support/RawSocket.ts"
 import * as Served from "../support/ServedGateway.ts"

@@ -2,7 +2,7 @@ import { SqlError } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Logger, LogLevel } from "effect"
 import * as Pg from "pg"
-import { unexpected } from "../../src/http/Unexpected.ts"
+import { unexpected } from "../../src/http/errors/Unexpected.ts"
 import { NoAnswer, NotAsked } from "../../src/services/ledger/DatabaseRetry.ts"
 import { DatabaseLost, HeartbeatLost } from "../../src/services/ledger/Outage.ts"
 

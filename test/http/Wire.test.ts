@@ -2,10 +2,10 @@ import { HttpApiSchema } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as Failure from "../../src/domain/Failure.ts"
-import { Authenticated } from "../../src/http/contract/Authenticated.ts"
-import { Envelope } from "../../src/http/contract/Envelope.ts"
-import * as Errors from "../../src/http/contract/Errors.ts"
-import { brokenStream, internalError, toWire } from "../../src/http/Wire.ts"
+import { brokenStream, internalError, toWire } from "../../src/http/errors/Wire.ts"
+import { Authenticated } from "../../src/http/schema/Authenticated.ts"
+import { Envelope } from "../../src/http/schema/Envelope.ts"
+import * as Errors from "../../src/http/schema/Errors.ts"
 
 type Row = readonly [
   failure: Failure.Failure,

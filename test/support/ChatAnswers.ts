@@ -1,5 +1,5 @@
 import type { ChatAnswer, ChatEvent, Usage } from "../../src/domain/Chat.ts"
-import { SseEncoder } from "../../src/http/ChatAnswer.ts"
+import { SseEncoder } from "../../src/http/chat/ChatAnswer.ts"
 
 export const usage: Usage = { prompt: 12, completion: 7, cached: 4, cacheWrite: 1, reasoning: 3 }
 export const wireUsage = {

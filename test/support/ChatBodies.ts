@@ -1,6 +1,6 @@
 import { Either } from "effect"
 import type { ChatRequest } from "../../src/domain/Chat.ts"
-import { decodeChatBody } from "../../src/http/ChatBody.ts"
+import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { assertAgreement } from "./Published.ts"
 
 export const hi = { role: "user", content: "hi" }

@@ -1,8 +1,8 @@
 import { Either } from "effect"
 import type { VideoAsk } from "../../src/domain/Video.ts"
-import { refused } from "../../src/http/Fields.ts"
-import { readForm } from "../../src/http/Multipart.ts"
-import { decodeVideoBody, videoForm } from "../../src/http/VideoBody.ts"
+import { refused } from "../../src/http/body/Fields.ts"
+import { readForm } from "../../src/http/body/Multipart.ts"
+import { decodeVideoBody, videoForm } from "../../src/http/videos/VideoBody.ts"
 import { formOf, formType } from "./Forms.ts"
 import { assertAgreement, remember } from "./Published.ts"
 

@@ -1,0 +1,263 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
+import type { Caller, Scope as KeyScope } from "../../domain/ApiKey.ts"
+import {
+  Aborted,
+  AddressBlocked,
+  type Failure,
+  InsufficientScope,
+  isFailure,
+  RateLimited
+} from "../../domain/Failure.ts"
+import type { Surface } from "../../domain/Model.ts"
+import { Auth } from "../../services/access/Auth.ts"
+import { RateLimiter } from "../../services/access/RateLimiter.ts"
+import { Idempotency } from "../../services/idempotency/Idempotency.ts"
+import { NoAnswer } from "../../services/ledger/DatabaseRetry.ts"
+import { Ledger } from "../../services/ledger/Ledger.ts"
+import { HeartbeatLost } from "../../services/ledger/Outage.ts"
+import { Voids } from "../../services/ledger/Voids.ts"
+import { Departure } from "../../services/runtime/Departure.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { InFlight } from "../../services/runtime/InFlight.ts"
+import { Instance } from "../../services/runtime/Instance.ts"
+import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
+import { RequestLog } from "../../services/telemetry/RequestLog.ts"
+import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import { type BodyCutOff, BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
+import { unexpected } from "../errors/Unexpected.ts"
+import * as Wire from "../errors/Wire.ts"
+import * as Answer from "../response/Answer.ts"
+import { presentedKey } from "./PresentedKey.ts"
+import { contextMaker, type RequestContext } from "./RequestContext.ts"
+import { checkSolvency } from "./Solvency.ts"
+
+export interface Admitted extends Incoming {
+  readonly record: RequestRecord
+  readonly response: ServerResponse
+  readonly departure: Departure
+  /** What every answer from here on carries. */
+  readonly headers: () => Readonly<Record<string, string>>
+}
+
+/** An endpoint that generates something, for which its caller pays. */
+export interface Endpoint {
+  readonly surface: Surface
+  readonly scope: KeyScope
+  /** Whether a small request takes its rate unit together with its hold, in one statement. */
+  readonly admitsWithHold: boolean
+  /** Answers a request; undefined where the answer has been written already. */
+  readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
+}
+
+interface Outcome {
+  /** Undefined where it has been written. */
+  readonly answer: Answer.Answer | undefined
+  readonly code: string | null
+}
+
+/** A body of up to so many bytes, if it came with its head, is read before the rate unit is taken. */
+const smallBody = 64 * 1024
+
+const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
+
+const refusals: Readonly<Partial<Record<Failure["_tag"], string>>> = {
+  AddressBlocked: "access_denied",
+  MissingApiKey: "invalid_api_key",
+  InvalidApiKey: "invalid_api_key"
+}
+
+/**
+ * The path of every generating request: who asks, its rate and scope, the work itself, and one row in the log. It runs
+ * in one fiber, which goes on when the client leaves.
+ */
+export class Admission extends Context.Tag("gateway/http/Admission")<
+  Admission,
+  { readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void> }
+>() {
+  static readonly layer = (options: { readonly defaultRpm: number; readonly trustedProxies: number }) =>
+    Layer.scoped(
+      Admission,
+      Effect.gen(function* () {
+        const auth = yield* Auth
+        const inFlight = yield* InFlight
+        const instance = yield* Instance
+        const limiter = yield* RateLimiter
+        const services = { idempotency: yield* Idempotency, ledger: yield* Ledger }
+        const log = yield* RequestLog
+        const voids = yield* Voids
+        const ids = yield* Ids
+        const contextOf = yield* contextMaker(options)
+        const receiver = new BodyReceiver()
+        yield* Effect.forkScoped(Effect.repeat(receiver.inspect, Schedule.spaced("1 second")))
+
+        const identify = ({ headers }: IncomingMessage, address: string) =>
+          Effect.flatMap(
+            auth.isBlocked(address),
+            (isBlocked): Effect.Effect<Caller, Failure> =>
+              isBlocked ? new AddressBlocked() : auth.authenticate(presentedKey(headers))
+          )
+
+        const takeRate = ({ caller, rate }: RequestRecord) =>
+          Effect.flatMap(limiter.take(caller.key, rate.limit), (allowance) => {
+            rate.allowance = allowance
+            return allowance.admitted ? Effect.void : new RateLimited()
+          })
+
+        const admit = (endpoint: Endpoint, record: RequestRecord, request: IncomingMessage) =>
+          Effect.flatMap(instance.admitting, (isAdmitting): Effect.Effect<void, Failure> => {
+            const { caller, rate } = record
+            if (!isAdmitting) return Effect.die(new HeartbeatLost())
+            if (inFlight.isDraining()) {
+              return Effect.flatMap(limiter.peek(caller.key, rate.limit), (allowance) => {
+                rate.allowance = allowance
+                return new Aborted()
+              })
+            }
+            if (caller.scopes !== undefined && !caller.scopes.includes(endpoint.scope)) {
+              return Effect.zipRight(takeRate(record), new InsufficientScope({ scope: endpoint.scope }))
+            }
+            return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
+          })
+
+        /** What failed before its rate unit was taken takes it now, and is told first if there is none. */
+        const failLate = (record: RequestRecord, cause: Cause.Cause<Failure | BodyCutOff>) => {
+          const failed = Effect.failCause(cause)
+          if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed
+          if (Option.isSome(Cause.failureOption(cause))) return Effect.zipRight(takeRate(record), failed)
+          // It may have been taken all the same, or the database may be away, which a client must not wait for again.
+          if (Chunk.some(Cause.defects(cause), (defect) => defect instanceof NoAnswer)) return failed
+          return takeRate(record).pipe(
+            Effect.interruptible,
+            Effect.timeoutOption("500 millis"),
+            Effect.catchAllDefect(() => Effect.void),
+            Effect.zipRight(failed)
+          )
+        }
+
+        const write = (record: RequestRecord, answered: { readonly status: number; readonly code: string | null }) => {
+          const { code, status } = record.outcome(answered)
+          Metrics.unsafeCount(Metrics.requests, { surface: record.surface, status: String(status), code: code ?? "" })
+          if (record.isLogged) return Effect.void
+          return Effect.flatMap(Monotonic.millis, (endedAt) =>
+            voids.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt })))
+          )
+        }
+
+        const work = (
+          endpoint: Endpoint,
+          request: IncomingMessage,
+          response: ServerResponse,
+          { at, requestId, startedAt }: typeof RequestContext.Service,
+          caller: Caller
+        ) =>
+          Effect.suspend(() => {
+            const record = new RequestRecord({
+              id: ids.uuid(),
+              requestId,
+              surface: endpoint.surface,
+              caller,
+              limit: caller.rpm ?? options.defaultRpm,
+              at,
+              startedAt
+            })
+            const departure = new Departure()
+            response.once("close", () => {
+              if (response.writableEnded) return
+              record.departed = true
+              departure.leave()
+            })
+            const admitLarge = checkSolvency(services, caller.org, endpoint.scope, request)
+            const body = receiver.body(request, caller.org, admitLarge, inFlight.receive)
+            const admitted = {
+              record,
+              request,
+              receive: body.receive,
+              response,
+              departure,
+              headers: () => headersOf(record)
+            }
+            return Effect.flatMap(admit(endpoint, record, request), () => endpoint.answer(admitted)).pipe(
+              Effect.catchAllCause((cause) => failLate(record, cause)),
+              Effect.matchCauseEffect({
+                onFailure: (cause) => explain(cause, record, response),
+                onSuccess: (answer): Effect.Effect<Outcome> => Effect.succeed({ answer, code: null })
+              }),
+              Effect.flatMap(({ answer, code }) => {
+                body.release()
+                return Effect.as(write(record, { status: answer?.status ?? 200, code }), answer)
+              })
+            )
+          })
+
+        const serve = (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) =>
+          Effect.suspend(() => {
+            const context = contextOf(request)
+            return identify(request, context.address).pipe(
+              Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
+              Effect.catchAllCause((cause) => refuse(cause, context.requestId)),
+              Effect.flatMap((answer) => {
+                if (answer === undefined) return Effect.void
+                // A client that reuses the connection would meet its end.
+                const closing = inFlight.isStopping() ? { connection: "close" } : undefined
+                return Answer.send(response, { ...answer, headers: { ...answer.headers, ...closing } })
+              })
+            )
+          })
+
+        return Admission.of({ serve })
+      })
+    )
+}
+
+const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
+  allowance === undefined
+    ? { "x-request-id": requestId }
+    : {
+        "x-request-id": requestId,
+        "x-ratelimit-limit": String(allowance.limit),
+        "x-ratelimit-remaining": String(allowance.remaining)
+      }
+
+/** Of a caller that is not known, or whose request went wrong where nobody expects it. */
+const refuse = (cause: Cause.Cause<Failure>, requestId: string): Effect.Effect<Answer.Answer> => {
+  const headers = { "x-request-id": requestId }
+  if (Cause.isInterruptedOnly(cause)) return Effect.succeed(Answer.failure(new Aborted(), headers))
+  const failure = Cause.failureOption(cause)
+  if (Option.isNone(failure))
+    return Effect.map(unexpected(cause, requestId), (error) => Answer.wireError(error, headers))
+  const reason = refusals[failure.value._tag]
+  if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
+  return Effect.succeed(Answer.failure(failure.value, headers))
+}
+
+const logFailed = ({ requestId }: RequestRecord, cause: Cause.Cause<unknown>) =>
+  Effect.annotateLogs(Effect.logError("A request failed unexpectedly", cause), "request_id", requestId)
+
+const explain = (
+  cause: Cause.Cause<Failure | BodyCutOff>,
+  record: RequestRecord,
+  response: ServerResponse
+): Effect.Effect<Outcome> => {
+  const answered = (error: Wire.WireError): Outcome => ({
+    answer: Answer.wireError(error, headersOf(record)),
+    code: error.body.error.code
+  })
+  if (Cause.isInterruptedOnly(cause)) {
+    const aborted = answered(Wire.toWire(new Aborted()))
+    return Effect.succeed(response.headersSent ? { ...aborted, answer: undefined } : aborted)
+  }
+  const failure = Cause.failureOption(cause)
+  if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
+    return Effect.map(unexpected(cause, record.requestId), answered)
+  }
+  // Nothing of it counts as having been looked at.
+  if (failure.value._tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
+  if (!isFailure(failure.value)) {
+    record.departed = true
+    return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
+  }
+  const wire = Wire.toWire(failure.value)
+  return Effect.as(wire.status === 500 ? logFailed(record, cause) : Effect.void, answered(wire))
+}

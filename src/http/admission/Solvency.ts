@@ -1,0 +1,29 @@
+import type { IncomingMessage } from "node:http"
+import { type Context, Effect } from "effect"
+import type { Scope } from "../../domain/ApiKey.ts"
+import { InsufficientCredits } from "../../domain/Failure.ts"
+import { available, type OrgId } from "../../domain/Organization.ts"
+import type { Idempotency } from "../../services/idempotency/Idempotency.ts"
+import type { Ledger } from "../../services/ledger/Ledger.ts"
+import { keyOf } from "../response/Repeatable.ts"
+
+interface Services {
+  readonly ledger: Context.Tag.Service<Ledger>
+  readonly idempotency: Context.Tag.Service<Idempotency>
+}
+
+/**
+ * Fails for an organization with nothing available, so that a large body is not received for nothing. A repetition
+ * passes: its first result may be replayed, which costs nothing.
+ */
+export const checkSolvency = Effect.fnUntraced(function* (
+  { idempotency, ledger }: Services,
+  org: OrgId,
+  endpoint: Scope,
+  request: IncomingMessage
+) {
+  if (available(yield* ledger.balance(org)) > 0n) return
+  const key = endpoint === "chat" ? undefined : keyOf(request)
+  if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
+  return yield* new InsufficientCredits()
+})

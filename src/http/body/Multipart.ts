@@ -1,0 +1,134 @@
+import { isUtf8 } from "node:buffer"
+import { InvalidRequest } from "../../domain/Failure.ts"
+import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
+import { decodeUtf8 } from "../../services/runtime/Utf8.ts"
+import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
+
+const mostParts = 100
+const largestHeadBytes = 16 * 1024
+const crlf = "\r\n"
+const endOfHead = "\r\n\r\n"
+
+/** A part as its sender described it; `value` is text, or the bytes of a file. */
+export interface Part {
+  readonly name: string
+  readonly value: string | Uint8Array
+}
+
+const wrong = (problem: string): InvalidRequest => refuse(null, `The form ${problem}.`)
+const malformed = wrong("is not valid multipart/form-data")
+
+/** The parameters of `value; name=token; other="quoted"`, by their names in lower case. */
+const readParameters = (header: string): ReadonlyMap<string, string> | undefined => {
+  const found = new Map<string, string>()
+  const parameter = /;[ \t]*(?:([^\s=;"]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))[ \t]*)?/y
+  parameter.lastIndex = header.indexOf(";")
+  while (parameter.lastIndex !== -1 && parameter.lastIndex < header.length) {
+    const [whole, name, quoted, token = ""] = parameter.exec(header) ?? []
+    if (whole === undefined) return undefined
+    if (name === undefined) continue
+    if (found.has(name.toLowerCase())) return undefined
+    found.set(name.toLowerCase(), quoted?.replaceAll(/\\(["\\])/g, "$1") ?? token)
+  }
+  return found
+}
+
+const readBoundary = (contentType: string): Read<string> => {
+  const boundary = readParameters(contentType)?.get("boundary")
+  return boundary !== undefined && /^[!-~](?:[ -~]{0,68}[!-~])?$/.test(boundary)
+    ? boundary
+    : wrong("has no boundary: send `Content-Type: multipart/form-data; boundary=…`, as clients do by themselves")
+}
+
+const byteOrderMark = "\ufeff"
+
+function* decodeText(bytes: Buffer): Steps<string | undefined> {
+  if (!isUtf8(bytes)) return undefined
+  const text = yield* decodeUtf8(bytes)
+  return text.startsWith(byteOrderMark) ? text.slice(1) : text
+}
+
+const readHead = (bytes: Buffer): Read<ReadonlyMap<string, string>> => {
+  if (bytes.length > largestHeadBytes) return wrong(`has a part with more than ${largestHeadBytes} bytes of headers`)
+  const headers = new Map<string, string>()
+  for (const line of bytes.toString().split(crlf)) {
+    const [, name, value = ""] = /^([^\s:]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? []
+    if (name === undefined || headers.has(name.toLowerCase())) return malformed
+    headers.set(name.toLowerCase(), value)
+  }
+  return headers
+}
+
+const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"])
+
+function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps<Read<Part>> {
+  const disposition = headers.get("content-disposition") ?? ""
+  const described = readParameters(disposition)
+  const name = described?.get("name")
+  if (described === undefined || name === undefined || !/^form-data[ \t]*;/i.test(disposition)) return malformed
+  const encoding = headers.get("content-transfer-encoding") ?? "binary"
+  if (!plainEncodings.has(encoding.trim().toLowerCase()))
+    return wrong("has an encoded part: send the bytes as they are")
+  const type = headers.get("content-type") ?? ""
+  if (/^multipart\//i.test(type)) return wrong("has a form as a part")
+  const isFile =
+    described.has("filename") ||
+    described.has("filename*") ||
+    /^(?:image|video|application\/octet-stream)\b/i.test(type)
+  const value = isFile ? content : yield* decodeText(content)
+  return value === undefined ? wrong("has a text part that is not UTF-8") : { name, value }
+}
+
+/**
+ * Reads a whole `multipart/form-data` body. What the names of files say is not looked at. Written by hand, since the
+ * body is in memory already, and parsers of streams lose parts whose file name is not Latin.
+ */
+export function* parseForm(contentType: string, body: Buffer): Steps<Read<ReadonlyArray<Part>>> {
+  const boundary = readBoundary(contentType)
+  if (refused(boundary)) return boundary
+  const opening = `--${boundary}`
+  const delimiter = Buffer.from(crlf + opening)
+  // The first one may stand at the very beginning, without the line's end before it.
+  const first = body.toString("latin1", 0, opening.length) === opening ? -crlf.length : body.indexOf(delimiter)
+  if (first === -1) return wrong("does not have its own boundary in it")
+  const parts: Array<Part> = []
+  let start = first + delimiter.length
+  while (body.toString("latin1", start, start + 2) !== "--") {
+    if (parts.length === mostParts) return wrong(`has more than ${mostParts} parts`)
+    const begin = /^[ \t]{0,64}\r\n/.exec(body.toString("latin1", start, start + 66))?.[0].length
+    if (begin === undefined) return malformed
+    const end = body.indexOf(delimiter, start)
+    if (end === -1) return wrong("is cut off: its last boundary is missing")
+    const part = body.subarray(start, end)
+    const head = part.indexOf(endOfHead)
+    if (head < begin) return malformed
+    const headers = readHead(part.subarray(begin, head))
+    if (refused(headers)) return headers
+    const read = yield* readPart(headers, part.subarray(head + endOfHead.length))
+    if (refused(read)) return read
+    parts.push(read)
+    start = end + delimiter.length
+  }
+  return parts
+}
+
+/** The same at once. */
+export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<Part>> =>
+  atOnce(parseForm(contentType, body))
+
+/**
+ * A form as the object that JSON would have: what is repeated, or named as in `image[]`, is an array, and an empty text
+ * is left out, as clients send it for what was not given.
+ */
+export const formObject = (parts: ReadonlyArray<Part>): JsonObject => {
+  const values = new Map<string, ReadonlyArray<string | Uint8Array>>()
+  const lists = new Set<string>()
+  for (const { name, value } of parts) {
+    if (value === "") continue
+    const key = name.replace(/\[\d*\]$/, "")
+    const before = values.get(key) ?? []
+    if (key !== name || before.length > 0) lists.add(key)
+    values.set(key, [...before, value])
+  }
+  return Object.fromEntries([...values].map(([key, all]) => [key, lists.has(key) ? all : all[0]]))
+}

@@ -1,0 +1,126 @@
+import { callIdOnWire } from "../../domain/CallId.ts"
+import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { Envelope } from "../schema/Envelope.ts"
+import type { ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
+
+const usageJson = (usage: Usage): CompletionUsage => ({
+  prompt_tokens: usage.prompt,
+  completion_tokens: usage.completion,
+  total_tokens: usage.prompt + usage.completion,
+  prompt_tokens_details: { cached_tokens: usage.cached },
+  completion_tokens_details: { reasoning_tokens: usage.reasoning }
+})
+
+const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({
+  id: callIdOnWire(id, signature),
+  type: "function" as const,
+  function: { name: called.name, arguments: called.arguments }
+})
+
+/** A whole answer. `created` is in Unix seconds, `model` the catalog id that was asked for. */
+export const completionJson = (options: {
+  readonly id: string
+  readonly created: number
+  readonly model: string
+  readonly answer: ChatAnswer
+  readonly usage: Usage
+}): ChatCompletion => {
+  const { answer, created, id, model, usage } = options
+  return {
+    id,
+    object: "chat.completion",
+    created,
+    model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: answer.toolCalls.length > 0 && answer.content === "" ? null : answer.content,
+          refusal: null,
+          ...(answer.reasoning === undefined ? undefined : { reasoning_content: answer.reasoning }),
+          ...(answer.toolCalls.length === 0 ? undefined : { tool_calls: answer.toolCalls.map(toolCallJson) })
+        },
+        logprobs: null,
+        finish_reason: answer.finish
+      }
+    ],
+    usage: usageJson(usage)
+  }
+}
+
+const done = "data: [DONE]\n\n"
+
+type Shown = Exclude<ChatEvent, { readonly type: "usage" }>
+
+const isShown = (event: ChatEvent): event is Shown =>
+  event.type !== "usage" && !(event.type === "content" && event.text === "")
+
+/** Writes one stream. Events are put together around their text, so that a delta costs one string. */
+export class SseEncoder {
+  private opened = false
+  private readonly head: string
+  private readonly tail: string
+  private readonly usageHead: string
+  private readonly includeUsage: boolean
+
+  constructor(options: {
+    readonly id: string
+    /** Unix seconds. */
+    readonly created: number
+    readonly model: string
+    readonly includeUsage: boolean
+  }) {
+    const { created, id, includeUsage, model } = options
+    const common = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1)
+    this.includeUsage = includeUsage
+    this.head = `data: ${common},"choices":[{"index":0,"delta":{`
+    this.tail = includeUsage ? `}],"usage":null}\n\n` : "}]}\n\n"
+    this.usageHead = `data: ${common},"choices":[],"usage":`
+  }
+
+  /** The text of these events; empty for those that show only at the end. */
+  encode(events: ReadonlyArray<ChatEvent>): string {
+    let text = ""
+    for (const event of events) if (isShown(event)) text += this.one(event)
+    if (text === "" || this.opened) return text
+    this.opened = true
+    return this.chunk(`"role":"assistant","content":""`) + text
+  }
+
+  /** The end of a whole stream. */
+  finish(usage: Usage): string {
+    return this.includeUsage ? `${this.usageHead}${JSON.stringify(usageJson(usage))}}\n\n${done}` : done
+  }
+
+  /** The end of a broken one: clients take a chunk without `choices` for an error, and miss the end mark. */
+  error(body: Envelope): string {
+    return `data: ${JSON.stringify(body)}\n\n`
+  }
+
+  private one(event: Shown): string {
+    switch (event.type) {
+      case "content":
+        return this.chunk(`"content":${JSON.stringify(event.text)}`)
+      case "reasoning":
+        return this.chunk(`"reasoning_content":${JSON.stringify(event.text)}`)
+      case "tool_call":
+        return this.chunk(`"tool_calls":[${toolDelta(event)}]`)
+      default:
+        return this.chunk("", `"${event.reason}"`)
+    }
+  }
+
+  private chunk(delta: string, finishReason = "null"): string {
+    return `${this.head}${delta}},"logprobs":null,"finish_reason":${finishReason}${this.tail}`
+  }
+}
+
+/** `name` and `id` open a call; without them it is more of its arguments. */
+const toolDelta = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): string => {
+  const args = `"arguments":${JSON.stringify(event.arguments)}`
+  const name = event.name === undefined ? "" : `"name":${JSON.stringify(event.name)},`
+  const id = event.id === undefined ? undefined : callIdOnWire(event.id, event.signature)
+  const opening = id === undefined ? "" : `"id":${JSON.stringify(id)},"type":"function",`
+  return `{"index":${event.index},${opening}"function":{${name}${args}}}`
+}

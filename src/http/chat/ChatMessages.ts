@@ -1,0 +1,188 @@
+import { readCallId } from "../../domain/CallId.ts"
+import type { ImagePart, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import {
+  each,
+  isAbsent,
+  isArray,
+  isFilled,
+  isObject,
+  isOneOf,
+  isString,
+  type JsonObject,
+  type Read,
+  refuse,
+  refuseAt,
+  refused
+} from "../body/Fields.ts"
+
+/** Where a message, part or call is, e.g. `messages[0].content[1]`; written out only when something is wrong. */
+type Path = () => string
+
+const wrong = (path: Path, problem: string): InvalidRequest => refuseAt("messages", path(), problem)
+const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
+  refuseAt("messages", `${path()}.${field}`, problem)
+
+const isDetail = isOneOf("auto", "low", "high")
+
+const longestUrl = 8192
+/** Of a call or its function: longer texts make slow keys. */
+const longestName = 4096
+
+const webUrl = /^https?:\/\//i
+const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
+
+/** Only the start of a data URL is looked at: the rest is megabytes of base64, judged once it is decoded. */
+const isReference = (url: string): boolean =>
+  webUrl.test(url.slice(0, 8)) ? url.length <= longestUrl && URL.canParse(url) : dataImage.test(url.slice(0, 200))
+
+const readImage = (part: JsonObject, path: Path): Read<ImagePart> => {
+  const image = part.image_url
+  if (!isObject(image) || !isFilled(image.url)) return wrongIn(path, "image_url", "must be an object with a `url`")
+  if (!isReference(image.url)) return refuse("messages", "Failed to process the reference image.")
+  if (isAbsent(image.detail)) return { type: "image_url", image_url: { url: image.url } }
+  return isDetail(image.detail)
+    ? { type: "image_url", image_url: { url: image.url, detail: image.detail } }
+    : wrongIn(path, "image_url.detail", "must be one of auto, low, high")
+}
+
+type ReadPart<A> = (part: JsonObject, path: Path) => Read<A>
+
+const readText: ReadPart<TextPart> = ({ text }, path) =>
+  isString(text) ? { type: "text", text } : wrongIn(path, "text", "must be a string")
+
+const readTextOnly: ReadPart<TextPart> = (part, path) => {
+  if (part.type === "text") return readText(part, path)
+  return part.type === "image_url"
+    ? wrong(path, "must be text: only a user's message may hold an image")
+    : wrongIn(path, "type", "must be text")
+}
+
+const readSaid: ReadPart<TextPart> = (part, path) => {
+  if (part.type !== "refusal") return readTextOnly(part, path)
+  return isString(part.refusal) ? { type: "text", text: part.refusal } : wrongIn(path, "refusal", "must be a string")
+}
+
+const readAny: ReadPart<Part> = (part, path) => {
+  if (part.type === "text") return readText(part, path)
+  return part.type === "image_url" ? readImage(part, path) : wrongIn(path, "type", "must be one of text, image_url")
+}
+
+const readContent = <A>(content: unknown, path: Path, readPart: ReadPart<A>): Read<string | ReadonlyArray<A>> => {
+  if (isString(content)) return content
+  if (!isArray(content)) return wrongIn(path, "content", "must be a string or an array of content parts")
+  if (content.length === 0) return wrongIn(path, "content", "must not be an empty array")
+  return each(content, (part, index) => {
+    const at = () => `${path()}.content[${index}]`
+    return isObject(part) ? readPart(part, at) : wrong(at, "must be an object")
+  })
+}
+
+const readOptionalText = (message: JsonObject, field: string, path: Path): Read<string | undefined> => {
+  const text = message[field]
+  if (isAbsent(text)) return undefined
+  return isString(text) ? text : wrongIn(path, field, "must be a string")
+}
+
+const readToolCall = (call: unknown, path: Path): Read<ToolCall> => {
+  if (!isObject(call)) return wrong(path, "must be an object")
+  if (!isFilled(call.id)) return wrongIn(path, "id", "is required and must be a non-empty string")
+  if (!isAbsent(call.type) && call.type !== "function") return wrongIn(path, "type", "must be function")
+  const called = call.function
+  if (!isObject(called) || !isFilled(called.name) || !isString(called.arguments)) {
+    return wrongIn(path, "function", "must be an object with a `name` and `arguments`, a JSON text")
+  }
+  const { id, signature } = readCallId(call.id)
+  if (Math.max(id.length, called.name.length) > longestName) {
+    return wrong(path, `must have an \`id\` and a name of at most ${longestName} characters`)
+  }
+  return {
+    id,
+    ...(signature === undefined ? undefined : { signature }),
+    type: "function",
+    function: { name: called.name, arguments: called.arguments }
+  }
+}
+
+const readToolCalls = (calls: unknown, path: Path): Read<ReadonlyArray<ToolCall>> => {
+  if (isAbsent(calls)) return []
+  if (!isArray(calls)) return wrongIn(path, "tool_calls", "must be an array")
+  return each(calls, (call, index) => readToolCall(call, () => `${path()}.tool_calls[${index}]`))
+}
+
+const isEmpty = (content: unknown): boolean => isAbsent(content) || (isArray(content) && content.length === 0)
+
+const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Read<Message> => {
+  if (!isAbsent(message.function_call)) {
+    return wrongIn(path, "function_call", "is not supported: send `tool_calls`")
+  }
+  const said = isEmpty(message.content) ? undefined : readContent(message.content, path, readSaid)
+  if (refused(said)) return said
+  const refusal = readOptionalText(message, "refusal", path)
+  if (refused(refusal)) return refusal
+  const reasoning = readOptionalText(message, "reasoning_content", path)
+  if (refused(reasoning)) return reasoning
+  const toolCalls = readToolCalls(message.tool_calls, path)
+  if (refused(toolCalls)) return toolCalls
+  const name = readOptionalText(message, "name", path)
+  if (refused(name)) return name
+  for (const call of toolCalls) calls.add(call.id)
+  return {
+    role: "assistant",
+    content: said ?? refusal ?? null,
+    name,
+    reasoning_content: reasoning,
+    tool_calls: toolCalls.length === 0 ? undefined : toolCalls
+  }
+}
+
+const readTool = (message: JsonObject, path: Path, calls: ReadonlySet<string>): Read<Message> => {
+  if (!isFilled(message.tool_call_id)) {
+    return wrongIn(path, "tool_call_id", "is required and must be a non-empty string")
+  }
+  const { id } = readCallId(message.tool_call_id)
+  if (!calls.has(id)) {
+    return wrongIn(path, "tool_call_id", "must answer a tool call of an earlier assistant message")
+  }
+  const content = readContent(message.content, path, readTextOnly)
+  return refused(content) ? content : { role: "tool", content, tool_call_id: id }
+}
+
+const readUser = (message: JsonObject, path: Path): Read<Message> => {
+  const content = readContent(message.content, path, readAny)
+  if (refused(content)) return content
+  const name = readOptionalText(message, "name", path)
+  return refused(name) ? name : { role: "user", content, name }
+}
+
+const readSystem = (message: JsonObject, path: Path): Read<Message> => {
+  const content = readContent(message.content, path, readTextOnly)
+  if (refused(content)) return content
+  const name = readOptionalText(message, "name", path)
+  return refused(name) ? name : { role: "system", content, name }
+}
+
+const readMessage = (message: unknown, path: Path, calls: Set<string>): Read<Message> => {
+  if (!isObject(message)) return wrong(path, "must be an object")
+  switch (message.role) {
+    case "user":
+      return readUser(message, path)
+    case "system":
+    case "developer":
+      return readSystem(message, path)
+    case "assistant":
+      return readAssistant(message, path, calls)
+    case "tool":
+      return readTool(message, path, calls)
+    case "function":
+      return wrongIn(path, "role", "cannot be function: send the result as a tool message")
+    default:
+      return wrongIn(path, "role", "must be one of system, developer, user, assistant, tool")
+  }
+}
+
+/** Reads the messages in order: a tool's result must answer a call made before it. */
+export const readMessages = (messages: ReadonlyArray<unknown>): Read<ReadonlyArray<Message>> => {
+  const calls = new Set<string>()
+  return each(messages, (message, index) => readMessage(message, () => `messages[${index}]`, calls))
+}

@@ -1,0 +1,125 @@
+import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
+import { nestsWithin } from "../../domain/Json.ts"
+import {
+  each,
+  isAbsent,
+  isArray,
+  isBoolean,
+  isObject,
+  isOneOf,
+  isString,
+  type JsonObject,
+  type Read,
+  refuseAt,
+  refused
+} from "../body/Fields.ts"
+
+const maxLevels = 100
+
+const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
+const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
+const nameRule = "is required and must be 1 to 64 letters, digits, underscores or dashes"
+
+interface Definition {
+  readonly named: { readonly name: string; readonly description?: string; readonly strict?: boolean }
+  readonly schema: JsonObject | undefined
+}
+
+/** What tools and response formats share: a name, a description, `strict` and a JSON Schema. */
+const readDefinition = (
+  definition: JsonObject,
+  param: string,
+  path: string,
+  schemaField: "parameters" | "schema"
+): Read<Definition> => {
+  const { description, name, strict } = definition
+  const schema = definition[schemaField]
+  if (!isName(name)) return refuseAt(param, `${path}.name`, nameRule)
+  if (!isAbsent(description) && !isString(description)) {
+    return refuseAt(param, `${path}.description`, "must be a string")
+  }
+  if (!isAbsent(strict) && !isBoolean(strict)) return refuseAt(param, `${path}.strict`, "must be a boolean")
+  if (!isAbsent(schema) && !isObject(schema)) return refuseAt(param, `${path}.${schemaField}`, "must be an object")
+  if (!nestsWithin(maxLevels, schema)) {
+    return refuseAt(param, `${path}.${schemaField}`, `must not nest more than ${maxLevels} levels deep`)
+  }
+  return {
+    named: {
+      name,
+      ...(isAbsent(description) ? undefined : { description }),
+      ...(isAbsent(strict) ? undefined : { strict })
+    },
+    schema: schema ?? undefined
+  }
+}
+
+const readTool = (tool: unknown, index: number): Read<Tool> => {
+  const path = `tools[${index}]`
+  if (!isObject(tool)) return refuseAt("tools", path, "must be an object")
+  if (tool.type !== "function") return refuseAt("tools", `${path}.type`, "must be function")
+  if (!isObject(tool.function)) return refuseAt("tools", `${path}.function`, "is required and must be an object")
+  const read = readDefinition(tool.function, "tools", `${path}.function`, "parameters")
+  if (refused(read)) return read
+  const parameters = read.schema === undefined ? undefined : { parameters: read.schema }
+  return { type: "function", function: { ...read.named, ...parameters } }
+}
+
+export const readTools = (tools: unknown): Read<ReadonlyArray<Tool>> => {
+  if (isAbsent(tools)) return []
+  return isArray(tools) ? each(tools, readTool) : refuseAt("tools", "tools", "must be an array")
+}
+
+const isWord = isOneOf("auto", "none", "required")
+
+/** Some clients send a word as the type of an object. */
+const wordIn = (choice: unknown): unknown => (isObject(choice) && isWord(choice.type) ? choice.type : choice)
+
+/** Without tools `auto` and `none` say nothing; anything else asks for a tool that is not there. */
+export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Read<ToolChoice | undefined> => {
+  const choice = wordIn(given)
+  const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
+  if (isAbsent(choice)) return undefined
+  if (isWord(choice)) {
+    if (tools.length > 0) return choice
+    return choice === "required" ? wrong("needs `tools`") : undefined
+  }
+  if (!isObject(choice) || choice.type !== "function" || !isObject(choice.function)) {
+    return wrong("must be auto, none, required or an object that names a function")
+  }
+  const { name } = choice.function
+  if (!isName(name)) return wrong("must name a function")
+  if (!tools.some((tool) => tool.function.name === name)) return wrong("must name one of `tools`")
+  return { type: "function", function: { name } }
+}
+
+const readJsonSchema = (definition: unknown, path: string): Read<ResponseFormat> => {
+  if (!isObject(definition)) return refuseAt("response_format", path, "is required and must be an object")
+  const read = readDefinition(definition, "response_format", path, "schema")
+  if (refused(read)) return read
+  const schema = read.schema === undefined ? undefined : { schema: read.schema }
+  return { type: "json_schema", json_schema: { ...read.named, ...schema } }
+}
+
+/** Other hosts take the schema beside `json_object`, which means the same as a schema of any name. */
+const readJsonObject = ({ json_schema, schema }: JsonObject): Read<ResponseFormat> => {
+  if (!isAbsent(json_schema)) {
+    return refuseAt("response_format", "response_format.json_schema", "needs the type json_schema")
+  }
+  return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, "response_format")
+}
+
+/** `text` is what a model answers anyway, so it counts as absent. */
+export const readResponseFormat = (format: unknown): Read<ResponseFormat | undefined> => {
+  if (isAbsent(format)) return undefined
+  if (!isObject(format)) return refuseAt("response_format", "response_format", "must be an object")
+  switch (format.type) {
+    case "text":
+      return undefined
+    case "json_object":
+      return readJsonObject(format)
+    case "json_schema":
+      return readJsonSchema(format.json_schema, "response_format.json_schema")
+    default:
+      return refuseAt("response_format", "response_format.type", "must be one of text, json_object, json_schema")
+  }
+}

@@ -1,0 +1,86 @@
+import { Schema } from "effect"
+import { atLeast, Filled, Integer } from "../schema/Constraints.ts"
+import { Envelope } from "../schema/Envelope.ts"
+
+const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
+
+const Tokens = Integer.pipe(atLeast(0))
+const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
+
+export const ToolCall = Schema.Struct({
+  id: Filled,
+  type: Schema.Literal("function"),
+  function: Schema.Struct({
+    name: Filled,
+    arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+  })
+}).annotations({ identifier: "ToolCall" })
+
+export const CompletionUsage = Schema.Struct({
+  prompt_tokens: Tokens,
+  completion_tokens: Tokens,
+  total_tokens: Tokens,
+  prompt_tokens_details: Schema.Struct({ cached_tokens: Tokens }),
+  completion_tokens_details: Schema.Struct({ reasoning_tokens: Tokens })
+}).annotations({ identifier: "Usage" })
+export type CompletionUsage = typeof CompletionUsage.Type
+
+export const ChatCompletion = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("chat.completion"),
+  created: UnixSeconds,
+  model: Schema.String.annotations({ description: "The catalog id that was asked for." }),
+  choices: Schema.Array(
+    Schema.Struct({
+      index: Integer,
+      message: Schema.Struct({
+        role: Schema.Literal("assistant"),
+        content: Schema.NullOr(Schema.String).annotations({ description: "Null when there are only tool calls." }),
+        refusal: Schema.NullOr(Schema.String),
+        reasoning_content: Schema.optional(Schema.String).annotations({ description: "Of reasoning models." }),
+        tool_calls: Schema.optional(Schema.Array(ToolCall))
+      }),
+      logprobs: Schema.Null,
+      finish_reason: Schema.NullOr(FinishReason)
+    })
+  ),
+  usage: CompletionUsage
+}).annotations({ identifier: "ChatCompletion", description: "The whole answer." })
+export type ChatCompletion = typeof ChatCompletion.Type
+
+const ToolCallDelta = Schema.Struct({
+  index: Integer.annotations({ description: "Which tool call of the answer, from 0." }),
+  id: Schema.optional(Schema.String),
+  type: Schema.optional(Schema.Literal("function")),
+  function: Schema.Struct({ name: Schema.optional(Schema.String), arguments: Schema.String })
+})
+
+export const ChatCompletionChunk = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("chat.completion.chunk"),
+  created: UnixSeconds,
+  model: Schema.String,
+  choices: Schema.Array(
+    Schema.Struct({
+      index: Integer,
+      delta: Schema.Struct({
+        role: Schema.optional(Schema.Literal("assistant")),
+        content: Schema.optional(Schema.String),
+        reasoning_content: Schema.optional(Schema.String),
+        tool_calls: Schema.optional(Schema.Array(ToolCallDelta))
+      }),
+      logprobs: Schema.Null,
+      finish_reason: Schema.NullOr(FinishReason)
+    })
+  ),
+  usage: Schema.optional(Schema.NullOr(CompletionUsage)).annotations({
+    description: "With `stream_options.include_usage`: null on every chunk but the last, whose `choices` is empty."
+  })
+}).annotations({ identifier: "ChatCompletionChunk" })
+
+/** What one `data:` line of a stream holds before the closing `[DONE]`. */
+export const ChatStreamEvent = Schema.Union(ChatCompletionChunk, Envelope).annotations({
+  identifier: "ChatStreamEvent",
+  description:
+    "The JSON of one server-sent event. A whole stream ends with `data: [DONE]`; one that broke ends with an error."
+})

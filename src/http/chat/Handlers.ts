@@ -1,0 +1,74 @@
+import { Effect, Either } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
+import { applyRules } from "../../domain/ChatRules.ts"
+import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
+import { Catalog } from "../../services/catalog/Catalog.ts"
+import { isSandbox } from "../../services/catalog/Rules.ts"
+import { ChatCompletions, type ChatJob } from "../../services/chat/ChatCompletions.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import type { Admitted, Endpoint } from "../admission/Admission.ts"
+import { readDocument } from "../body/Body.ts"
+import type { BodyCutOff } from "../body/BodyReceiver.ts"
+import { modelIn } from "../body/Fields.ts"
+import { Limits } from "../body/Limits.ts"
+import { type Answer, json } from "../response/Answer.ts"
+import { completionJson, SseEncoder } from "./ChatAnswer.ts"
+import { decodeChatBody } from "./ChatBody.ts"
+import { largeChat, largeRequest } from "./LargeChat.ts"
+import { makeSink } from "./Sse.ts"
+
+/** `POST /v1/chat/completions`. */
+export const chatEndpoint = Effect.gen(function* () {
+  const catalog = yield* Catalog
+  const chat = yield* ChatCompletions
+  const ids = yield* Ids
+  const limits = yield* Limits
+  const clock = yield* Effect.clock
+
+  /** What is asked for, once its body has been read. */
+  const jobOf = (asked: ChatRequest, record: RequestRecord): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+    const model = catalog.find(asked.model)
+    if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
+    return Either.map(applyRules(model, asked), (request) => ({ model, request, record }))
+  }
+
+  const read = (admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
+    Effect.flatMap(
+      readDocument(admitted, limits.chatBodyBytes),
+      ({ bytes, value }): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+        const { record } = admitted
+        record.model = modelIn(value)
+        const decoded = decodeChatBody(value)
+        if (Either.isLeft(decoded)) return decoded.left
+        record.stream = decoded.right.stream
+        return bytes > largeRequest
+          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(asked, record))
+          : jobOf(decoded.right, record)
+      }
+    )
+
+  const answer = (admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
+    Effect.flatMap(read(admitted), (job) => {
+      const { departure, headers, record, response } = admitted
+      const name = {
+        id: ids.prefixed("chatcmpl"),
+        created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
+        model: job.model.id
+      }
+      // A head that goes out before any route has answered is the sandbox's if nothing else could serve it.
+      const marked = () =>
+        (record.route === undefined ? job.model.routes.every(isSandbox) : isSandbox(record.route))
+          ? { ...headers(), "x-gateway-sandbox": "true" }
+          : headers()
+      if (job.request.stream) {
+        const encoder = new SseEncoder({ ...name, includeUsage: job.request.includeUsage })
+        return Effect.as(chat.stream(job, makeSink({ response, headers: marked, encoder, departure })), undefined)
+      }
+      return Effect.map(chat.complete(job), ({ answer, usage }) =>
+        json(200, completionJson({ ...name, answer, usage }), marked())
+      )
+    })
+
+  return { surface: "chat", scope: "chat", admitsWithHold: true, answer } satisfies Endpoint
+})

@@ -1,0 +1,181 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { reasoningEfforts } from "../../domain/Model.ts"
+import { Authenticated } from "../schema/Authenticated.ts"
+import { atLeast, atMost, between, Empty, Filled, Integer, matching } from "../schema/Constraints.ts"
+import { described, optional } from "../schema/Described.ts"
+import {
+  BadGateway,
+  BadRequest,
+  Forbidden,
+  Internal,
+  NoSuchModel,
+  OutOfTime,
+  PaymentRequired,
+  TooLarge,
+  TooManyRequests,
+  Unavailable
+} from "../schema/Errors.ts"
+import { ChatCompletion } from "./CompletionSchema.ts"
+
+const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
+const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
+})
+
+const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }).annotations({
+  identifier: "TextPart"
+})
+const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
+const ImagePart = Schema.Struct({
+  type: Schema.Literal("image_url"),
+  image_url: Schema.Struct({
+    url: Filled.annotations({
+      description: "An http(s) URL, or `data:image/…;base64,…`; PNG, JPEG, WebP or GIF.",
+      arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["http", "https"] })
+    }),
+    detail: optional(Schema.Literal("auto", "low", "high"))
+  })
+}).annotations({ identifier: "ImagePart" })
+
+const textOr = <A, I>(part: Schema.Schema<A, I>) => Schema.Union(Schema.String, Schema.NonEmptyArray(part))
+
+const SystemMessage = Schema.Struct({
+  role: Schema.Literal("system", "developer"),
+  content: textOr(TextPart),
+  name: optional(Schema.String)
+}).annotations({ identifier: "SystemMessage" })
+const UserMessage = Schema.Struct({
+  role: Schema.Literal("user"),
+  content: textOr(Schema.Union(TextPart, ImagePart)),
+  name: optional(Schema.String)
+}).annotations({ identifier: "UserMessage" })
+
+/** A tool call of an earlier answer, whose `type` clients may leave out. */
+const EarlierToolCall = Schema.Struct({
+  id: Filled,
+  type: optional(Schema.Literal("function")),
+  function: Schema.Struct({
+    name: Filled,
+    arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+  })
+}).annotations({ identifier: "EarlierToolCall" })
+
+const AssistantMessage = Schema.Struct({
+  role: Schema.Literal("assistant"),
+  content: optional(
+    Schema.Union(Schema.String, Schema.Array(Schema.Union(TextPart, RefusalPart))),
+    "May be left out, also without `tool_calls`."
+  ),
+  name: optional(Schema.String),
+  refusal: optional(Schema.String),
+  reasoning_content: optional(Schema.String),
+  tool_calls: optional(Schema.Array(EarlierToolCall)),
+  function_call: described(Schema.Null, "Not supported: send `tool_calls`.")
+}).annotations({ identifier: "AssistantMessage" })
+const ToolMessage = Schema.Struct({
+  role: Schema.Literal("tool"),
+  content: textOr(TextPart),
+  tool_call_id: Filled.annotations({ description: "A tool call of an earlier assistant message." })
+}).annotations({ identifier: "ToolMessage" })
+
+const Tool = Schema.Struct({
+  type: Schema.Literal("function"),
+  function: Schema.Struct({
+    name: Name,
+    description: optional(Schema.String),
+    parameters: optional(JsonSchema),
+    strict: optional(Schema.Boolean)
+  })
+}).annotations({ identifier: "Tool" })
+
+const ToolChoice = Schema.Union(
+  Schema.Literal("auto", "none", "required"),
+  Schema.Struct({ type: Schema.Literal("auto", "none", "required") }),
+  Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Name }) })
+)
+
+const ResponseFormat = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("text") }),
+  Schema.Struct({
+    type: Schema.Literal("json_object"),
+    schema: optional(JsonSchema, "As a `json_schema` of any name."),
+    json_schema: described(Schema.Null, "Needs the type `json_schema`.")
+  }),
+  Schema.Struct({
+    type: Schema.Literal("json_schema"),
+    json_schema: Schema.Struct({
+      name: Name,
+      description: optional(Schema.String),
+      schema: optional(JsonSchema),
+      strict: optional(Schema.Boolean)
+    })
+  })
+)
+
+const TokenCap = Integer.pipe(atLeast(1))
+const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({ arbitrary: () => (fc) => fc.integer() })
+const Penalty = Schema.Number.pipe(between(-2, 2))
+
+/** What a chat request may hold. Fields that are not listed are accepted and ignored; null means left out. */
+export const ChatCompletionRequest = Schema.Struct({
+  model: Filled.annotations({ description: "The catalog id of a chat model." }),
+  messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)),
+  stream: optional(Schema.Boolean, "Default false; true answers with server-sent events."),
+  stream_options: optional(
+    Schema.Struct({ include_usage: optional(Schema.Boolean) }),
+    "`include_usage` adds a last chunk with the usage."
+  ),
+  max_tokens: optional(
+    TokenCap,
+    "Default 4096. Above the model's own cap it is lowered to that cap; some models refuse it instead."
+  ),
+  max_completion_tokens: optional(TokenCap, "Alias of `max_tokens`; wins when both are given."),
+  temperature: optional(Schema.Number.pipe(between(0, 2)), "Dropped for models that take no sampling."),
+  top_p: optional(Schema.Number.pipe(between(0, 1)), "Dropped for models that take no sampling."),
+  stop: optional(Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(16))), "Generation stops at these."),
+  tools: optional(Schema.Array(Tool), "Functions that the model may call; models with the tools capability."),
+  tool_choice: optional(ToolChoice, "A function, where named, is one of `tools`."),
+  parallel_tool_calls: optional(Schema.Boolean, "Whether one answer may hold several tool calls."),
+  reasoning_effort: optional(
+    Schema.Literal("none", "minimal", ...reasoningEfforts),
+    "Reasoning models only; which values a model takes is in its `params`. `none` is left out, `minimal` is `low`."
+  ),
+  response_format: optional(ResponseFormat, "Not every model takes one."),
+  web_search: optional(Schema.Boolean, "Default false; server-side web search, where the model has it."),
+  seed: optional(Seed, "Dropped for models that take no sampling."),
+  frequency_penalty: optional(Penalty, "Dropped for models that take no sampling."),
+  presence_penalty: optional(Penalty, "Dropped for models that take no sampling."),
+  n: optional(Schema.Literal(1), "Only 1."),
+  functions: described(Empty, "Not supported: use `tools`."),
+  function_call: described(Empty, "Not supported: use `tool_choice`.")
+}).annotations({ identifier: "ChatCompletionRequest" })
+
+const complete = HttpApiEndpoint.post("complete", "/chat/completions")
+  .setPayload(ChatCompletionRequest)
+  .addSuccess(ChatCompletion)
+  .addError(BadRequest)
+  .addError(PaymentRequired)
+  .addError(Forbidden)
+  .addError(NoSuchModel)
+  .addError(TooLarge)
+  .addError(TooManyRequests)
+  .addError(Internal)
+  .addError(BadGateway)
+  .addError(Unavailable)
+  .addError(OutOfTime)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createChatCompletion",
+      summary: "Create a chat completion",
+      description: "Answers with JSON, or with server-sent events when `stream` is true.",
+      transform: (operation) => {
+        operation.responses[200].content["text/event-stream"] = {
+          schema: { $ref: "#/components/schemas/ChatStreamEvent" }
+        }
+        return operation
+      }
+    })
+  )
+
+export const Chat = HttpApiGroup.make("chat").add(complete).middleware(Authenticated)

@@ -1,0 +1,91 @@
+import type { ServerResponse } from "node:http"
+import { Effect } from "effect"
+import type { ChatSink } from "../../services/chat/ChatCompletions.ts"
+import type { Departure } from "../../services/runtime/Departure.ts"
+import { probe } from "../connections/HalfClosed.ts"
+import * as Wire from "../errors/Wire.ts"
+import type { SseEncoder } from "./ChatAnswer.ts"
+
+const keepAliveMillis = 15_000
+/** A client that takes nothing for this long is gone, whatever its socket says. */
+const stalledMillis = 180_000
+
+const sseHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache, no-transform",
+  connection: "keep-alive",
+  "x-accel-buffering": "no"
+}
+
+/** Resolves when the response can take more, is closed, or has stalled for too long. */
+const drained = (response: ServerResponse): Effect.Effect<void> =>
+  Effect.async((resume) => {
+    const stalled = setTimeout(() => response.destroy(), stalledMillis)
+    const done = () => {
+      clearTimeout(stalled)
+      response.off("drain", done).off("close", done).off("finish", done)
+      resume(Effect.void)
+    }
+    response.once("drain", done).once("close", done).once("finish", done)
+    return Effect.sync(done)
+  })
+
+/**
+ * Writes a chat stream to a client as it comes: one string per batch of events, no fiber, span or schema per
+ * event. Writing waits while the client does not read, so that the provider is not read either.
+ */
+export const makeSink = (options: {
+  readonly response: ServerResponse
+  /** Asked when the head goes out. */
+  readonly headers: () => Readonly<Record<string, string>>
+  readonly encoder: SseEncoder
+  readonly departure: Departure
+}): ChatSink => {
+  const { departure, encoder, response } = options
+  let firstDeltaSent = false
+  let keepAlive: NodeJS.Timeout | undefined
+  const isGone = () => response.destroyed || response.closed || response.writableEnded
+  // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
+  response.on("error", () => {})
+
+  const send = (text: string): Effect.Effect<void> => {
+    if (text === "" || isGone()) return Effect.void
+    keepAlive?.refresh()
+    return response.write(text) ? Effect.void : drained(response)
+  }
+
+  const end = (text: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      clearTimeout(keepAlive)
+      if (isGone()) return Effect.void
+      response.end(text)
+      return response.writableFinished ? Effect.void : drained(response)
+    })
+
+  const open = Effect.sync(() => {
+    if (response.headersSent || isGone()) return
+    response.writeHead(200, { ...sseHeaders, ...options.headers() })
+    response.flushHeaders()
+    response.socket?.setNoDelay(true)
+    const beat = () => {
+      if (isGone()) return
+      if (!response.writableNeedDrain) response.write(": keep-alive\n\n")
+      keepAlive?.refresh()
+    }
+    keepAlive = setTimeout(beat, keepAliveMillis)
+    response.on(probe, beat)
+    response.once("close", () => clearTimeout(keepAlive))
+  })
+
+  return {
+    departure,
+    open,
+    opened: Effect.sync(() => response.headersSent),
+    write: (events) => {
+      firstDeltaSent = true
+      return send(encoder.encode(events))
+    },
+    finish: (usage) => end(encoder.finish(usage)),
+    fail: (failure) => end(encoder.error(firstDeltaSent ? Wire.brokenStream(failure) : Wire.toWire(failure).body))
+  }
+}

@@ -1,0 +1,120 @@
+import { Match } from "effect"
+import { rateWindowSeconds } from "../../domain/ApiKey.ts"
+import type { Failure } from "../../domain/Failure.ts"
+import type { Surface } from "../../domain/Model.ts"
+import { quoteModel } from "../../domain/ModelName.ts"
+import type { Envelope, ErrorCode, ErrorType } from "../schema/Envelope.ts"
+
+/** An error as a client sees it. */
+export interface WireError {
+  readonly status: number
+  readonly body: Envelope
+  /** Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const answer = (
+  status: number,
+  type: ErrorType,
+  code: ErrorCode | null,
+  message: string,
+  param: string | null = null
+): WireError => ({ status, body: { error: { message, type, param, code } } })
+
+const badRequest = (message: string, param: string | null = null): WireError =>
+  answer(400, "invalid_request_error", null, message, param)
+
+const upstreamError = answer(502, "api_error", "upstream_error", "The upstream provider returned an error.")
+const timedOut = answer(504, "api_error", "timeout", "The request exceeded the allowed time.")
+
+const unavailable = (message: string): WireError => answer(503, "service_unavailable", "no_provider_available", message)
+const noProvider = unavailable("No healthy provider is available for this model.")
+
+/** Seconds that a start takes; behind a load balancer another instance answers sooner. */
+const restartSeconds = 5
+const restarting: WireError = {
+  ...answer(503, "service_unavailable", null, "The gateway is restarting; retry."),
+  headers: { "retry-after": String(restartSeconds) }
+}
+
+/** What a client is told of everything that is no `Failure`. */
+export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
+
+/** The same while the database is out of reach: what failed may well succeed then. */
+export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }
+
+const kindOf: Record<Surface, string> = { chat: "a chat", image: "an image", video: "a video" }
+
+/** Adapters name these fields only for a reference image that the provider could not read. */
+const imageParams: ReadonlySet<string | null> = new Set(["messages", "image"])
+
+/** Status, body and headers of every failure: the one place that knows them. */
+export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, WireError>()({
+  InvalidRequest: ({ message, param }) => badRequest(message, param),
+  UpstreamRejected: ({ param }) =>
+    badRequest(
+      imageParams.has(param) ? "Failed to process the reference image." : "Upstream rejected the request.",
+      param
+    ),
+  ContentRejected: () =>
+    answer(400, "content_policy_violation", null, "Content was rejected by the moderation system."),
+  MissingApiKey: () => answer(401, "authentication_error", "invalid_api_key", "Missing API key."),
+  InvalidApiKey: () => answer(401, "authentication_error", "invalid_api_key", "Invalid API key provided."),
+  InsufficientCredits: () => answer(402, "insufficient_quota", "insufficient_quota", "Insufficient credits."),
+  SpendLimitReached: ({ period }) =>
+    answer(402, "insufficient_quota", "spend_limit_exceeded", `This key has reached its ${period} spend limit.`),
+  InsufficientScope: ({ scope }) =>
+    answer(403, "permission_error", "insufficient_scope", `API key lacks scope: ${scope}`),
+  AddressBlocked: () => answer(403, "permission_error", "access_denied", "Access denied."),
+  ModelNotFound: ({ model, surface }) =>
+    answer(
+      404,
+      "not_found_error",
+      "model_not_found",
+      `The model ${quoteModel(model)} does not exist or is not ${kindOf[surface]} model.`,
+      "model"
+    ),
+  VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),
+  UnknownEndpoint: () => answer(404, "not_found_error", "unknown_endpoint", "Unknown endpoint."),
+  BodyTooLarge: ({ limitBytes }) =>
+    answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),
+  BodyTooSlow: ({ bytesPerSecond }) => ({
+    ...badRequest(`The request body arrived too slowly: less than ${bytesPerSecond} bytes a second.`),
+    headers: { connection: "close" }
+  }),
+  GatewayBusy: () => ({
+    ...answer(503, "service_unavailable", null, "The gateway is busy; retry later."),
+    headers: { "retry-after": "5" }
+  }),
+  IdempotencyConflict: () => ({
+    ...answer(
+      409,
+      "invalid_request_error",
+      "idempotency_conflict",
+      "A request with the same `Idempotency-Key` is still in flight."
+    ),
+    // The official clients would repeat a 409 at once, and then again.
+    headers: { "x-should-retry": "false" }
+  }),
+  RateLimited: () => ({
+    ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."),
+    // Worst case of what is left of the window.
+    headers: { "retry-after": String(rateWindowSeconds) }
+  }),
+  SettleFailed: () => outage,
+  UpstreamFailed: () => upstreamError,
+  UpstreamAuthFailed: () => answer(502, "api_error", "upstream_error", "Upstream authentication failed."),
+  AllProvidersFailed: ({ provider, status }) => unavailable(`All providers failed (last: ${provider} ${status}).`),
+  NoHealthyProvider: () => noProvider,
+  Aborted: () => restarting,
+  TimedOut: () => timedOut
+})
+
+/**
+ * The last chunk of a stream that had output: the client learns only that it broke or ran out of time.
+ * A stream that had none ends with the body that `toWire` gives.
+ */
+export const brokenStream = (failure: Failure): Envelope => {
+  if (failure._tag === "SettleFailed") return internalError.body
+  return failure._tag === "TimedOut" ? timedOut.body : upstreamError.body
+}

@@ -1,0 +1,105 @@
+import type { Stats } from "node:fs"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import send from "send"
+import { UnknownEndpoint } from "../../domain/Failure.ts"
+import { type MediaName, parseMediaName } from "../../domain/MediaName.ts"
+import { RequestContext } from "../admission/RequestContext.ts"
+import { wireError } from "../response/Respond.ts"
+
+/** A client that takes nothing for this long is gone, whatever its socket says. */
+const stalledMillis = 180_000
+
+/** The target of a request as it was sent: nothing in a name is ever decoded, so nothing can hide in an escape. */
+const target = /^(?:https?:\/\/[^/?#]*)?\/media\/([^?#]*)(?:[?#].*)?$/is
+
+const servedHeaders = ({ id, type }: MediaName) => ({
+  // A file never changes under its name, so the name says all that a hash would.
+  etag: `"${id}"`,
+  "content-type": type,
+  "cache-control": "public, max-age=31536000, immutable",
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "sandbox; default-src 'none'"
+})
+
+const refusals = new Map([
+  [412, "The condition of the request does not hold."],
+  [416, "The requested range cannot be satisfied."]
+])
+
+const refused = (status: number, message: string, contentRange: string | undefined) =>
+  wireError(
+    { status, body: { error: { message, type: "invalid_request_error", param: null, code: null } } },
+    contentRange === undefined ? {} : { "content-range": contentRange }
+  )
+
+/** Asked for more from the end than there is, the library would refuse where the standard gives all. */
+const wholeForLongSuffix = (request: IncomingMessage, size: number) => {
+  const suffix = /^ *bytes=-(\d+)$/.exec(request.headers.range ?? "")?.[1]
+  if (suffix !== undefined && size > 0 && Number(suffix) > size) request.headers.range = "bytes=0-"
+}
+
+/** What the library says of a file that it cannot send. */
+interface Unsendable extends Error {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Writes a file, or the part that is asked for, to the client; what cannot be written is an answer to be given. */
+const serve = (options: {
+  readonly directory: string
+  readonly name: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}) =>
+  Effect.async<HttpServerResponse.HttpServerResponse, UnknownEndpoint>((resume) => {
+    const { directory, headers, name, request, response } = options
+    const done = () => resume(Effect.succeed(HttpServerResponse.empty()))
+    const fail = ({ headers: more, message, status }: Unsendable) => {
+      if (response.headersSent) return void response.destroy()
+      for (const header of response.getHeaderNames()) response.removeHeader(header)
+      const refusal = refusals.get(status)
+      if (refusal !== undefined) return resume(Effect.succeed(refused(status, refusal, more?.["Content-Range"])))
+      resume(
+        status === 404 ? new UnknownEndpoint() : Effect.dieMessage(`a file of the media cannot be sent: ${message}`)
+      )
+    }
+    // The server interrupts us when a client leaves, but not once everything was handed to its socket.
+    response.once("finish", done).once("close", () => response.writableEnded && done())
+    // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
+    response.on("error", () => {})
+    response.setTimeout(stalledMillis, () => response.destroy())
+    send(request, `/${name}`, { root: directory, index: false, cacheControl: false, etag: false })
+      .on("file", (_file: string, { size }: Stats) => wholeForLongSuffix(request, size))
+      .on("headers", () => response.setHeaders(new Map(Object.entries(headers))))
+      .on("directory", () => resume(new UnknownEndpoint()))
+      .on("error", fail)
+      .pipe(response)
+  })
+
+/** Public media of a local directory, for everybody who knows a name. */
+export const MediaRoutes = ({ mediaDirectory: directory }: { readonly mediaDirectory?: string | undefined }) =>
+  directory === undefined
+    ? Layer.empty
+    : HttpApiBuilder.Router.use((router) =>
+        router.get(
+          "/media/*",
+          Effect.gen(function* () {
+            const sent = yield* HttpServerRequest.HttpServerRequest
+            const { requestId } = yield* RequestContext
+            const name = target.exec(sent.url)?.[1] ?? ""
+            const media = parseMediaName(name)
+            if (media?.visibility !== "public") return yield* new UnknownEndpoint()
+            return yield* serve({
+              directory,
+              name,
+              headers: { ...servedHeaders(media), "x-request-id": requestId },
+              request: NodeHttpServerRequest.toIncomingMessage(sent),
+              response: NodeHttpServerRequest.toServerResponse(sent)
+            })
+          })
+        )
+      )

@@ -1,0 +1,73 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Authenticated } from "../schema/Authenticated.ts"
+import { atLeast, between, Integer } from "../schema/Constraints.ts"
+import { Blocked, Internal } from "../schema/Errors.ts"
+
+const Usd = Schema.Number.pipe(atLeast(0))
+const Discount = Schema.optional(Integer.pipe(between(1, 100))).annotations({
+  description: "Saving against the official list price, in percent; present when cheaper."
+})
+const Approximate = Schema.Boolean.annotations({ description: "Billing uses what was actually used." })
+
+/** USD per million tokens. */
+const ChatPricing = Schema.Struct({
+  prompt_per_1m_usd: Usd,
+  completion_per_1m_usd: Usd,
+  approximate: Approximate,
+  discount_pct: Discount,
+  official_prompt_per_1m_usd: Schema.optional(Usd),
+  official_completion_per_1m_usd: Schema.optional(Usd)
+}).annotations({ identifier: "ChatPricing", description: "USD per million tokens." })
+
+const ImagePricing = Schema.Struct({
+  per_image_usd: Usd,
+  per_image_4k_usd: Schema.optional(Usd).annotations({ description: "The cheapest 4K variant, when offered." }),
+  approximate: Approximate,
+  discount_pct: Discount,
+  official_per_image_usd: Schema.optional(Usd)
+}).annotations({ identifier: "ImagePricing", description: "USD per image." })
+
+const VideoPricing = Schema.Struct({
+  per_second_usd: Schema.optional(Usd).annotations({ description: "Models priced by length." }),
+  per_video_usd: Schema.optional(Usd).annotations({ description: "Models priced by clip." }),
+  approximate: Approximate,
+  discount_pct: Discount,
+  official_per_second_usd: Schema.optional(Usd),
+  official_per_video_usd: Schema.optional(Usd)
+}).annotations({ identifier: "VideoPricing", description: "USD per second or per clip." })
+
+/** A request parameter that a model accepts, ready to be shown as a control. */
+const ParamField = Schema.Struct({
+  key: Schema.String.annotations({ description: "The request field's name." }),
+  type: Schema.Literal("slider", "number", "boolean", "select", "image", "text"),
+  default: Schema.optional(Schema.Union(Schema.Number, Schema.String, Schema.Boolean)),
+  min: Schema.optional(Schema.Number),
+  max: Schema.optional(Schema.Number),
+  step: Schema.optional(Schema.Number),
+  options: Schema.optional(Schema.Array(Schema.String))
+}).annotations({ identifier: "ParamField" })
+
+const Model = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("model"),
+  created: Integer.annotations({ description: "Unix seconds." }),
+  owned_by: Schema.Literal("generation-gateway"),
+  surface: Schema.Literal("chat", "image", "video"),
+  context_length: Schema.optional(Integer).annotations({ description: "Tokens; chat models." }),
+  pricing: Schema.Union(ChatPricing, ImagePricing, VideoPricing),
+  params: Schema.Array(ParamField)
+}).annotations({ identifier: "Model" })
+
+const ModelList = Schema.Struct({
+  object: Schema.Literal("list"),
+  data: Schema.Array(Model)
+}).annotations({ identifier: "ModelList", description: "Every callable model, in the catalog's order." })
+
+const list = HttpApiEndpoint.get("list", "/models")
+  .addSuccess(ModelList)
+  .addError(Blocked)
+  .addError(Internal)
+  .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List the models with their prices" }))
+
+export const Models = HttpApiGroup.make("models").add(list).middleware(Authenticated)

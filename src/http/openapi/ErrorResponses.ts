@@ -1,0 +1,74 @@
+import * as Failure from "../../domain/Failure.ts"
+import type { Surface } from "../../domain/Model.ts"
+import { toWire } from "../errors/Wire.ts"
+
+type Tag = Failure.Failure["_tag"]
+
+const scopes = { chat: "chat", image: "images", video: "videos" } as const
+
+/** Failures as an endpoint of a surface answers them, one for each fixed message. */
+const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
+  InvalidRequest: [new Failure.InvalidRequest({ message: "`model` is required.", param: "model" })],
+  UpstreamRejected: [null, surface === "chat" ? "messages" : "image"].map(
+    (param) => new Failure.UpstreamRejected({ param })
+  ),
+  ContentRejected: [new Failure.ContentRejected()],
+  MissingApiKey: [new Failure.MissingApiKey()],
+  InvalidApiKey: [new Failure.InvalidApiKey()],
+  InsufficientCredits: [new Failure.InsufficientCredits()],
+  SpendLimitReached: (["day", "week", "month", "total"] as const).map(
+    (period) => new Failure.SpendLimitReached({ period })
+  ),
+  InsufficientScope: [new Failure.InsufficientScope({ scope: scopes[surface] })],
+  AddressBlocked: [new Failure.AddressBlocked()],
+  ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
+  VideoNotFound: [new Failure.VideoNotFound()],
+  UnknownEndpoint: [new Failure.UnknownEndpoint()],
+  IdempotencyConflict: [new Failure.IdempotencyConflict()],
+  BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 33_554_432 })],
+  BodyTooSlow: [new Failure.BodyTooSlow({ bytesPerSecond: 1000 })],
+  GatewayBusy: [new Failure.GatewayBusy()],
+  RateLimited: [new Failure.RateLimited()],
+  SettleFailed: [new Failure.SettleFailed()],
+  UpstreamFailed: [new Failure.UpstreamFailed()],
+  UpstreamAuthFailed: [new Failure.UpstreamAuthFailed()],
+  AllProvidersFailed: [new Failure.AllProvidersFailed({ provider: "openai", status: 503 })],
+  NoHealthyProvider: [new Failure.NoHealthyProvider()],
+  Aborted: [new Failure.Aborted()],
+  TimedOut: [new Failure.TimedOut()]
+})
+
+/** Messages that tell something different each time. */
+const patterns: { readonly [tag in Tag]?: string } = {
+  InvalidRequest: "^[\\s\\S]+$",
+  ModelNotFound: "^The model `[\\s\\S]*` does not exist or is not (?:a chat|an image|a video) model\\.$",
+  BodyTooLarge: "^The request body is larger than \\d+ bytes\\.$",
+  AllProvidersFailed: "^All providers failed \\(last: .+ (?:\\d{3}|network)\\)\\.$"
+}
+
+const unique = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(values)]
+
+/** The content of an error response: its types, codes and messages, and an example of each. */
+export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface) => {
+  const errors = Object.values(failuresOf(surface))
+    .flat()
+    .filter((failure) => classes.some((type) => typeof type === "function" && failure instanceof type))
+    .map((failure) => ({ ...toWire(failure), pattern: patterns[failure._tag] }))
+  const bodies = errors.map(({ body }) => body)
+  const fixed = errors.flatMap(({ body, pattern }) => (pattern === undefined ? [body.error.message] : []))
+  const messages = [
+    ...(fixed.length === 0 ? [] : [{ enum: unique(fixed) }]),
+    ...errors.flatMap(({ pattern }) => (pattern === undefined ? [] : [{ pattern }]))
+  ]
+  const error = {
+    type: { enum: unique(bodies.map((body) => body.error.type)) },
+    code: { enum: unique(bodies.map((body) => body.error.code)) },
+    message: messages.length === 1 ? messages[0] : { anyOf: messages }
+  }
+  return {
+    schema: { allOf: [{ $ref: "#/components/schemas/Error" }, { properties: { error: { properties: error } } }] },
+    examples: Object.fromEntries(
+      bodies.map((value, index) => [`${value.error.code ?? value.error.type}_${index + 1}`, { value }])
+    )
+  }
+}

@@ -1,0 +1,68 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import { HttpServer } from "@effect/platform"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Context, Effect, Layer, Runtime } from "effect"
+import { Admission, type Endpoint } from "../admission/Admission.ts"
+
+/** Endpoints by their paths; each answers POST. */
+export class GeneratingRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
+  GeneratingRoutes,
+  ReadonlyMap<string, Endpoint>
+>() {}
+
+const origin = /^https?:\/\/[^/?#]*/i
+
+const decoded = (path: string): string => {
+  try {
+    return decodeURI(path)
+  } catch {
+    return path
+  }
+}
+
+/** The path of a request's target, spelled as it is in the contract: the router for everything else is as lenient. */
+const pathOf = (target: string): string => {
+  const path = target
+    .replace(origin, "")
+    .replace(/[?#;].*$/s, "")
+    .replace(/\/{2,}/g, "/")
+  return (path.includes("%") ? decoded(path) : path).replace(/(?<=.)\/$/, "")
+}
+
+/**
+ * The platform's server with a way of their own for requests that generate: one fiber each, no middleware, no router.
+ * Everything else is the platform's.
+ */
+export const layer = (node: Server) =>
+  Layer.effect(
+    HttpServer.HttpServer,
+    Effect.gen(function* () {
+      const { address } = yield* HttpServer.HttpServer
+      const admission = yield* Admission
+      const routes = yield* GeneratingRoutes
+      const fork = Runtime.runFork(yield* Effect.runtime())
+
+      const generate = (request: IncomingMessage, response: ServerResponse): boolean => {
+        const { method, url = "" } = request
+        const endpoint = method === "POST" ? (routes.get(url) ?? routes.get(pathOf(url))) : undefined
+        if (endpoint === undefined) return false
+        // By then a body that came with its head is there too.
+        setImmediate(() => fork(Effect.uninterruptible(admission.serve(endpoint, request, response))))
+        return true
+      }
+      return HttpServer.make({
+        address,
+        serve: (app, middleware) =>
+          Effect.gen(function* () {
+            const handle = yield* NodeHttpServer.makeHandler(middleware === undefined ? app : middleware(app))
+            const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+              if (!generate(request, response)) handle(request, response)
+            }
+            yield* Effect.acquireRelease(
+              Effect.sync(() => node.on("request", onRequest)),
+              () => Effect.sync(() => node.off("request", onRequest))
+            )
+          })
+      })
+    })
+  )

@@ -1,0 +1,115 @@
+import { createServer, type Server, STATUS_CODES } from "node:http"
+import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import { Duration, Effect } from "effect"
+import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../../domain/Failure.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { type Connection, ConnectionLimits, Connections } from "../connections/Connections.ts"
+import { watchHalfClosed } from "../connections/HalfClosed.ts"
+import { toWire, type WireError } from "../errors/Wire.ts"
+
+const rawAnswer = ({ body, headers, status }: WireError, requestId: string): string => {
+  const text = JSON.stringify(body)
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
+    "content-type: application/json; charset=utf-8",
+    `content-length: ${Buffer.byteLength(text)}`,
+    `x-request-id: ${requestId}`,
+    ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`),
+    "connection: close",
+    "",
+    text
+  ].join("\r\n")
+}
+
+const explanations: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "The request headers are too large.",
+  ERR_HTTP_REQUEST_TIMEOUT: "The request was not received in time."
+}
+
+const refuse = (socket: Duplex, answer: string): void => {
+  if (!socket.writable) return void socket.destroy()
+  socket.end(answer, () => socket.destroy())
+}
+
+/** Descriptors that refused connections may hold until their clients have read why. */
+const mostLingering = 32
+const lingerMillis = 1000
+
+/** Refuses connections before anything is read from them as a request. */
+const makeTurnAway = () => {
+  let lingering = 0
+  return (socket: Socket, answer: string): void => {
+    socket.on("error", () => {})
+    if (lingering >= mostLingering) return void socket.destroy()
+    lingering += 1
+    // Closed with something unread, the connection would be reset before its client has read the answer.
+    const timer = setTimeout(() => socket.destroy(), lingerMillis).unref()
+    socket.once("close", () => {
+      clearTimeout(timer)
+      lingering -= 1
+    })
+    socket.once("end", () => socket.destroySoon()).resume()
+    socket.end(answer)
+  }
+}
+
+/**
+ * Answers what Node's own parser refuses, which never becomes a request, or not a whole one. Answers to requests that
+ * came before it over the same connection are finished first.
+ */
+const refuseUnparsed = ({ latest, previous, socket }: Connection, answer: string): void => {
+  const isWithinLatest = latest !== undefined && !latest.request.complete
+  if (isWithinLatest && latest.response.headersSent) {
+    // Its answer says all that there is to say.
+    if (latest.response.writableFinished) return void socket.destroy()
+    return void latest.response.once("finish", () => socket.destroySoon())
+  }
+  const before = (isWithinLatest ? previous : latest)?.response
+  if (before === undefined || before.writableFinished || before.destroyed) return refuse(socket, answer)
+  // Node itself would close the connection at once if the client has shut down its sending side.
+  before.prependOnceListener("finish", () => refuse(socket, answer))
+}
+
+/** A Node server with limits on everything, whose own refusals are in the envelope too. */
+export const listener: Effect.Effect<Server> = Effect.gen(function* () {
+  const ids = yield* Ids
+  const connections = new Connections(yield* ConnectionLimits)
+  const raw = (failure: Failure) => rawAnswer(toWire(failure), ids.prefixed("req"))
+  const server = createServer({
+    // Room for a slow 48 MiB upload; headers alone have a minute.
+    requestTimeout: Duration.toMillis("5 minutes"),
+    headersTimeout: Duration.toMillis("1 minute"),
+    keepAliveTimeout: Duration.toMillis("75 seconds"),
+    connectionsCheckingInterval: Duration.toMillis("5 seconds"),
+    maxHeaderSize: 32 * 1024,
+    // Node's own answer to a missing Host, and below to a strange Expect, has no envelope.
+    requireHostHeader: false
+  })
+  // Not in the documentation of Node, and the only way to answer a client that shuts down its sending side.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  const turnAway = makeTurnAway()
+  const accept = server.listeners("connection")
+  server.removeAllListeners("connection").on("connection", (socket: Socket) => {
+    const connection = connections.add(socket)
+    if (connection === undefined) return turnAway(socket, raw(new GatewayBusy()))
+    for (const listen of accept) Reflect.apply(listen, server, [socket])
+    socket.once("end", () => watchHalfClosed(connection))
+  })
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response))
+  server.on("request", (request, response) => connections.begin(request.socket, { request, response }))
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    const connection = connections.get(socket)
+    const { code = "" } = error
+    const isUnparsed = code.startsWith("HPE_") || code === "ERR_HTTP_REQUEST_TIMEOUT"
+    if (connection === undefined || !isUnparsed) return void socket.destroy()
+    // The parser refuses all that follows too, and what follows a last request is nobody's.
+    if (connection.isRefused) return
+    connection.isRefused = true
+    if (code === "HPE_CLOSED_CONNECTION" && !connection.isIdle) return
+    const message = explanations[code] ?? "The request is not valid HTTP."
+    refuseUnparsed(connection, raw(new InvalidRequest({ message, param: null })))
+  })
+  server.on("connect", (_request, socket) => refuse(socket, raw(new UnknownEndpoint())))
+  return server
+})

@@ -1,0 +1,105 @@
+import type { Server } from "node:http"
+import { HttpApiBuilder, HttpRouter } from "@effect/platform"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Duration, Effect, Layer } from "effect"
+import { InFlight } from "../../services/runtime/InFlight.ts"
+import { Instance } from "../../services/runtime/Instance.ts"
+import { ReadApi } from "../Api.ts"
+import { Admission, type Endpoint } from "../admission/Admission.ts"
+import { AuthenticatedLayer } from "../admission/Authentication.ts"
+import { Limits } from "../body/Limits.ts"
+import { chatEndpoint } from "../chat/Handlers.ts"
+import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
+import { CreditsHandlers } from "../credits/Handlers.ts"
+import { imageEndpoints } from "../images/Handlers.ts"
+import { MediaRoutes } from "../media/Handlers.ts"
+import { ModelsHandlers } from "../models/Handlers.ts"
+import { SystemRoutes } from "../system/Handlers.ts"
+import { VideosHandlers, videoEndpoint } from "../videos/Handlers.ts"
+import { edge } from "./Edge.ts"
+import * as GeneratingRoutes from "./GeneratingRoutes.ts"
+import { listener } from "./Listener.ts"
+
+export interface ServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly publicUrl: string
+  readonly trustedProxies: number
+  readonly defaultRpm: number
+  readonly metricsPublic: boolean
+  readonly chatBodyBytes: number
+  readonly mediaBodyBytes: number
+  /** Where local media are, to be served under `/media/`; undefined leaves that to somebody else. */
+  readonly mediaDirectory?: string | undefined
+  /** How long a stop goes on serving before it drains; undefined: `peerDelay` where another instance lives. */
+  readonly shutdownDelay: Duration.Duration | undefined
+  readonly shutdownTimeout: Duration.Duration
+}
+
+/** Load balancers notice within this time that an instance is unready. */
+const peerDelay = Duration.seconds(5)
+
+/** More than Node takes as a request's head; with a shorter limit the router would not know the path of a long id. */
+const longestTarget = 64 * 1024
+
+/**
+ * Runs first at a stop, while the server still answers: stays unready for the delay, waits for running requests, then
+ * ends what is left. Closing the server after that would still wait for connections that never finish their request;
+ * those get two seconds.
+ */
+const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) =>
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const inFlight = yield* InFlight
+      const instance = yield* Instance
+      const automatic = Effect.map(instance.hasPeers, (has) => (has ? peerDelay : Duration.zero))
+      const wait = Effect.gen(function* () {
+        const delay = shutdownDelay ?? (yield* automatic)
+        if (Duration.equals(delay, Duration.zero)) return
+        yield* Effect.logInfo(`Stopping: unready, serving for ${Duration.format(delay)} more`)
+        yield* Effect.sleep(delay)
+      })
+      yield* Effect.addFinalizer(() =>
+        inFlight.announceStop.pipe(
+          Effect.zipRight(wait),
+          Effect.zipRight(inFlight.drain(shutdownTimeout)),
+          Effect.zipRight(Effect.sync(() => setTimeout(() => node.closeAllConnections(), 2000).unref()))
+        )
+      )
+    })
+  )
+
+const generatingRoutes = Layer.effect(
+  GeneratingRoutes.GeneratingRoutes,
+  Effect.gen(function* () {
+    const { edit, generate } = yield* imageEndpoints
+    return new Map<string, Endpoint>([
+      ["/v1/chat/completions", yield* chatEndpoint],
+      ["/v1/images/generations", generate],
+      ["/v1/images/edits", edit],
+      ["/v1/videos", yield* videoEndpoint]
+    ])
+  })
+)
+
+/** The wire: routes, middleware and the Node server. Needs every service, and is the first to close. */
+export const layer = (options: ServerOptions) =>
+  Layer.unwrapEffect(
+    Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
+      const limits = Layer.succeed(Limits, options)
+      const api = HttpApiBuilder.api(ReadApi).pipe(
+        Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers]),
+        Layer.provide(AuthenticatedLayer)
+      )
+      const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
+      const serving = HttpApiBuilder.serve().pipe(
+        Layer.provide(HttpApiBuilder.middleware(edge(options))),
+        Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
+        Layer.provide(api),
+        Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
+        Layer.provide(Layer.provide(GeneratingRoutes.layer(node), generating))
+      )
+      const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
+      return Layer.provideMerge(Layer.provideMerge(Drain(node, options), serving), server)
+    })
+  )

@@ -1,0 +1,63 @@
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect } from "effect"
+import ipaddr from "ipaddr.js"
+import { UnknownEndpoint } from "../../domain/Failure.ts"
+import { Catalog } from "../../services/catalog/Catalog.ts"
+import { openApiDocument } from "../openapi/OpenApi.ts"
+import { json, jsonText } from "../response/Respond.ts"
+import { exposition, MetricsSource } from "./Prometheus.ts"
+import { Readiness } from "./Readiness.ts"
+
+/** What proxies add, by whatever name, to say who is really asking, or that they were there. */
+const forwardingHeader =
+  /^(?:via|cdn-loop|cf-.*|x-envoy-.*|x-original-.*|x-real-.*|x-remote-.*|.*forward.*|.*proxy.*|.*-?(?:client|connecting|user|cluster)-?ip)$/
+
+const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
+  const { remoteAddress } = NodeHttpServerRequest.toIncomingMessage(request).socket
+  return (
+    remoteAddress !== undefined &&
+    ipaddr.isValid(remoteAddress) &&
+    ipaddr.process(remoteAddress).range() === "loopback" &&
+    !Object.keys(request.headers).some((name) => forwardingHeader.test(name))
+  )
+}
+
+/** What is served beside the API: health, metrics, and the API's own description. */
+export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonly publicUrl: string }) =>
+  HttpApiBuilder.Router.use((router) =>
+    Effect.gen(function* () {
+      const readiness = yield* Readiness
+      const metrics = yield* MetricsSource
+      const { models } = yield* Catalog
+      const openApi = yield* Effect.cached(
+        Effect.sync(() => JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`)))
+      )
+
+      yield* router.get("/healthz", Effect.succeed(json(200, { status: "ok" })))
+      yield* router.get(
+        "/readyz",
+        Effect.map(readiness.unready, (reason) =>
+          reason === undefined
+            ? json(200, { status: "ready", impaired: readiness.impaired() })
+            : json(503, { status: "unready", reason })
+        )
+      )
+      yield* router.get(
+        "/metrics",
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          if (!options.metricsPublic && !isLocal(request)) return yield* new UnknownEndpoint()
+          return HttpServerResponse.text(exposition(yield* metrics.families), {
+            contentType: "text/plain; version=0.0.4; charset=utf-8"
+          })
+        })
+      )
+      // The router would answer HEAD with the route of GET.
+      yield* router.head("/v1/*", new UnknownEndpoint())
+      yield* router.get(
+        "/v1/openapi.json",
+        Effect.map(openApi, (text) => jsonText(200, text))
+      )
+    })
+  )

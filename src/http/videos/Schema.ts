@@ -1,0 +1,175 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { longestPrompt, mostReferences } from "../../domain/Media.ts"
+import { Authenticated } from "../schema/Authenticated.ts"
+import { atMost, Filled, Integer, matching, upTo } from "../schema/Constraints.ts"
+import { described, optional } from "../schema/Described.ts"
+import {
+  BadGateway,
+  BadRequest,
+  Blocked,
+  Conflict,
+  Forbidden,
+  Internal,
+  NoSuchModel,
+  NoSuchVideo,
+  NotCompleted,
+  OutOfTime,
+  PaymentRequired,
+  TooLarge,
+  TooManyRequests,
+  Unavailable
+} from "../schema/Errors.ts"
+import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
+import { Files, Reference, References } from "../schema/Reference.ts"
+
+const model = Filled.annotations({ description: "The catalog id of a video model." })
+const prompt = Filled.pipe(upTo(longestPrompt)).annotations({ description: "The scene." })
+const WrittenInteger = matching(/^-?\d+$/)
+const Length = Schema.Union(Integer, WrittenInteger)
+const FormLength = matching(/^(?:-?\d+)?$/)
+
+const Frame = Schema.Union(
+  Reference,
+  Schema.Struct({
+    image_url: Reference,
+    file_id: described(Schema.Null, "Not supported: send the image itself, or its URL as `image_url`.")
+  })
+)
+
+const texts = {
+  seconds:
+    "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
+  duration: "Alias of `seconds`, which wins when both are given.",
+  image: "The reference frame; of several the first is used. Some models require one, some take none.",
+  inputReference: "Alias of `image`, which wins when both are given.",
+  n: "Only 1."
+}
+
+/** What a request for a video may hold. Fields that are not listed are accepted and ignored; null means left out. */
+export const VideoCreateRequest = Schema.Struct({
+  model,
+  prompt,
+  seconds: optional(Length, texts.seconds),
+  duration: optional(Length, texts.duration),
+  image: optional(References, texts.image),
+  input_reference: optional(
+    Schema.Union(Frame, Schema.Array(Frame).pipe(atMost(mostReferences))),
+    texts.inputReference
+  ),
+  n: optional(Schema.Literal(1), texts.n)
+}).annotations({ identifier: "VideoCreateRequest" })
+
+/** The same as a form, where an empty text means left out. */
+const VideoCreateForm = Schema.Struct({
+  model,
+  prompt,
+  seconds: described(FormLength, texts.seconds),
+  duration: described(FormLength, texts.duration),
+  image: described(Files, texts.image),
+  "image[]": described(Files, "Another name of `image`."),
+  input_reference: described(Files, texts.inputReference),
+  "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
+  "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
+  n: described(Schema.Literal("1", ""), texts.n)
+})
+
+export const Video = Schema.Struct({
+  id: Schema.String.annotations({ description: "Starts with `vid_`." }),
+  object: Schema.Literal("video"),
+  model: Schema.String,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  created_at: Integer.annotations({ description: "Unix seconds." }),
+  completed_at: described(Integer, "Unix seconds; once `completed` or `failed`."),
+  seconds: described(Integer, "The clip's length, which its price was computed on."),
+  url: described(Schema.String, "A permanent link to the mp4; once `completed`."),
+  data: described(Schema.Array(Schema.Struct({ url: Schema.String })), "The same link; once `completed`."),
+  error: described(
+    Schema.Struct({
+      code: Schema.String.annotations({
+        description: "`content_policy_violation`, `upstream_error`, `timeout` or `internal_error`."
+      }),
+      message: Schema.String
+    }),
+    "Once `failed`."
+  )
+}).annotations({ identifier: "Video", description: "One render." })
+
+const VideoList = Schema.Struct({
+  object: Schema.Literal("list"),
+  data: Schema.Array(Video)
+}).annotations({ identifier: "VideoList", description: "The organization's most recent videos, newest first." })
+
+const Id = Schema.String.annotations({ description: "The `vid_` id." })
+
+/** Only described here: whatever is sent is made a number of. */
+const Limit = described(
+  Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
+    jsonSchema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
+  }),
+  "Moved into its range; 20 where it is no number."
+)
+
+const create = HttpApiEndpoint.post("create", "/videos")
+  .setHeaders(IdempotencyKey)
+  .setPayload(
+    Schema.Union(
+      VideoCreateRequest,
+      HttpApiSchema.Multipart(VideoCreateForm).annotations({ identifier: "VideoCreateForm" })
+    )
+  )
+  .addSuccess(Video.annotations({ ...HttpApiSchema.annotations({ status: 202 }), identifier: "Video" }))
+  .addError(BadRequest)
+  .addError(PaymentRequired)
+  .addError(Forbidden)
+  .addError(NoSuchModel)
+  .addError(Conflict)
+  .addError(TooLarge)
+  .addError(TooManyRequests)
+  .addError(BadGateway)
+  .addError(Unavailable)
+  .addError(OutOfTime)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createVideo",
+      summary: "Start a render",
+      description: "Answers at once with the video in `queued`; ask for it until it is `completed` or `failed`."
+    })
+  )
+
+const list = HttpApiEndpoint.get("list", "/videos")
+  .setUrlParams(Schema.Struct({ limit: Limit }))
+  .addSuccess(VideoList)
+  .addError(Blocked)
+  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List the most recent renders" }))
+
+const find = HttpApiEndpoint.get("find", "/videos/:id")
+  .setPath(Schema.Struct({ id: Id }))
+  .addSuccess(Video)
+  .addError(Blocked)
+  .addError(NoSuchVideo)
+  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "See how a render is doing" }))
+
+const content = HttpApiEndpoint.get("content", "/videos/:id/content")
+  .setPath(Schema.Struct({ id: Id }))
+  .addSuccess(HttpApiSchema.Empty(302).annotations({ description: "The mp4 is at `location`, the video's `url`." }))
+  .addError(NotCompleted)
+  .addError(Blocked)
+  .addError(NoSuchVideo)
+  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
+
+export const Videos = HttpApiGroup.make("videos")
+  .add(create)
+  .add(list)
+  .add(find)
+  .add(content)
+  .addError(Internal)
+  .middleware(Authenticated)
+
+/** What is served through the platform's router: all but what generates. */
+export const VideosRead = HttpApiGroup.make("videos")
+  .add(list)
+  .add(find)
+  .add(content)
+  .addError(Internal)
+  .middleware(Authenticated)
