@@ -1,15 +1,15 @@
 import { Effect, Layer } from "effect"
 import { Providers } from "../services/routing/Providers.ts"
-import * as Anthropic from "./Anthropic.ts"
-import * as FalQueue from "./FalQueue.ts"
-import * as Gemini from "./Gemini.ts"
-import * as OpenAiChat from "./OpenAiChat.ts"
-import * as OpenAiImages from "./OpenAiImages.ts"
-import * as OpenAiResponses from "./OpenAiResponses.ts"
-import * as Replicate from "./Replicate.ts"
+import * as Anthropic from "./anthropic/Anthropic.ts"
+import * as FalQueue from "./fal-queue/FalQueue.ts"
+import * as Gemini from "./gemini/Gemini.ts"
+import * as OpenAiChat from "./openai-chat/OpenAiChat.ts"
+import * as OpenAiImages from "./openai-images/OpenAiImages.ts"
+import * as OpenAiResponses from "./openai-responses/OpenAiResponses.ts"
+import * as Replicate from "./replicate/Replicate.ts"
 import * as Sandbox from "./Sandbox.ts"
 
-/** Every adapter, by name. A new one is its own file and one line here. */
+/** Every adapter, by name. A new one is a folder and one line here. */
 export const layer = Layer.effect(
   Providers,
   Effect.map(

@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { APICallError, generateImage } from "ai"
 import { Effect } from "effect"
-import { formIn } from "../providers/OpenAiImagesHosts.ts"
+import { formIn } from "../providers/openai-images/Hosts.ts"
 import { customer } from "../support/AiSdk.ts"
 import { calling, thrownBy } from "../support/Clients.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../support/ImageGateway.ts"

@@ -2,7 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect, type Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Tool, ToolCall, Usage } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
-import type { Upstream } from "../../src/providers/Upstream.ts"
+import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/routing/Provider.ts"
 
 /** What the model says, in our words; the host puts it on its wire. */

@@ -2,7 +2,7 @@ import type { Effect, Layer, Scope } from "effect"
 import type { ImageRequest } from "../../src/domain/Image.ts"
 import type { ImageType, Picture } from "../../src/domain/Media.ts"
 import type { ImageRoute } from "../../src/domain/Model.ts"
-import type { Upstream } from "../../src/providers/Upstream.ts"
+import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Fetcher } from "../../src/services/media/Fetcher.ts"
 import type { Provider } from "../../src/services/routing/Provider.ts"
 

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Predicate, Redacted } from "effect"
 import type { ChatEvent } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
-import { Upstream } from "../../src/providers/Upstream.ts"
+import { Upstream } from "../../src/providers/client/Upstream.ts"
 import { Attempts } from "../../src/services/routing/Attempts.ts"
 import type { Provider } from "../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../src/services/routing/ProviderRouter.ts"
@@ -24,8 +24,8 @@ const written = Effect.acquireRelease(
     assert.lengthOf(more, 0)
     const directory = mkdtempSync(path.join(tmpdir(), "gateway-docs-"))
     const code = (example ?? "")
-      .replaceAll(/from "\.\.\/(.+)"/g, `from "${root}/src/$1"`)
-      .replaceAll(/from "\.\/(.+)"/g, `from "${root}/src/providers/$1"`)
+      .replaceAll(/from "\.\.\/\.\.\/(.+)"/g, `from "${root}/src/$1"`)
+      .replaceAll(/from "\.\.\/(.+)"/g, `from "${root}/src/providers/$1"`)
     symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
     writeFileSync(path.join(directory, "package.json"), '{"type": "module"}')
     writeFileSync(path.join(directory, "Plain.ts"), code)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { Options, optionsOf } from "../../src/providers/anthropic/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
-import { routeTo } from "../providers/AnthropicHosts.ts"
+import { routeTo } from "../providers/anthropic/Hosts.ts"
 import { builtIn, options } from "../support/Catalogs.ts"
 import { fences, page, section, table } from "./Markdown.ts"
 

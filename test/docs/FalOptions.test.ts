@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { optionNames, optionsOf } from "../../src/providers/fal-queue/Options.ts"
-import { videoRoute } from "../providers/FalQueueHosts.ts"
+import { videoRoute } from "../providers/fal-queue/Hosts.ts"
 import { page, section, table } from "./Markdown.ts"
 
 const documented = table(section(page("docs/providers.md"), "Models of fal.ai"), "Option")

@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { zero } from "../../src/domain/Money.ts"
-import { formIn } from "../providers/OpenAiImagesHosts.ts"
+import { formIn } from "../providers/openai-images/Hosts.ts"
 import { assertRefused, badRequest, refusals } from "../support/Calls.ts"
 import { imageOf, isReplay } from "../support/ImageClient.ts"
 import { draw, edit, gateway, keyed, usualPrice } from "../support/ImageGateway.ts"

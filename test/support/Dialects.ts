@@ -1,8 +1,8 @@
 import type { Answer } from "../contracts/ChatHarness.ts"
-import * as Anthropic from "../providers/AnthropicWire.ts"
-import * as Gemini from "../providers/GeminiHosts.ts"
-import { errors as geminiErrors } from "../providers/GeminiWire.ts"
-import * as Chat from "../providers/OpenAiChatHosts.ts"
+import * as Anthropic from "../providers/anthropic/Wire.ts"
+import * as Gemini from "../providers/gemini/Hosts.ts"
+import { errors as geminiErrors } from "../providers/gemini/Wire.ts"
+import * as Chat from "../providers/openai-chat/Hosts.ts"
 import * as Responses from "../providers/openai-responses/wire.ts"
 import * as Fake from "./Upstream.ts"
 

@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
+import { Upstream } from "../../src/providers/client/Upstream.ts"
 import * as Registry from "../../src/providers/Registry.ts"
-import { Upstream } from "../../src/providers/Upstream.ts"
 import { adaptersOf, Providers } from "../../src/services/routing/Providers.ts"
 import * as TokensFake from "../fakes/TokensFake.ts"
 import * as PlainFetcher from "./PlainFetcher.ts"

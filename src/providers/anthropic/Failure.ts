@@ -1,9 +1,9 @@
 import { Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { parse, refusal } from "../Classification.ts"
-import { loggable } from "../Upstream.ts"
-import type { UpstreamAnswer } from "../upstream/Exchange.ts"
+import { parse, refusal } from "../client/Classification.ts"
+import type { UpstreamAnswer } from "../client/Exchange.ts"
+import { loggable } from "../client/Upstream.ts"
 
 interface AnthropicError {
   readonly type: string

@@ -1,5 +1,5 @@
 import type { Message, Part, TextPart } from "../../domain/Chat.ts"
-import { parseArguments } from "../CallArguments.ts"
+import { parseArguments } from "../chat/CallArguments.ts"
 
 export type WireText = { type: "text"; text: string }
 type MediaType = "image/jpeg" | "image/png" | "image/gif" | "image/webp"

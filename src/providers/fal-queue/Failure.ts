@@ -1,9 +1,9 @@
 import { Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { classify, hostError, parse, type Verdict } from "../Classification.ts"
-import { loggable } from "../Upstream.ts"
-import type { UpstreamAnswer } from "../upstream/Exchange.ts"
+import { classify, hostError, parse, type Verdict } from "../client/Classification.ts"
+import type { UpstreamAnswer } from "../client/Exchange.ts"
+import { loggable } from "../client/Upstream.ts"
 
 /** What fal says of an error: a list of typed details from a model, one type from the queue. */
 interface FalError {

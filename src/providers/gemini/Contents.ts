@@ -1,7 +1,7 @@
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
-import { parseArguments } from "../CallArguments.ts"
-import { opened, sentinel } from "../ThoughtSignatures.ts"
+import { parseArguments } from "../chat/CallArguments.ts"
+import { opened, sentinel } from "../chat/ThoughtSignatures.ts"
 
 export interface WireBlob {
   mimeType: string

@@ -1,8 +1,8 @@
 import { Clock, Effect, Predicate } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { hostError, parse, refusal } from "../Classification.ts"
-import type { UpstreamAnswer } from "../upstream/Exchange.ts"
+import { hostError, parse, refusal } from "../client/Classification.ts"
+import type { UpstreamAnswer } from "../client/Exchange.ts"
 
 type ImageParam = "messages" | "image"
 

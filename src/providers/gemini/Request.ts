@@ -1,6 +1,6 @@
 import type { ChatRequest, Tool } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
-import { defined } from "../Defined.ts"
+import { defined } from "../client/Defined.ts"
 import { contentsOf, type SignaturePolicy, type WireContent, type WirePart } from "./Contents.ts"
 import type { Options } from "./Options.ts"
 import { thinkingOf, type WireThinking } from "./Thinking.ts"

@@ -1,7 +1,7 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
-import type { ChatDecoder } from "../ChatStream.ts"
-import { malformed, parse } from "../Classification.ts"
+import type { ChatDecoder } from "../chat/ChatStream.ts"
+import { malformed, parse } from "../client/Classification.ts"
 import { type Reading, reader } from "./Answer.ts"
 
 /** Reads a stream's chunks. The host has no mark for the end: a stream that ends after a `finishReason` is whole. */

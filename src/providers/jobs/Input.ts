@@ -5,7 +5,7 @@ import type { ImageRoute, RouteBase, SecondsAs, VideoRoute } from "../../domain/
 import type { VideoRequest } from "../../domain/Video.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { Encoded } from "../../services/runtime/Pieces.ts"
-import { loggable } from "../Upstream.ts"
+import { loggable } from "../client/Upstream.ts"
 import type { Fields, JobOptions } from "./Options.ts"
 
 /** What is asked of which of the host's models. */

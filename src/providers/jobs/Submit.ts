@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
-import { parse } from "../Classification.ts"
-import { loggable, type Upstream, type UpstreamRequest } from "../Upstream.ts"
-import type { UpstreamAnswer } from "../upstream/Exchange.ts"
+import { parse } from "../client/Classification.ts"
+import type { UpstreamAnswer } from "../client/Exchange.ts"
+import { loggable, type Upstream, type UpstreamRequest } from "../client/Upstream.ts"
 
 /** Nobody knows whether the job was taken. No status: what came, if anything came, was not the host's answer. */
 export const doubtful = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>

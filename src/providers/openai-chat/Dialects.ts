@@ -1,5 +1,5 @@
 import type { Route } from "../../domain/Model.ts"
-import { hostError, parse } from "../Classification.ts"
+import { hostError, parse } from "../client/Classification.ts"
 import type { Dialect } from "./Request.ts"
 
 const remembered = 1_000

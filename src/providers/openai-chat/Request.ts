@@ -1,9 +1,9 @@
 import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, ToolChoice } from "../../domain/Chat.ts"
 import type { Feature, ReasoningEffort, Route, RouteOptions } from "../../domain/Model.ts"
-import { fitting } from "../CallIds.ts"
-import { defined } from "../Defined.ts"
-import { sentinel } from "../ThoughtSignatures.ts"
+import { fitting } from "../chat/CallIds.ts"
+import { sentinel } from "../chat/ThoughtSignatures.ts"
+import { defined } from "../client/Defined.ts"
 
 /** What this host wants said differently. */
 export interface Dialect {

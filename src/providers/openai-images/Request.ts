@@ -3,7 +3,7 @@ import type { ImageRequest } from "../../domain/Image.ts"
 import { extensionOf, type Picture } from "../../domain/Media.ts"
 import type { ImageRoute } from "../../domain/Model.ts"
 import { Encoded, jsonPieces } from "../../services/runtime/Pieces.ts"
-import type { UpstreamRequest } from "../Upstream.ts"
+import type { UpstreamRequest } from "../client/Upstream.ts"
 import { type FilePart, multipart } from "./Multipart.ts"
 import type { Options } from "./Options.ts"
 

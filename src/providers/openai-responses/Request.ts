@@ -1,7 +1,7 @@
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolChoice } from "../../domain/Chat.ts"
 import type { ReasoningEffort, Route } from "../../domain/Model.ts"
-import { fitting } from "../CallIds.ts"
-import { defined } from "../Defined.ts"
+import { fitting } from "../chat/CallIds.ts"
+import { defined } from "../client/Defined.ts"
 import type { Options } from "./Options.ts"
 
 /** What of our own additions this account may ask for. */

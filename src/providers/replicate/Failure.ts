@@ -1,9 +1,9 @@
 import { Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
-import { classify, parse, type Verdict } from "../Classification.ts"
-import { loggable } from "../Upstream.ts"
-import type { UpstreamAnswer } from "../upstream/Exchange.ts"
+import { classify, parse, type Verdict } from "../client/Classification.ts"
+import type { UpstreamAnswer } from "../client/Exchange.ts"
+import { loggable } from "../client/Upstream.ts"
 
 /** How models say that they refused the content: there is no code for it, each has words of its own. */
 const moderated =

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { answerOf, usageOf } from "../../../src/providers/anthropic/Answer.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { wire } from "../AnthropicWire.ts"
 import { check } from "./support.ts"
+import { wire } from "./Wire.ts"
 
 const read = (body: unknown) => answerOf(body, () => "call_new")
 const message = (content: ReadonlyArray<unknown>, more: object = {}) => ({ type: "message", content, ...more })

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { failureOf } from "../../../src/providers/anthropic/Failure.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { routeTo, secret } from "../AnthropicHosts.ts"
+import { routeTo, secret } from "./Hosts.ts"
 import { check } from "./support.ts"
 
 const account = routeTo("http://anthropic.test").provider

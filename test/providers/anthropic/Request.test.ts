@@ -4,9 +4,9 @@ import type { Message, Part } from "../../../src/domain/Chat.ts"
 import type { ImageType } from "../../../src/domain/Media.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { secret } from "../AnthropicHosts.ts"
-import { wire } from "../AnthropicWire.ts"
+import { secret } from "./Hosts.ts"
 import { bodyOf, check } from "./support.ts"
+import { wire } from "./Wire.ts"
 
 const user = (content: string | ReadonlyArray<Part>): Message => ({ role: "user", content })
 const assistant = (content: string): Message => ({ role: "assistant", content })

@@ -8,13 +8,13 @@ import Anthropic, {
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import * as Adapter from "../../../src/providers/Anthropic.ts"
+import * as Adapter from "../../../src/providers/anthropic/Anthropic.ts"
 import { type Answer, request, type Weather, weatherTool } from "../../contracts/ChatHarness.ts"
 import { calling, thrownBy } from "../../support/Clients.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { answered, hostOver, layer, secret } from "../AnthropicHosts.ts"
-import { errors, event, isError, stopReasons, understood, usageOnWire } from "../AnthropicWire.ts"
+import { answered, hostOver, layer, secret } from "./Hosts.ts"
 import { begun, bodyOf, called, says } from "./support.ts"
+import { errors, event, isError, stopReasons, understood, usageOnWire } from "./Wire.ts"
 
 /** Our own host, and the vendor's client pointed at it: only what that understands counts. */
 const both = Effect.map(Fake.make, (fake) => ({

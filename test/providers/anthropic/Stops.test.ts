@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { wire } from "../AnthropicWire.ts"
 import { begun, check, counted, ends, heard, opens, says, stopped } from "./support.ts"
+import { wire } from "./Wire.ts"
 
 describe("a stop sequence of white space, which the wire has none for", () => {
   const start = [begun({ input_tokens: 5 }), opens(0, { type: "text", text: "" }), says(0, "One\n"), says(0, "\nTwo")]

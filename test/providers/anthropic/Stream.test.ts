@@ -2,7 +2,6 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { event, wire } from "../AnthropicWire.ts"
 import {
   adds,
   begun,
@@ -18,6 +17,7 @@ import {
   stopped,
   text
 } from "./support.ts"
+import { event, wire } from "./Wire.ts"
 
 const opensText = (index: number, text = "") => opens(index, { type: "text", text })
 const opensCall = (index: number, id: string, name: string, input: object = {}) =>

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { wire } from "../AnthropicWire.ts"
 import { bodyOf, called, check } from "./support.ts"
+import { wire } from "./Wire.ts"
 
 const thinking = (given: Partial<ChatRequest>, options: Record<string, unknown>) => bodyOf(given, options).thinking
 

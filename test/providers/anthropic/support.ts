@@ -2,14 +2,14 @@ import { it } from "@effect/vitest"
 import { Effect, Either, type Scope } from "effect"
 import type { ChatEvent, ChatRequest, FinishReason, ToolCall, Usage } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import * as Anthropic from "../../../src/providers/Anthropic.ts"
+import * as Anthropic from "../../../src/providers/anthropic/Anthropic.ts"
 import { optionsOf } from "../../../src/providers/anthropic/Options.ts"
 import { wireRequest } from "../../../src/providers/anthropic/Request.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import { type Heard, hear, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { layer, routeTo } from "../AnthropicHosts.ts"
-import { event } from "../AnthropicWire.ts"
+import { layer, routeTo } from "./Hosts.ts"
+import { event } from "./Wire.ts"
 
 /** A test against a fake of its own. */
 export const check = (

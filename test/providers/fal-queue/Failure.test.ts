@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { isEarly, isOutcome, refusal } from "../../../src/providers/fal-queue/Failure.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/VideoHarness.ts"
-import { account } from "../FalQueueHosts.ts"
+import { account } from "./Hosts.ts"
 
 const detail = (type: string, ...loc: ReadonlyArray<string | number>) => ({
   detail: [{ loc: ["body", ...loc], msg: `it was ${type}`, type }]

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Stream } from "effect"
-import * as FalQueue from "../../../src/providers/FalQueue.ts"
+import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import { handleIn } from "../../../src/providers/fal-queue/Handle.ts"
 import { handleOf, textOf } from "../../../src/providers/jobs/Handle.ts"
 import { request, secret } from "../../contracts/VideoHarness.ts"
 import * as FalHost from "../../support/FalHost.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { account, services, videoRoute } from "../FalQueueHosts.ts"
+import { account, services, videoRoute } from "./Hosts.ts"
 
 const fal = account("https://queue.fal.run")
 const proxy = account("http://proxy.test:8080/fal")

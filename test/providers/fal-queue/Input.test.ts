@@ -3,8 +3,8 @@ import { Either } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import { written } from "../../../src/providers/fal-queue/Input.ts"
 import { asSent } from "../../support/Pieces.ts"
-import { imageRoute } from "../FalImagesHosts.ts"
-import { videoRoute } from "../FalQueueHosts.ts"
+import { videoRoute } from "./Hosts.ts"
+import { imageRoute } from "./ImageHosts.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("a picture").subarray(2) } as const
 const uri = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Message } from "../../../src/domain/Chat.ts"
 import { contentsOf } from "../../../src/providers/gemini/Contents.ts"
-import { routeTo } from "../GeminiWire.ts"
 import { called, calls, result, user } from "./support.ts"
+import { routeTo } from "./Wire.ts"
 
 const route = routeTo("http://x")
 const contents = (...messages: ReadonlyArray<Message>) => contentsOf(route, messages, "optional").contents

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { failureOf } from "../../../src/providers/gemini/Failure.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
-import { routeTo, secret } from "../GeminiWire.ts"
+import { routeTo, secret } from "./Wire.ts"
 
 const { provider } = routeTo("http://x")
 

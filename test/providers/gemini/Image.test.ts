@@ -4,8 +4,8 @@ import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { asSent } from "../../support/Pieces.ts"
-import { chunk } from "../GeminiHosts.ts"
-import { base64, routeTo } from "../GeminiImagesHosts.ts"
+import { chunk } from "./Hosts.ts"
+import { base64, routeTo } from "./ImageHosts.ts"
 
 const [drawn, sketched] = [picture("image/png", 1).bytes, picture("image/png", 2).bytes]
 const inline = (bytes: Uint8Array, more = {}) => ({

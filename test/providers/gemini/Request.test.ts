@@ -14,9 +14,9 @@ import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { declinedBy, type Saying, type WireRequest, wireRequest } from "../../../src/providers/gemini/Request.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { chunk } from "../GeminiHosts.ts"
-import { list, record, routeTo, secret } from "../GeminiWire.ts"
+import { chunk } from "./Hosts.ts"
 import { check, user } from "./support.ts"
+import { list, record, routeTo, secret } from "./Wire.ts"
 
 /** A second opinion on the body, by the types of Google's own client, whose enums are but words on the wire. */
 interface Official {

@@ -2,13 +2,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { ApiError, GoogleGenAI, ThinkingLevel } from "@google/genai"
 import { Effect } from "effect"
 import type { Usage } from "../../../src/domain/Chat.ts"
-import * as Gemini from "../../../src/providers/Gemini.ts"
+import * as Gemini from "../../../src/providers/gemini/Gemini.ts"
 import { type Answer, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { request as draw, picture } from "../../contracts/ImageHarness.ts"
 import { calling, drained, thrownBy } from "../../support/Clients.ts"
-import { layer, ownHost } from "../GeminiHosts.ts"
-import { base64, ownHost as ownPainter, services } from "../GeminiImagesHosts.ts"
-import { errors, secret } from "../GeminiWire.ts"
+import { layer, ownHost } from "./Hosts.ts"
+import { base64, ownHost as ownPainter, services } from "./ImageHosts.ts"
+import { errors, secret } from "./Wire.ts"
 
 const clientOf = (baseUrl = "", vertexai = false) =>
   new GoogleGenAI({ apiKey: secret, vertexai, httpOptions: { baseUrl, retryOptions: { attempts: 1 } } })

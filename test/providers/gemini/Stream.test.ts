@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { type Chunk, chunk } from "../GeminiHosts.ts"
+import { type Chunk, chunk } from "./Hosts.ts"
 import { calling, check, finished, stop, text } from "./support.ts"
 
 const said = (words: string, finish?: string) => chunk([{ text: words }], finish)

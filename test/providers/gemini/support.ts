@@ -2,11 +2,11 @@ import { it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { ChatEvent, FinishReason, Message, ToolCall } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import * as Gemini from "../../../src/providers/Gemini.ts"
+import * as Gemini from "../../../src/providers/gemini/Gemini.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { type Chunk, chunk, layer } from "../GeminiHosts.ts"
-import { routeTo } from "../GeminiWire.ts"
+import { type Chunk, chunk, layer } from "./Hosts.ts"
+import { routeTo } from "./Wire.ts"
 
 /** A test against a fake of its own. */
 export const check = (

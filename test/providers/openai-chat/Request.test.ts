@@ -6,7 +6,7 @@ import type { Route } from "../../../src/domain/Model.ts"
 import { type Dialect, requestBody, type WireRequest, wireRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { routeTo, secret } from "../OpenAiChatHosts.ts"
+import { routeTo, secret } from "./Hosts.ts"
 import { check } from "./support.ts"
 
 const usual: Dialect = { maxTokensField: "max_tokens", streamOptions: true }

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
 import { wireRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { request } from "../../contracts/ChatHarness.ts"
-import { routeTo } from "../OpenAiChatHosts.ts"
+import { routeTo } from "./Hosts.ts"
 
 const call = (id: string): ToolCall => ({ id, type: "function", function: { name: "f", arguments: "{}" } })
 const calls = (...ids: ReadonlyArray<string>): Message => ({

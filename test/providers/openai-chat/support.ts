@@ -2,11 +2,11 @@ import { it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { ChatEvent, FinishReason } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import * as OpenAiChat from "../../../src/providers/OpenAiChat.ts"
-import { Upstream } from "../../../src/providers/Upstream.ts"
+import { Upstream } from "../../../src/providers/client/Upstream.ts"
+import * as OpenAiChat from "../../../src/providers/openai-chat/OpenAiChat.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { routeTo } from "../OpenAiChatHosts.ts"
+import { routeTo } from "./Hosts.ts"
 
 /** A test against a fake of its own. */
 export const check = (

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as OpenAiImages from "../../../src/providers/OpenAiImages.ts"
-import { Upstream } from "../../../src/providers/Upstream.ts"
+import { Upstream } from "../../../src/providers/client/Upstream.ts"
+import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { Fetcher, FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { picture, request, secret } from "../../contracts/ImageHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { routeTo } from "../OpenAiImagesHosts.ts"
+import { routeTo } from "./Hosts.ts"
 
 const upstream = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 })
 const nothingToFetch = Layer.succeed(Fetcher, {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Layer } from "effect"
 import type { ImageEditParams, ImageGenerateParams } from "openai/resources/images"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
-import * as OpenAiImages from "../../../src/providers/OpenAiImages.ts"
+import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { type Options, optionsOf } from "../../../src/providers/openai-images/Options.ts"
 import {
   type WireFields,
@@ -12,7 +12,7 @@ import {
 } from "../../../src/providers/openai-images/Request.ts"
 import { picture, request, secret } from "../../contracts/ImageHarness.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { formIn, routeTo, services } from "../OpenAiImagesHosts.ts"
+import { formIn, routeTo, services } from "./Hosts.ts"
 
 /** A second opinion on the bodies, by the types of the API's own client. */
 const asOfficial = (body: WireGeneration): ImageGenerateParams => body

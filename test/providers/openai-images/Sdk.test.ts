@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI, { APIError, toFile } from "openai"
-import * as OpenAiImages from "../../../src/providers/OpenAiImages.ts"
+import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { picture, request, secret } from "../../contracts/ImageHarness.ts"
 import { calling, thrownBy } from "../../support/Clients.ts"
-import { errors, ownHost, services } from "../OpenAiImagesHosts.ts"
+import { errors, ownHost, services } from "./Hosts.ts"
 
 const clientOf = (url: string) => new OpenAI({ apiKey: secret, baseURL: `${url}/v1`, maxRetries: 0 })
 

@@ -5,7 +5,7 @@ import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Options } from "../../../src/providers/openai-responses/Options.ts"
 import { type WireRequest, type WireSearch, wireRequest } from "../../../src/providers/openai-responses/Request.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
-import { routeTo, secret } from "../OpenAiResponsesHosts.ts"
+import { routeTo, secret } from "./Hosts.ts"
 import { check, inOnePiece } from "./support.ts"
 
 type Tools = NonNullable<WireRequest["tools"]>

@@ -3,7 +3,7 @@ import { failed, refusal } from "../../../src/providers/replicate/Failure.ts"
 import { progressIn } from "../../../src/providers/replicate/Prediction.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/VideoHarness.ts"
-import { replicateAccount } from "../ReplicateHosts.ts"
+import { replicateAccount } from "./Hosts.ts"
 
 const account = replicateAccount("https://api.replicate.com")
 

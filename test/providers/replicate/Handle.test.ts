@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Stream } from "effect"
 import { handleOf, textOf } from "../../../src/providers/jobs/Handle.ts"
-import * as Replicate from "../../../src/providers/Replicate.ts"
 import { handleIn } from "../../../src/providers/replicate/Prediction.ts"
+import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import { request, secret } from "../../contracts/VideoHarness.ts"
 import * as ReplicateHost from "../../support/ReplicateHost.ts"
 import * as Fake from "../../support/Upstream.ts"
-import { services } from "../FalQueueHosts.ts"
-import { clipRoute, replicateAccount } from "../ReplicateHosts.ts"
+import { services } from "../fal-queue/Hosts.ts"
+import { clipRoute, replicateAccount } from "./Hosts.ts"
 
 const direct = replicateAccount("https://api.replicate.com")
 const proxy = replicateAccount("http://proxy.test:8080/replicate")

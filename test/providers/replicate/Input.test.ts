@@ -3,8 +3,8 @@ import { Either } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import { written } from "../../../src/providers/replicate/Input.ts"
 import { asSent } from "../../support/Pieces.ts"
-import { clipRoute } from "../ReplicateHosts.ts"
-import { drawRoute } from "../ReplicateImagesHosts.ts"
+import { clipRoute } from "./Hosts.ts"
+import { drawRoute } from "./ImageHosts.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("a picture").subarray(2) } as const
 const uri = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`

@@ -1,0 +1,25 @@
+import { createHash } from "node:crypto"
+import type { RouteBase } from "../../domain/Model.ts"
+
+/** What Google takes in the place of a signature that nobody has. */
+export const sentinel = "skip_thought_signature_validator"
+
+const digestLength = 12
+const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+
+/** A signature is good for the host and the model that made it, and for no byte less than was made. */
+const digest = ({ model, provider }: RouteBase, signature: string): string =>
+  createHash("sha256")
+    .update(JSON.stringify([provider.baseUrl, model, signature]))
+    .digest("base64url")
+    .slice(0, digestLength)
+
+/** A signature in the form in which it leaves the adapter; undefined for what is none. */
+export const sealed = (route: RouteBase, signature: unknown): string | undefined =>
+  typeof signature === "string" && base64.test(signature) ? digest(route, signature) + signature : undefined
+
+/** The signature that this route sealed; undefined where it is another's, or was damaged on its way. */
+export const opened = (route: RouteBase, seal: string | undefined): string | undefined => {
+  const signature = seal?.slice(digestLength)
+  return signature !== undefined && sealed(route, signature) === seal ? signature : undefined
+}

@@ -1,0 +1,198 @@
+import { Predicate } from "effect"
+import type { Usage } from "../../domain/Chat.ts"
+import type { ProviderAccount } from "../../domain/Model.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
+import type { UpstreamAnswer, UpstreamHeaders } from "./Exchange.ts"
+import { loggable } from "./Upstream.ts"
+
+/** What an OpenAI-compatible host said about its error, in lower-case words; `words` in order of weight. */
+export interface HostError {
+  readonly words: ReadonlyArray<string>
+  readonly param: string | undefined
+  /** A status hidden in the body: some hosts put it where the code should be. */
+  readonly status: number | undefined
+  readonly moderated: boolean
+  /** In the host's own words: for the log, never for a client. */
+  readonly message: string
+}
+
+export interface Verdict {
+  readonly class: FailureClass
+  readonly retryAfterSeconds: number | undefined
+  /** The field of our own API at fault. */
+  readonly param: string | undefined
+}
+
+const classOfWord: ReadonlyMap<string, FailureClass> = new Map([
+  ...["rate_limit_exceeded", "rate_limit_error", "slow_down", "server_is_overloaded"].map(
+    (word) => [word, "limit"] as const
+  ),
+  ...[
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "organization_spend_limit_exceeded",
+    "project_spend_limit_exceeded",
+    "organization_usage_limit_exceeded",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "invalid_api_key",
+    "api_key_invalid",
+    "authentication_error",
+    "unauthenticated",
+    "permission_error",
+    "permission_denied",
+    "failed_precondition"
+  ].map((word) => [word, "account"] as const),
+  ...[
+    "content_policy_violation",
+    "image_content_policy_violation",
+    "moderation_blocked",
+    "content_filter",
+    "responsibleaipolicyviolation",
+    "invalid_prompt",
+    "bio_policy"
+  ].map((word) => [word, "moderation"] as const),
+  ["context_length_exceeded", "request"]
+])
+
+const imageWords = new Set([
+  "failed_to_download_image",
+  "image_too_large",
+  "image_too_small",
+  "image_parse_error",
+  "image_file_too_large",
+  "image_file_not_found",
+  "unsupported_image_media_type",
+  "empty_image_file"
+])
+const isImageWord = (word: string) => word.startsWith("invalid_image") || imageWords.has(word)
+const isSensitive = (word: string) => word.includes("sensitivecontentdetected")
+
+const wordOf = (value: unknown): ReadonlyArray<string> =>
+  typeof value === "string" || typeof value === "number" ? [String(value).toLowerCase()] : []
+
+const statusIn = (words: ReadonlyArray<string>): number | undefined => {
+  const status = words.find((word) => /^[45]\d\d$/.test(word))
+  return status === undefined ? undefined : Number(status)
+}
+
+/** Reads the usual shapes: `{error: {…}}`, `{error: "text"}`, a flat error, `{detail: […]}`, any of them in an array. */
+export const hostError = (body: unknown): HostError | undefined => {
+  const outer = Array.isArray(body) ? body[0] : body
+  if (!Predicate.isRecord(outer)) return undefined
+  const error = Predicate.isRecord(outer.error) ? outer.error : outer
+  const inner = Predicate.isRecord(error.innererror) ? error.innererror : {}
+  const metadata = Predicate.isRecord(error.metadata) ? error.metadata : {}
+  const details = [error.details, error.detail].flat().filter(Predicate.isRecord)
+  const [missing] = details.filter((detail) => detail.type === "extra_forbidden")
+  const codes = [...wordOf(error.code), ...wordOf(outer.code)]
+  const words = [...codes, ...wordOf(inner.code), ...wordOf(error.type), ...wordOf(error.status)]
+  const field = missing !== undefined && Array.isArray(missing.loc) ? missing.loc[1] : error.param
+  return {
+    words: [...words, ...details.flatMap((detail) => [...wordOf(detail.reason), ...wordOf(detail.type)])],
+    param: typeof field === "string" ? field : undefined,
+    status: statusIn(codes),
+    moderated: Array.isArray(metadata.reasons) && metadata.reasons.length > 0,
+    message: [error.message, outer.error, outer.detail].find(Predicate.isString) ?? ""
+  }
+}
+
+export const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
+  } catch {
+    return undefined
+  }
+}
+
+const single = (headers: UpstreamHeaders, name: string): string | undefined => {
+  const value = headers[name]
+  return typeof value === "string" ? value : value?.[0]
+}
+
+const numeric = /^\d+(\.\d+)?$/
+const httpDate = /^[A-Za-z]{3}/
+
+/** Seconds, from `retry-after-ms` or `retry-after` as a number or a date. */
+export const retryAfterSeconds = (headers: UpstreamHeaders, nowMillis: number): number | undefined => {
+  const millis = single(headers, "retry-after-ms")?.trim()
+  if (millis !== undefined && numeric.test(millis)) return Number(millis) / 1_000
+  const text = single(headers, "retry-after")?.trim()
+  if (text === undefined) return undefined
+  if (numeric.test(text)) return Number(text)
+  if (!httpDate.test(text)) return undefined
+  const date = Date.parse(text)
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - nowMillis) / 1_000)
+}
+
+const classOfStatus = (status: number): FailureClass => {
+  if (status === 400 || status === 413 || status === 422) return "request"
+  if (status === 401 || status === 402 || status === 403) return "account"
+  return status === 429 ? "limit" : "retry"
+}
+
+/** A page, or a text where JSON belongs, comes from something in front of the host, which knows nothing of the request. */
+const classOfText = (status: number, body: string): FailureClass => {
+  if (body.trim() === "") return classOfStatus(status)
+  const page = body.trimStart().startsWith("<")
+  return status === 400 || status === 422 || (status === 403 && page) ? "retry" : classOfStatus(status)
+}
+
+/**
+ * What an answer of an OpenAI-compatible host means, by its body before its status; never for a good answer.
+ * @param imageParam the field that carries images on this surface
+ */
+export const classify = (answer: UpstreamAnswer, nowMillis: number, imageParam: "messages" | "image"): Verdict => {
+  const after = retryAfterSeconds(answer.headers, nowMillis)
+  const verdict = (failure: FailureClass, param?: string): Verdict => ({
+    class: failure,
+    retryAfterSeconds: after,
+    param
+  })
+  const body = parse(answer.body)
+  if (body === undefined) return verdict(classOfText(answer.status, answer.body))
+  const error = hostError(body)
+  const status = answer.status < 400 ? (error?.status ?? answer.status) : answer.status
+  if (error === undefined) return verdict(classOfStatus(status))
+  if (status === 403 && error.moderated) return verdict("moderation")
+  for (const word of error.words) {
+    const known = isSensitive(word) ? "moderation" : classOfWord.get(word)
+    if (known !== undefined) return verdict(known)
+    if (isImageWord(word)) return verdict("request", imageParam)
+  }
+  const byStatus = classOfStatus(status)
+  return verdict(byStatus === "request" && error.words.includes("model_not_found") ? "retry" : byStatus)
+}
+
+/** Error texts only: what came with a good status may be output, which is never logged. */
+const detailOf = (answer: UpstreamAnswer, error: HostError | undefined): string => {
+  if (error !== undefined) return [answer.status, ...error.words, error.param ?? "", error.message].join(" ")
+  return answer.status < 400 ? `${answer.status} without an answer` : `${answer.status} ${answer.body}`
+}
+
+/** The failure that an answer means, with a word of it for the operator. */
+export const refusal = (
+  account: ProviderAccount,
+  answer: UpstreamAnswer,
+  nowMillis: number,
+  imageParam: "messages" | "image" = "messages"
+): ProviderFailure => {
+  const error = hostError(parse(answer.body))
+  return new ProviderFailure({
+    ...classify(answer, nowMillis, imageParam),
+    status: answer.status < 400 ? (error?.status ?? answer.status) : answer.status,
+    detail: loggable(account, detailOf(answer, error))
+  })
+}
+
+/** An answer that is not what the protocol says. */
+export const malformed = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
+  new ProviderFailure({ class: "retry", status, detail: loggable(account, what) })
+
+/** The same failure of a host that has counted these tokens for it. */
+export const spending = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure => {
+  const { class: kind, detail, param, retryAfterSeconds, status, unsent } = failure
+  return spent === undefined
+    ? failure
+    : new ProviderFailure({ class: kind, status, retryAfterSeconds, unsent, param, spent, detail })
+}

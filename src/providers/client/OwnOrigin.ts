@@ -1,0 +1,38 @@
+import { Redacted } from "effect"
+import type { ProviderAccount } from "../../domain/Model.ts"
+import type { FetchFailed, FetchRequest } from "../../services/media/Fetcher.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
+import { loggable, type UpstreamRequest } from "./Upstream.ts"
+
+/** An account's own origin for the fetcher, with the headers of its calls: the credential goes nowhere else. */
+export const ownOrigin = (
+  account: ProviderAccount,
+  authorization: UpstreamRequest["authorization"]
+): FetchRequest["own"] => {
+  if (account.baseUrl === undefined) return undefined
+  const { credential } = account
+  const own = Object.entries(account.headers).map(([name, value]) => [name.toLowerCase(), value])
+  return {
+    origin: new URL(account.baseUrl).origin,
+    headers: { ...(credential && authorization(Redacted.value(credential))), ...Object.fromEntries(own) }
+  }
+}
+
+const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
+  refused: "retry",
+  status: "retry",
+  too_large: "retry",
+  timeout: "timeout",
+  network: "network"
+}
+
+/** What a result that could not be fetched means for the route, which had answered well: 200 stands for that answer. */
+export const unfetched =
+  (account: ProviderAccount) =>
+  ({ detail, reason, status }: FetchFailed): ProviderFailure =>
+    new ProviderFailure({
+      class: classOf[reason],
+      status: status ?? 200,
+      spent: "whole",
+      detail: loggable(account, `the result could not be fetched: ${reason} ${detail}`)
+    })

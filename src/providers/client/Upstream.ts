@@ -1,0 +1,174 @@
+import { Readable } from "node:stream"
+import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
+import { Agent } from "undici"
+import type { ProviderAccount } from "../../domain/Model.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
+import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import type { Pieces } from "../../services/runtime/Pieces.ts"
+import { Flowing, Gathered, type Received, type Taken, type UpstreamAnswer, type UpstreamHead } from "./Exchange.ts"
+import { encodeJson, LargeJson } from "./JsonBody.ts"
+
+const answerLimitBytes = 64 * 1024 * 1024
+const detailLimit = 1_000
+const detailSource = 65_536
+
+/** A request to a path below the account's base address; no redirect leads away from it. */
+export interface UpstreamRequest {
+  readonly account: ProviderAccount
+  /** A POST where it is left out. */
+  readonly method?: "GET" | "POST" | "PUT" | undefined
+  /** Starts with a slash. */
+  readonly path: string
+  /** The header that carries the credential, where the account has one. */
+  readonly authorization: (secret: string) => Readonly<Record<string, string>>
+  /** Lower-case names; the account's own headers win over them. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly body?: string | Uint8Array | Pieces | LargeJson | undefined
+  /** What the body is: JSON where it is left out. */
+  readonly contentType?: string | undefined
+}
+
+export interface UpstreamStream extends UpstreamHead {
+  /** Hands over the bytes since the last time, at least one, or the end; what it returns calls it off. */
+  readonly next: (done: (taken: Taken) => void) => () => void
+  /** Says that the rest is of no interest: the scope then lets the body end instead of breaking the connection. */
+  readonly finish: () => void
+}
+
+/** Text for the operator's log: bounded, on one line, without the account's credential. */
+export const loggable = (account: ProviderAccount, text: string): string => {
+  const secret = account.credential === undefined ? "" : Redacted.value(account.credential)
+  const source = text.slice(0, detailSource)
+  const clean = secret === "" ? source : source.replaceAll(secret, "[credential]")
+  return clean.slice(0, detailLimit).replaceAll(/\s+/g, " ").trim()
+}
+
+const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : "")
+
+/** Undici's words for connecting too long, and for a body that fell silent. */
+const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
+
+const broken =
+  (account: ProviderAccount) =>
+  (error: Error, received: Received, unsent: boolean): ProviderFailure => {
+    const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
+    return new ProviderFailure({
+      class: deadlines.has(codeOf(error)) ? "timeout" : "network",
+      status: received,
+      unsent,
+      detail: loggable(account, `${codeOf(error)} ${text}`)
+    })
+  }
+
+const tooLarge = (status: Received) =>
+  new ProviderFailure({ class: "retry", status, detail: `the answer is larger than ${answerLimitBytes} bytes` })
+
+type Body = Exclude<UpstreamRequest["body"], LargeJson>
+
+const inPieces = (body: Body): body is Pieces =>
+  body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
+
+/** Pieces are made as the connection takes them. */
+const sendable = (body: Body): string | Uint8Array | Readable | null =>
+  inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
+
+/** A request whose body is written out. */
+type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
+
+/** Sends the request once its body is written out; most are already. */
+const encoded = <A, E, R>(
+  { body, ...request }: UpstreamRequest,
+  send: (request: Sendable) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  body instanceof LargeJson
+    ? Effect.flatMap(EventLoop.inSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
+    : send({ ...request, body })
+
+const headersOf = (request: Sendable, accept: string): Record<string, string> => {
+  const { account } = request
+  const headers: Record<string, string> = {
+    accept,
+    "accept-encoding": "identity",
+    "user-agent": "generation-gateway",
+    ...request.headers,
+    ...(account.credential === undefined ? undefined : request.authorization(Redacted.value(account.credential)))
+  }
+  if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
+  if (inPieces(request.body)) headers["content-length"] = String(request.body.length)
+  for (const name in account.headers) headers[name.toLowerCase()] = account.headers[name] ?? ""
+  return headers
+}
+
+const make = (agent: Agent, idleTimeoutMillis: number) => {
+  // The router bounds every attempt: zeros keep undici's own 300 s from cutting in.
+  const send = (request: Sendable, accept: string, bodyTimeout: number, exchange: Gathered | Flowing) => {
+    try {
+      const url = new URL(`${request.account.baseUrl}${request.path}`)
+      agent.dispatch(
+        {
+          origin: url.origin,
+          path: url.pathname + url.search,
+          method: request.method ?? "POST",
+          headers: headersOf(request, accept),
+          body: sendable(request.body),
+          headersTimeout: 0,
+          bodyTimeout
+        },
+        exchange
+      )
+    } catch (error) {
+      exchange.onResponseError(undefined, error instanceof Error ? error : new Error(String(error)))
+    }
+    return Effect.sync(() => exchange.cancel())
+  }
+
+  const post = (request: Sendable) =>
+    Effect.async<UpstreamAnswer, ProviderFailure>((resume) => {
+      const exchange = new Gathered(answerLimitBytes, (outcome) => {
+        if (!("broke" in outcome)) resume(Effect.succeed(outcome))
+        else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
+        else resume(Effect.fail(broken(request.account)(outcome.broke, outcome.received, outcome.unsent)))
+      })
+      return send(request, "application/json", 0, exchange)
+    })
+
+  const open = Effect.fnUntraced(function* (request: Sendable) {
+    let exchange: Flowing | undefined
+    yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
+    return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
+      const flowing: Flowing = new Flowing((head) => {
+        const finish = () => flowing.finish()
+        const next: UpstreamStream["next"] = (done) => flowing.next(done)
+        resume(Effect.map(head, ({ status, headers }) => ({ status, headers, next, finish })))
+      }, broken(request.account))
+      exchange = flowing
+      return send(request, "text/event-stream", idleTimeoutMillis, flowing)
+    })
+  })
+
+  return {
+    post: (request: UpstreamRequest) => encoded(request, post),
+    open: (request: UpstreamRequest) => encoded(request, open)
+  }
+}
+
+/** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets gone when nobody wants them. */
+export class Upstream extends Context.Tag("gateway/Upstream")<
+  Upstream,
+  {
+    /** The whole answer to a request of any method, whatever its status; past 64 MiB a failure of class `retry`. */
+    readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamAnswer, ProviderFailure>
+    /** Head first, body by pulls; the call is cancelled when the scope closes. */
+    readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>
+  }
+>() {
+  /** Timeouts in seconds: for connecting, and for silence inside a stream while it is being read. */
+  static readonly layer = (timeouts: { readonly connectTimeoutSeconds: number; readonly idleTimeoutSeconds: number }) =>
+    Layer.scoped(
+      Upstream,
+      Effect.acquireRelease(
+        Effect.sync(() => new Agent({ connect: { timeout: timeouts.connectTimeoutSeconds * 1_000 } })),
+        (agent) => Effect.promise(() => agent.destroy())
+      ).pipe(Effect.map((agent) => make(agent, timeouts.idleTimeoutSeconds * 1_000)))
+    )
+}

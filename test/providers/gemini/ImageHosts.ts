@@ -1,0 +1,170 @@
+import { LLMock } from "@copilotkit/aimock"
+import { Deferred, Effect, Layer, Redacted, type Scope } from "effect"
+import type { ImageType, Picture } from "../../../src/domain/Media.ts"
+import type { ImageRoute } from "../../../src/domain/Model.ts"
+import { Upstream } from "../../../src/providers/client/Upstream.ts"
+import type { Host, Painting, Understood, Weather } from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/ImageHarness.ts"
+import * as PlainFetcher from "../../support/PlainFetcher.ts"
+import * as Tap from "../../support/Tap.ts"
+import * as Fake from "../../support/Upstream.ts"
+import { chunk } from "./Hosts.ts"
+import { called, routeTo as chatRouteTo, errors, list, record } from "./Wire.ts"
+
+/** Pictures by `generateContent`, or by `predict`, which edits none. */
+export type Way = "generate" | "predict"
+
+export const routeTo = (baseUrl: string, way: Way, options: ImageRoute["options"] = {}): ImageRoute => {
+  const { id, preference, provider, weight } = chatRouteTo(baseUrl)
+  return {
+    id,
+    provider: { ...provider, credential: Redacted.make(secret) },
+    model: "draw-1",
+    editModel: way === "predict" ? undefined : "redraw-1",
+    preference,
+    weight,
+    resolutions: new Set(["1K", "2K", "4K"]),
+    cost: new Map(),
+    options: way === "predict" ? { api: "predict", ...options } : options
+  }
+}
+
+export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
+const inline = (bytes: Uint8Array) => ({ inlineData: { mimeType: "image/png", data: base64(bytes) } })
+
+const picture = ({ bytes }: Pick<Painting, "bytes">, way: Way) =>
+  way === "predict"
+    ? { predictions: [{ mimeType: "image/png", bytesBase64Encoded: base64(bytes) }] }
+    : chunk([{ text: "Here it is." }, { ...inline(bytes), thoughtSignature: "c2ln" }], "STOP", {
+        promptTokenCount: 9,
+        candidatesTokenCount: 1290,
+        totalTokenCount: 1299
+      })
+
+/** What is in the place of the picture. */
+const spoilt = (data: string, way: Way) =>
+  way === "predict"
+    ? { predictions: [{ mimeType: "image/png", bytesBase64Encoded: data }] }
+    : chunk([{ inlineData: { mimeType: "image/png", data } }], "STOP")
+
+const badWeather = (weather: Exclude<Weather, keyof typeof errors>, way: Way): Fake.Reply => {
+  switch (weather) {
+    case "moderation":
+      return way === "predict"
+        ? Fake.json(200, { predictions: [{ raiFilteredReason: "Unable to show generated images." }] })
+        : Fake.json(200, chunk([], "IMAGE_SAFETY"))
+    case "page":
+      return Fake.text(502, "text/html", "<html><body>Bad gateway</body></html>")
+    case "empty":
+      return Fake.text(200, "application/json", "")
+    case "garbage":
+      return Fake.text(200, "application/json", '{"candidates":[{"con')
+    case "error inside":
+      return Fake.json(200, { error: { code: 500, status: "INTERNAL", message: "boom" } })
+    case "no picture":
+      return Fake.json(200, way === "predict" ? {} : chunk([{ text: "I had rather not." }], "NO_IMAGE"))
+    case "broken picture":
+      return Fake.json(200, spoilt("<svg/> is no base64!", way))
+    case "empty picture":
+      return Fake.json(200, spoilt("====", way))
+    default:
+      return Fake.steps({ type: "application/json" }, '{"candidates":[{"content":{"parts":[{"inl', Fake.cut)
+  }
+}
+
+export const isError = (weather: Weather): weather is keyof typeof errors => weather in errors
+
+const types: ReadonlyArray<ImageType> = ["image/png", "image/jpeg", "image/webp", "image/gif"]
+
+const referenceIn = (part: unknown): ReadonlyArray<Picture> => {
+  const { data, mimeType } = record(record(part).inlineData)
+  const type = types.find((known) => known === mimeType)
+  return typeof data === "string" && type !== undefined
+    ? [{ type, bytes: new Uint8Array(Buffer.from(data, "base64")) }]
+    : []
+}
+
+const understood = ({ body, headers, path }: Tap.Tapped): Understood => {
+  const { method, model } = called(path)
+  const key = headers["x-goog-api-key"]
+  const credential = typeof key === "string" ? key : undefined
+  const { contents, instances } = record(body)
+  if (method === "predict") {
+    const [instance] = list(instances)
+    return { model, prompt: String(record(instance).prompt), references: [], credential }
+  }
+  const parts = list(record(list(contents)[0]).parts)
+  return { model, prompt: String(record(parts[0]).text), references: parts.flatMap(referenceIn), credential }
+}
+
+export const ownHost = (way: Way) =>
+  Effect.gen(function* () {
+    const fake = yield* Fake.make
+    const host: Host & { readonly fake: Fake.FakeUpstream } = {
+      fake,
+      route: routeTo(fake.url, way),
+      answers: (painting) => fake.script(Fake.json(200, picture(painting, way))),
+      meets: (weather) =>
+        fake.script(
+          isError(weather)
+            ? Fake.json(errors[weather].code, { error: { ...errors[weather], hint: `not ${secret}` } })
+            : badWeather(weather, way)
+        ),
+      understood: Effect.map(fake.received, understood),
+      holds: (painting) =>
+        Effect.gen(function* () {
+          const gate = yield* Deferred.make<void>()
+          const gone = yield* Deferred.make<void>()
+          yield* fake.script((response, received) => {
+            response.on("close", () => Deferred.unsafeDone(gone, received.closed))
+            const body = JSON.stringify(picture(painting, way))
+            return Fake.steps({ type: "application/json" }, Deferred.await(gate), body)(response, received)
+          })
+          return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
+        })
+    }
+    return host
+  })
+
+/**
+ * The same in the words of an independent fake. It has no word for pictures of `generateContent`, but for other media
+ * inside an answer, which look the same.
+ */
+export const aimockHost = (way: Way): Effect.Effect<Host, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const mock = yield* Effect.acquireRelease(
+      Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [secret] } })),
+      (started) => Effect.promise(() => started.stop())
+    )
+    const tap = yield* Tap.to(mock.url)
+    const match = { predicate: () => true, ...(way === "predict" && { endpoint: "image" as const }) }
+    const next = (fixture: Omit<Parameters<typeof mock.addFixture>[0], "match">) =>
+      Effect.sync(() => mock.clearFixtures().addFixture({ match, ...fixture }))
+    const draws = (b64Json: string) =>
+      next({
+        response: way === "predict" ? { images: [{ b64Json }] } : { audio: { b64Json, contentType: "image/png" } }
+      })
+    return {
+      route: routeTo(tap.url, way),
+      answers: ({ bytes }) => draws(base64(bytes)),
+      meets: (weather) => {
+        if (weather === "key") {
+          return next({ response: { error: { message: "Denied", type: "PERMISSION_DENIED" }, status: 403 } })
+        }
+        if (isError(weather)) {
+          const { code, message, status } = errors[weather]
+          return next({ response: { error: { message, type: status }, status: code, retryAfter: 7 } })
+        }
+        if (weather === "garbage") return next({ response: { images: [] }, chaos: { malformedRate: 1 } })
+        if (weather === "moderation") return next({ response: { content: "", finishReason: "IMAGE_SAFETY" } })
+        if (weather === "broken picture") return draws("no base64!")
+        return next({ response: way === "predict" ? { images: [] } : { content: "No.", finishReason: "NO_IMAGE" } })
+      },
+      understood: Effect.map(tap.received, understood)
+    }
+  })
+
+export const services = Layer.merge(
+  Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
+  PlainFetcher.layer
+)

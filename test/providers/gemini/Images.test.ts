@@ -1,0 +1,37 @@
+import * as Gemini from "../../../src/providers/gemini/Gemini.ts"
+import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
+import type { Harness, Weather } from "../../contracts/ImageHarness.ts"
+import { aimockHost, ownHost, services, type Way } from "./ImageHosts.ts"
+
+const refused: ReadonlyArray<Weather> = ["limit", "funds", "key", "request", "image", "server", "missing", "garbage"]
+const spoilt: ReadonlyArray<Weather> = ["no picture", "broken picture"]
+const whole: ReadonlyArray<Weather> = ["moderation", "page", "empty", "error inside", "empty picture", "cut answer"]
+
+const has = (way: Way, waiting: boolean): Harness["has"] => ({
+  places: ["inside"],
+  revisedPrompt: false,
+  edits: way === "generate",
+  waiting
+})
+
+const harnesses = (way: Way): ReadonlyArray<Harness> => [
+  {
+    name: `gemini, by ${way}, on our own fake`,
+    make: Gemini.make,
+    services,
+    host: ownHost(way),
+    weathers: [...refused, ...spoilt, ...whole].filter((weather) => way === "generate" || weather !== "image"),
+    has: has(way, true)
+  },
+  {
+    name: `gemini, by ${way}, on aimock`,
+    make: Gemini.make,
+    services,
+    host: aimockHost(way),
+    weathers:
+      way === "generate" ? [...refused, ...spoilt, "moderation"] : [...refused, ...spoilt].filter((w) => w !== "image"),
+    has: has(way, false)
+  }
+]
+
+for (const way of ["generate", "predict"] as const) for (const harness of harnesses(way)) imageAdapterContract(harness)

@@ -1,0 +1,50 @@
+import { LLMock } from "@copilotkit/aimock"
+import { Effect, Predicate, type Scope } from "effect"
+import type { Host } from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/ImageHarness.ts"
+import * as Fake from "../../support/Upstream.ts"
+import { base64, errors, isError, routeTo } from "./Hosts.ts"
+
+/** The same in the words of an independent fake, which looks at no files and knows no pages or errors inside answers. */
+export const aimockHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(function* () {
+  const mock = yield* Effect.acquireRelease(
+    Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [secret] } })),
+    (started) => Effect.promise(() => started.stop())
+  )
+  const gallery = yield* Fake.make
+  let looked = 0
+  const next = (fixture: Omit<Parameters<typeof mock.addFixture>[0], "match">) =>
+    Effect.sync(() =>
+      mock.clearFixtures().addFixture({ match: { endpoint: "image", predicate: () => true }, ...fixture })
+    )
+  const draws = (...images: ReadonlyArray<{ b64Json?: string; url?: string; revisedPrompt?: string }>) =>
+    next({ response: { images: [...images] } })
+  return {
+    route: routeTo(`${mock.url}/v1`),
+    answers: ({ bytes, revisedPrompt, where }) => {
+      const words = revisedPrompt === undefined ? {} : { revisedPrompt }
+      if (where !== "elsewhere") return draws({ b64Json: base64(bytes), ...words })
+      const url = `${gallery.url}/1`
+      return Effect.zipRight(draws({ url, ...words }), gallery.script(Fake.steps({ type: "image/png" }, bytes)))
+    },
+    meets: (weather) => {
+      if (isError(weather)) {
+        const { error, status } = errors[weather]
+        return next({ response: { error, status, retryAfter: 7 } })
+      }
+      if (weather === "garbage") return next({ response: { images: [] }, chaos: { malformedRate: 1 } })
+      return weather === "no picture" ? draws() : draws({ b64Json: "no base64!" })
+    },
+    understood: Effect.sync(() => {
+      const body = mock.getRequests()[looked++]?.body
+      const [message] = Array.isArray(body?.messages) ? body.messages : []
+      return {
+        model: String(body?.model),
+        prompt: Predicate.isRecord(message) ? String(message.content) : "",
+        references: undefined,
+        credential: undefined
+      }
+    }),
+    fetched: Effect.map(gallery.received, ({ headers }) => ({ credential: headers.authorization }))
+  }
+})

@@ -1,0 +1,167 @@
+import { Deferred, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
+import type { ImageType, Picture } from "../../../src/domain/Media.ts"
+import type { ImageRoute } from "../../../src/domain/Model.ts"
+import { Upstream } from "../../../src/providers/client/Upstream.ts"
+import { type Host, type Painting, secret, type Understood, type Weather } from "../../contracts/ImageHarness.ts"
+import * as PlainFetcher from "../../support/PlainFetcher.ts"
+import * as Fake from "../../support/Upstream.ts"
+
+export const routeTo = (baseUrl: string, options: ImageRoute["options"] = {}): ImageRoute => ({
+  id: "ours@fake",
+  provider: { name: "fake", adapter: "openai-images", baseUrl, credential: Redacted.make(secret), headers: {} },
+  model: "vendor/draw-1",
+  editModel: "vendor/redraw-1",
+  preference: 1,
+  weight: 1,
+  resolutions: new Set(["1K", "2K", "4K"]),
+  cost: new Map(),
+  options
+})
+
+/** Errors as hosts of the convention say them. */
+const invalid = "invalid_request_error"
+export const errors = {
+  limit: { status: 429, error: { message: "Slow down", type: "images", code: "rate_limit_exceeded" } },
+  funds: { status: 400, error: { message: "Limit", type: invalid, code: "billing_hard_limit_reached" } },
+  key: { status: 401, error: { message: `Bad key ${secret}`, type: invalid, code: "invalid_api_key" } },
+  request: {
+    status: 400,
+    error: { message: "Too long", type: invalid, param: "prompt", code: "string_above_max_length" }
+  },
+  image: {
+    status: 400,
+    error: { message: "Bad image", type: "image_generation_user_error", code: "invalid_image_file" }
+  },
+  moderation: {
+    status: 400,
+    error: { message: "No", type: "image_generation_user_error", code: "moderation_blocked" }
+  },
+  server: { status: 500, error: { message: "Sorry", type: "server_error", code: "server_error" } },
+  missing: { status: 404, error: { message: "No such model", type: invalid, code: "model_not_found" } }
+} as const
+
+export const isError = (weather: Weather): weather is keyof typeof errors => weather in errors
+
+export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
+
+/** A good answer with these items, as the official client expects it; usage in tokens is of no interest to us. */
+const answer = (...data: ReadonlyArray<unknown>) => ({
+  created: 1,
+  background: "opaque",
+  output_format: "png",
+  data,
+  usage: {
+    input_tokens: 9,
+    output_tokens: 272,
+    total_tokens: 281,
+    input_tokens_details: { image_tokens: 0, text_tokens: 9 }
+  }
+})
+
+const badWeather = (weather: Exclude<Weather, keyof typeof errors>): Fake.Reply => {
+  switch (weather) {
+    case "page":
+      return Fake.text(502, "text/html", "<html><body>Bad gateway</body></html>")
+    case "empty":
+      return Fake.text(200, "application/json", "")
+    case "garbage":
+      return Fake.text(200, "application/json", '{"data":[{"b64')
+    case "error inside":
+      return Fake.json(200, { error: { message: "boom", type: "server_error" } })
+    case "no picture":
+      return Fake.json(200, answer())
+    case "broken picture":
+      return Fake.json(200, answer({ b64_json: "<svg/> is no base64!" }))
+    case "empty picture":
+      return Fake.json(200, answer({ b64_json: "====" }))
+    default:
+      return Fake.steps({ type: "application/json" }, '{"created":1,"data":[{"b64_json":"iVBORw', Fake.cut)
+  }
+}
+
+const types: ReadonlyArray<ImageType> = ["image/png", "image/jpeg", "image/webp", "image/gif"]
+
+const pictureOf = async (file: Blob): Promise<Picture> => {
+  const type = types.find((known) => known === file.type)
+  if (type === undefined) throw new Error(`a reference of type ${file.type}`)
+  return { type, bytes: new Uint8Array(await file.arrayBuffer()) }
+}
+
+/** Read by the platform's own parser of forms. */
+export const formIn = ({ bytes, headers }: Fake.Received): Promise<FormData> =>
+  new Response(new Uint8Array(bytes), { headers: { "content-type": headers["content-type"] ?? "" } }).formData()
+
+const files = (form: FormData) =>
+  [...form.getAll("image"), ...form.getAll("image[]")].filter((part) => typeof part !== "string")
+
+const text = (form: FormData, name: string): string => {
+  const values = form.getAll(name)
+  const [value] = values
+  return values.length === 1 && typeof value === "string" ? value : `${values.length} of ${name}`
+}
+
+const understood = async (received: Fake.Received): Promise<Understood> => {
+  const credential = received.headers.authorization
+  if (received.path === "/v1/images/edits") {
+    const form = await formIn(received)
+    const references = await Promise.all(files(form).map(pictureOf))
+    return { model: text(form, "model"), prompt: text(form, "prompt"), references, credential }
+  }
+  const body = Predicate.isRecord(received.body) ? received.body : {}
+  return { model: String(body.model), prompt: String(body.prompt), references: [], credential }
+}
+
+const pictures = "/pictures/1?sig=a%2Fb"
+
+/** A host and, for its pictures, another one; what is drawn is found below `/pictures` of either. */
+export const ownHost: Effect.Effect<Host & { readonly fake: Fake.FakeUpstream }, never, Scope.Scope> = Effect.gen(
+  function* () {
+    const fake = yield* Fake.make
+    const other = yield* Fake.make
+    let looksAt = fake
+    const serves = ({ bytes }: Painting): Fake.Reply => Fake.steps({ type: "image/png" }, bytes)
+    const item = ({ bytes, revisedPrompt, where }: Painting) => ({
+      ...(where === "inside"
+        ? { b64_json: base64(bytes) }
+        : { url: `${(where === "own" ? fake : other).url}${pictures}` }),
+      ...(revisedPrompt === undefined ? undefined : { revised_prompt: revisedPrompt })
+    })
+    const isDownload = ({ method, path }: Fake.Received) => method === "GET" && path === pictures
+    return {
+      fake,
+      route: routeTo(`${fake.url}/v1`),
+      answers: (painting) => {
+        const { where } = painting
+        looksAt = where === "elsewhere" ? other : fake
+        const reply = fake.script(Fake.json(200, answer(item(painting))))
+        return where === "inside" ? reply : Effect.zipRight(reply, looksAt.script(serves(painting)))
+      },
+      meets: (weather) => {
+        if (!isError(weather)) return fake.script(badWeather(weather))
+        const { error, status } = errors[weather]
+        return fake.script(Fake.json(status, { error }, weather === "limit" ? { "retry-after": "7" } : {}))
+      },
+      understood: Effect.flatMap(fake.received, (received) => Effect.promise(() => understood(received))),
+      fetched: Effect.suspend(() => looksAt.received).pipe(
+        Effect.repeat({ until: isDownload }),
+        Effect.map(({ headers }) => ({ credential: headers.authorization }))
+      ),
+      holds: (painting) =>
+        Effect.gen(function* () {
+          const gate = yield* Deferred.make<void>()
+          const gone = yield* Deferred.make<void>()
+          yield* fake.script((response, received) => {
+            response.on("close", () => Deferred.unsafeDone(gone, received.closed))
+            const body = JSON.stringify(answer(item(painting)))
+            return Fake.steps({ type: "application/json" }, Deferred.await(gate), body)(response, received)
+          })
+          return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
+        })
+    }
+  }
+)
+
+export const services = Layer.merge(
+  Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
+  PlainFetcher.layer
+)

@@ -1,0 +1,48 @@
+import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
+import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
+import type { Harness, Weather } from "../../contracts/ImageHarness.ts"
+import { aimockHost } from "./Aimock.ts"
+import { ownHost, services } from "./Hosts.ts"
+
+const answered: ReadonlyArray<Weather> = [
+  "limit",
+  "funds",
+  "key",
+  "request",
+  "image",
+  "moderation",
+  "server",
+  "missing"
+]
+const has = { revisedPrompt: true, edits: true }
+
+const harnesses: ReadonlyArray<Harness> = [
+  {
+    name: "openai-images on our own fake",
+    make: OpenAiImages.make,
+    services,
+    host: ownHost,
+    weathers: [
+      ...answered,
+      "page",
+      "garbage",
+      "empty",
+      "error inside",
+      "no picture",
+      "broken picture",
+      "empty picture",
+      "cut answer"
+    ],
+    has: { ...has, places: ["inside", "own", "elsewhere"], waiting: true }
+  },
+  {
+    name: "openai-images on aimock",
+    make: OpenAiImages.make,
+    services,
+    host: aimockHost,
+    weathers: [...answered, "garbage", "no picture", "broken picture"],
+    has: { ...has, places: ["inside", "elsewhere"], waiting: false }
+  }
+]
+
+for (const harness of harnesses) imageAdapterContract(harness)

@@ -1,0 +1,72 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
+import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
+import { request, secret } from "../../contracts/ImageHarness.ts"
+import { predictionOf, refusals } from "../../support/ReplicateHost.ts"
+import { checking, drawing } from "../fal-queue/ImageHosts.ts"
+import { harness, ownHost } from "./ImageHosts.ts"
+
+imageAdapterContract(harness)
+
+const check = checking(Replicate.make, ownHost)
+
+describe("a picture of Replicate's", () => {
+  check("is waited for, and not asked after where the wait was enough", (adapter, { answers, replicate, route }) =>
+    Effect.gen(function* () {
+      yield* answers(drawing)
+      const { bytes } = yield* adapter.generate(route, request())
+      assert.deepStrictEqual(Buffer.from(bytes), Buffer.from(drawing.bytes))
+      const sent = yield* replicate.heard("submit")
+      assert.match(predictionOf(sent).prefer ?? "", /^wait=\d+$/)
+      assert.strictEqual(sent.headers["cancel-after"], "5m")
+      assert.strictEqual(yield* replicate.unseen("poll"), 0)
+      assert.strictEqual(yield* replicate.unseen("cancel"), 0)
+    })
+  )
+
+  check("that failed while it was waited for is over: it is neither asked after nor cancelled", (adapter, host) =>
+    Effect.gen(function* () {
+      yield* host.replicate.fails("NSFW content detected. Try running it again, or try a different prompt.")
+      const failure = yield* Effect.flip(adapter.generate(host.route, request()))
+      assert.strictEqual(failure.class, "moderation")
+      assert.strictEqual(yield* host.replicate.unseen("poll"), 0)
+      assert.strictEqual(yield* host.replicate.unseen("cancel"), 0)
+    })
+  )
+
+  check("that takes longer is asked after through every state", (adapter, { answers, replicate, route }) =>
+    Effect.gen(function* () {
+      const waiting = yield* Effect.fork(adapter.generate(route, request()))
+      yield* replicate.heard("poll")
+      yield* replicate.stands("processing")
+      yield* replicate.meets("poll", refusals.server, refusals.page, refusals.limit)
+      yield* Effect.replicateEffect(replicate.heard("poll"), 4)
+      yield* replicate.stands("whatever")
+      yield* replicate.heard("poll")
+      yield* answers(drawing)
+      const { bytes } = yield* Fiber.join(waiting)
+      assert.deepStrictEqual(Buffer.from(bytes), Buffer.from(drawing.bytes))
+    })
+  )
+
+  for (const status of ["canceled", "aborted"]) {
+    check(`that somebody else stopped (${status}) may be made elsewhere`, (adapter, { replicate, route }) =>
+      Effect.gen(function* () {
+        yield* replicate.stands(status)
+        assert.strictEqual((yield* Effect.flip(adapter.generate(route, request()))).class, "retry")
+      })
+    )
+  }
+
+  check("is cancelled at Replicate when it is interrupted", (adapter, { replicate, route }) =>
+    Effect.gen(function* () {
+      const waiting = yield* Effect.fork(adapter.generate(route, request()))
+      const { path } = yield* replicate.heard("poll")
+      yield* Fiber.interrupt(waiting)
+      const cancelled = yield* replicate.heard("cancel")
+      assert.deepStrictEqual([cancelled.method, cancelled.path], ["POST", `${path}/cancel`])
+      assert.strictEqual(cancelled.headers.authorization, `Bearer ${secret}`)
+    })
+  )
+})

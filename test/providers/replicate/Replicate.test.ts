@@ -1,0 +1,4 @@
+import { videoAdapterContract } from "../../contracts/VideoAdapter.ts"
+import { harness } from "./Hosts.ts"
+
+videoAdapterContract(harness)
