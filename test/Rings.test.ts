@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } fr
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { prefix } from "./support/temporary.ts"
+import { prefix } from "./harness/temporary.ts"
 
 /** For each folder, what its files must not import; `..` counts from that folder. */
 const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -39,7 +39,7 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 const violations = Object.entries(forbidden).flatMap(([folder, specifiers]) => {
-  const test = `${"../".repeat(folder.split("/").length)}test/support/temporary.ts`
+  const test = `${"../".repeat(folder.split("/").length)}test/harness/temporary.ts`
   return [test, ...specifiers].map((specifier) => ({ folder, specifier }))
 })
 

@@ -4,7 +4,7 @@ import { Deferred, Effect, Exit, Fiber, Option, Redacted, Scope } from "effect"
 import type { ProviderAccount } from "../../src/domain/Model.ts"
 import { loggable, Upstream, type UpstreamRequest, type UpstreamStream } from "../../src/providers/Upstream.ts"
 import type { ProviderFailure } from "../../src/services/routing/Provider.ts"
-import * as Fake from "../support/Upstream.ts"
+import * as Fake from "../harness/upstream/FakeUpstream.ts"
 
 const secret = "sk-upstream-secret"
 const account = (baseUrl: string, headers: Readonly<Record<string, string>> = {}): ProviderAccount => {

@@ -5,7 +5,7 @@ import type { Route } from "../../../src/domain/Model.ts"
 import * as OpenAiChat from "../../../src/providers/OpenAiChat.ts"
 import { Upstream } from "../../../src/providers/Upstream.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "../OpenAiChatHosts.ts"
 
 /** A test against a fake of its own. */

@@ -4,7 +4,7 @@ import * as OpenAiImages from "../../../src/providers/OpenAiImages.ts"
 import { Upstream } from "../../../src/providers/Upstream.ts"
 import { Fetcher, FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { picture, request, secret } from "../../contracts/ImageHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "../OpenAiImagesHosts.ts"
 
 const upstream = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 })

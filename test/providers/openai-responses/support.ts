@@ -6,7 +6,7 @@ import * as OpenAiResponses from "../../../src/providers/OpenAiResponses.ts"
 import { Upstream } from "../../../src/providers/Upstream.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "../OpenAiResponsesHosts.ts"
 import { streamed, whole, written } from "./wire.ts"
 
