@@ -5,7 +5,7 @@ const report = process.env["VITEST_JSON"]
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/support/globalSetup.ts"],
+    globalSetup: ["test/harness/globalSetup.ts"],
     pool: "forks",
     // Most files wait for processes and clocks rather than for a core.
     poolOptions: { forks: { minForks: 1, maxForks: 4 } },

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } fr
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { prefix } from "./support/temporary.ts"
+import { prefix } from "./harness/temporary.ts"
 
 /** For each folder, or file of any folder, what it must not import; `..` counts from the folder. */
 const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -56,7 +56,7 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const violations = Object.entries(forbidden).flatMap(([folder, specifiers]) => {
   const depth = folder.replace(/\/\w+\.ts$/, "").split("/").length
-  const test = `${"../".repeat(depth)}test/support/temporary.ts`
+  const test = `${"../".repeat(depth)}test/harness/temporary.ts`
   return [test, ...specifiers].map((specifier) => ({ folder, specifier }))
 })
 

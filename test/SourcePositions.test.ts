@@ -4,20 +4,20 @@ import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { sourcesOf } from "../src/SourcePositions.ts"
-import { openAccount } from "./support/Account.ts"
-import { ask } from "./support/ChatClient.ts"
-import { Deployment, failingProgram, inDeployment } from "./support/Deployment.ts"
-import { program } from "./support/GatewayProcess.ts"
-import { eventually } from "./support/Money.ts"
+import { openAccount } from "./harness/client/Account.ts"
+import { ask } from "./harness/client/ChatClient.ts"
+import { eventually } from "./harness/database/Money.ts"
+import { Deployment, failingProgram, inDeployment } from "./harness/gateway/Deployment.ts"
+import { program } from "./harness/gateway/GatewayProcess.ts"
 
 const files = path.join(path.dirname(program), "gateway")
 const maps = readdirSync(files).filter((name) => name.endsWith(".js.map"))
 
 /** Where `planted` is thrown. */
-const planted = readFileSync("test/support/FailingProgram.ts", "utf8")
+const planted = readFileSync("test/harness/gateway/FailingProgram.ts", "utf8")
   .split("\n")
   .findIndex((line) => line.includes("throw new TypeError"))
-const place = `test/support/FailingProgram.ts:${planted + 1}:`
+const place = `test/harness/gateway/FailingProgram.ts:${planted + 1}:`
 
 describe("positions in the built program", () => {
   it("are found where Node finds them", () => {

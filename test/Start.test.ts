@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../src/database/Database.ts"
-import * as GatewayProcess from "./support/GatewayProcess.ts"
-import * as Postgres from "./support/Postgres.ts"
+import * as Postgres from "./harness/database/Postgres.ts"
+import * as GatewayProcess from "./harness/gateway/GatewayProcess.ts"
 
 const emptyDatabase = Effect.acquireRelease(Effect.promise(Postgres.emptyUrl), (url) =>
   Effect.promise(() => Postgres.drop(url))

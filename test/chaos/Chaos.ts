@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process"
 import { Effect, Fiber } from "effect"
-import * as GatewayProcess from "../support/GatewayProcess.ts"
+import * as GatewayProcess from "../harness/gateway/GatewayProcess.ts"
 import * as Checker from "./Checker.ts"
 import * as Conduct from "./Conduct.ts"
 import * as Faults from "./Faults.ts"

@@ -1,8 +1,8 @@
 import { Effect, Predicate } from "effect"
+import { png } from "../harness/fixtures/TinyPictures.ts"
+import * as Upstream from "../harness/upstream/FakeUpstream.ts"
+import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 import { hash } from "../support/Random.ts"
-import * as RenderFarm from "../support/RenderFarm.ts"
-import { png } from "../support/TinyPictures.ts"
-import * as Upstream from "../support/Upstream.ts"
 import type { Service } from "./History.ts"
 import { type Account, accounts } from "./Schedule.ts"
 

@@ -1,6 +1,6 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { Cli, failure, json, list, text } from "../support/Cli.ts"
+import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
 
 withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
   it.effect("keys: the secret is shown by create and reissue, and nowhere else", () =>

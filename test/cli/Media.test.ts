@@ -4,8 +4,8 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as MediaStores from "../../src/storage/MediaStores.ts"
-import { Cli, failure, json } from "../support/Cli.ts"
-import * as S3 from "../support/S3.ts"
+import { Cli, failure, json } from "../harness/gateway/Cli.ts"
+import * as S3 from "../harness/upstream/S3.ts"
 
 const stored = Effect.fnUntraced(function* (options: MediaStores.MediaStoreOptions) {
   const store = Context.get(yield* Layer.build(MediaStores.layer(options)), MediaStore)

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
-import { Cli, failure, json, list, text } from "../support/Cli.ts"
+import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 const suite = Layer.provideMerge(database, Cli.layer)

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { allGone } from "../support/Attacher.ts"
-import { Cli, failure, list, text } from "../support/Cli.ts"
-import { emptyUrl } from "../support/Postgres.ts"
+import { allGone } from "../harness/database/EmbeddedDatabase.ts"
+import { emptyUrl } from "../harness/database/Postgres.ts"
+import { Cli, failure, list, text } from "../harness/gateway/Cli.ts"
 
 withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
   it.effect("a misuse is one line on stderr and exit code 1, with --json too", () =>

@@ -5,8 +5,8 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
-import { eventually } from "../support/Attacher.ts"
-import { Cli, json, list, text } from "../support/Cli.ts"
+import { eventually } from "../harness/database/EmbeddedDatabase.ts"
+import { Cli, json, list, text } from "../harness/gateway/Cli.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 const suite = Layer.provideMerge(database, Cli.layer)

@@ -1,9 +1,9 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { generateObject, generateText, jsonSchema, stepCountIs, streamObject, streamText, tool } from "ai"
 import { Effect } from "effect"
-import { customer, usageCost } from "../support/AiSdk.ts"
-import { calling, drained } from "../support/Clients.ts"
-import { gateway, model as modelId, pixel } from "../support/SandboxChat.ts"
+import { customer, usageCost } from "../harness/client/AiSdk.ts"
+import { calling, drained } from "../harness/client/OfficialClients.ts"
+import { gateway, model as modelId, pixel } from "../harness/upstream/SandboxChat.ts"
 
 const person = jsonSchema<{ name: string; age: number }>({
   type: "object",

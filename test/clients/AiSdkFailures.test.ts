@@ -1,10 +1,10 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { APICallError, generateText, streamText } from "ai"
 import { Effect } from "effect"
-import { customer } from "../support/AiSdk.ts"
-import { calling, drained, leaving, type Told, thrownBy } from "../support/Clients.ts"
-import { costOf, gateway, model as modelId } from "../support/SandboxChat.ts"
-import * as Served from "../support/ServedGateway.ts"
+import { customer } from "../harness/client/AiSdk.ts"
+import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { costOf, gateway, model as modelId } from "../harness/upstream/SandboxChat.ts"
 
 withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, in bad weather", (it) => {
   const refusals: ReadonlyArray<{

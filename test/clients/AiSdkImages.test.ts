@@ -1,13 +1,13 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { APICallError, generateImage } from "ai"
 import { Effect } from "effect"
+import { customer } from "../harness/client/AiSdk.ts"
+import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import { json } from "../harness/upstream/FakeUpstream.ts"
+import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { Upstreams } from "../harness/upstream/Upstreams.ts"
 import { formIn } from "../providers/openai-images/Hosts.ts"
-import { customer } from "../support/AiSdk.ts"
-import { calling, thrownBy } from "../support/Clients.ts"
-import { gateway, onFirst, onSecond, usualPrice } from "../support/ImageGateway.ts"
-import { gif, painting, paints } from "../support/Paintings.ts"
-import { json } from "../support/Upstream.ts"
-import { Upstreams } from "../support/Upstreams.ts"
 
 const served = gateway({ art: {}, pair: { routes: [onFirst, onSecond] } })
 

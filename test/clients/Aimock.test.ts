@@ -1,8 +1,8 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { bodiesFor, cost, layer, Mocks, usage, weatherTool } from "../support/Aimock.ts"
-import { asJson, calling, contentOf, drained } from "../support/Clients.ts"
-import * as Served from "../support/ServedGateway.ts"
+import { asJson, calling, contentOf, drained } from "../harness/client/OfficialClients.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { bodiesFor, cost, layer, Mocks, usage, weatherTool } from "../harness/upstream/Aimock.ts"
 
 const gateway = layer({ talk: [{ provider: "first", model: "talk-one" }] })
 

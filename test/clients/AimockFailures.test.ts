@@ -2,9 +2,9 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { APIError, InternalServerError } from "openai"
 import { zero } from "../../src/domain/Money.ts"
-import { cost, layer, Mocks, usage } from "../support/Aimock.ts"
-import { assertTold, calling, contentOf, drained, thrownBy } from "../support/Clients.ts"
-import * as Served from "../support/ServedGateway.ts"
+import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { cost, layer, Mocks, usage } from "../harness/upstream/Aimock.ts"
 
 /** The routes of a model that is asked of the first mock, then of the second. */
 const pair = (model: string) => [

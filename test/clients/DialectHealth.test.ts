@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import { APIError } from "openai"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
-import { soon } from "../support/Calls.ts"
-import { assertTold, calling, contentOf, drained, thrownBy } from "../support/Clients.ts"
-import { DialectHosts, gateway, routeTo } from "../support/DialectGateway.ts"
-import { answers, breaking, breaks, type Dialect, dialects, theirs } from "../support/Dialects.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { event, json, type Reply, sse } from "../support/Upstream.ts"
+import { soon } from "../harness/client/HttpCalls.ts"
+import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { answers, breaking, breaks, type Dialect, dialects, theirs } from "../harness/upstream/Dialects.ts"
+import { event, json, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
 
 const said: Answer = { content: "Servus, world.", finish: "stop" }
 const cost = { prompt_per_1m_usd: 1, completion_per_1m_usd: 2 }

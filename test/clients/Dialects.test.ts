@@ -2,11 +2,11 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatCompletionChunk } from "openai/resources/chat/completions"
 import type { Answer } from "../contracts/ChatHarness.ts"
-import { price } from "../support/ChatCatalog.ts"
-import { calling, contentOf, drained } from "../support/Clients.ts"
-import { DialectHosts, gateway, routeTo } from "../support/DialectGateway.ts"
-import { answers, type Dialect, dialects, type Outage, outages, theirs } from "../support/Dialects.ts"
-import * as Served from "../support/ServedGateway.ts"
+import { calling, contentOf, drained } from "../harness/client/OfficialClients.ts"
+import { price } from "../harness/fixtures/ChatCatalog.ts"
+import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { answers, type Dialect, dialects, type Outage, outages, theirs } from "../harness/upstream/Dialects.ts"
 
 const others = (first: Dialect) => dialects.filter((one) => one !== first)
 

@@ -2,18 +2,18 @@ import { LLMock } from "@copilotkit/aimock"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { BadRequestError, toFile } from "openai"
-import { bearer, call } from "../support/Calls.ts"
-import { asJson, assertTold, calling, thrownBy } from "../support/Clients.ts"
-import { filmCatalog, priceOf } from "../support/Films.ts"
-import { assertLinked } from "../support/MediaLinks.ts"
-import { parse } from "../support/Mp4.ts"
-import { painting } from "../support/Paintings.ts"
-import { freePort } from "../support/Port.ts"
-import * as RenderFarm from "../support/RenderFarm.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { tinyClip } from "../support/TinyClip.ts"
-import * as Fake from "../support/Upstream.ts"
-import { assertStates, fetched, untilOver, videoOf } from "../support/VideoClient.ts"
+import { bearer, call } from "../harness/client/HttpCalls.ts"
+import { assertLinked } from "../harness/client/MediaLinks.ts"
+import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertStates, fetched, untilOver, videoOf } from "../harness/client/VideoClient.ts"
+import { parse } from "../harness/fixtures/Mp4.ts"
+import { tinyClip } from "../harness/fixtures/TinyClip.ts"
+import { priceOf, videoCatalog } from "../harness/fixtures/VideoCatalog.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { freePort } from "../harness/Port.ts"
+import * as Fake from "../harness/upstream/FakeUpstream.ts"
+import { painting } from "../harness/upstream/ImageReplies.ts"
+import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 
 /** What is rendered at: a farm of our own, and aimock's, whose clips lie elsewhere. */
 class Hosts extends Context.Tag("test/Hosts")<
@@ -54,7 +54,7 @@ const gateway = Served.layer(
     const { farm, mock } = yield* Hosts
     const headers = { "x-fal-target-host": "queue.fal.run" }
     return {
-      catalog: filmCatalog(farm.url, { aimock: { base_url: `${mock.url}/fal`, headers } }),
+      catalog: videoCatalog(farm.url, { aimock: { base_url: `${mock.url}/fal`, headers } }),
       env: {
         FARM_KEY: "hush",
         PORT: String(yield* freePort),

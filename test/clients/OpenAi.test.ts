@@ -3,9 +3,9 @@ import { Ajv } from "ajv"
 import { Effect } from "effect"
 import { NotFoundError } from "openai"
 import type { CompletionUsage } from "openai/resources/completions"
-import { asJson, assertTold, calling, contentOf, drained, thrownBy } from "../support/Clients.ts"
-import { costOf, gateway, listed, model, pixel } from "../support/SandboxChat.ts"
-import * as Served from "../support/ServedGateway.ts"
+import { asJson, assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { costOf, gateway, listed, model, pixel } from "../harness/upstream/SandboxChat.ts"
 
 const usageCost = (usage: CompletionUsage | null | undefined): bigint =>
   costOf(usage?.prompt_tokens, usage?.completion_tokens)

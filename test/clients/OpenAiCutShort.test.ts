@@ -1,9 +1,9 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { APIError, APIUserAbortError, InternalServerError } from "openai"
-import { assertTold, calling, contentOf, drained, leaving, thrownBy } from "../support/Clients.ts"
-import { costOf, gateway, model } from "../support/SandboxChat.ts"
-import * as Served from "../support/ServedGateway.ts"
+import { assertTold, calling, contentOf, drained, leaving, thrownBy } from "../harness/client/OfficialClients.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { costOf, gateway, model } from "../harness/upstream/SandboxChat.ts"
 
 const say = (content: string) => ({ model, messages: [{ role: "user" as const, content }] })
 

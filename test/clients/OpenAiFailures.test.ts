@@ -2,12 +2,12 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Predicate } from "effect"
 import { APIError, BadRequestError, InternalServerError } from "openai"
-import { chatCatalog } from "../support/ChatCatalog.ts"
-import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../support/Clients.ts"
-import { answer, cost, delta, end, FakeUpstream, layer as upstream } from "../support/FakeProvider.ts"
-import { refusedAs } from "../support/Refusal.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { cut, event, json, type Reply, type Step, silent, sse, text } from "../support/Upstream.ts"
+import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import { refusedAs } from "../harness/client/Refusal.ts"
+import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { answer, cost, delta, end, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
+import { cut, event, json, type Reply, type Step, silent, sse, text } from "../harness/upstream/FakeUpstream.ts"
 
 const alone = (model: string) => [{ provider: "fake", model }]
 const both = (model: string) => [...alone(model), { provider: "spare", model, preference: 2 }]

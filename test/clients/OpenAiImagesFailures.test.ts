@@ -10,13 +10,13 @@ import OpenAI, {
   RateLimitError,
   toFile
 } from "openai"
-import { assertTold, calling, type Told, thrownBy } from "../support/Clients.ts"
-import { gateway, onFirst, onSecond, usualPrice } from "../support/ImageGateway.ts"
-import { edits, generations, painting, paints } from "../support/Paintings.ts"
-import { refusedAs } from "../support/Refusal.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { json, type Reply, silent, text } from "../support/Upstream.ts"
-import { hidden, Upstreams } from "../support/Upstreams.ts"
+import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import { refusedAs } from "../harness/client/Refusal.ts"
+import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { json, type Reply, silent, text } from "../harness/upstream/FakeUpstream.ts"
+import { edits, generations, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { hidden, Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const served = gateway(
   {

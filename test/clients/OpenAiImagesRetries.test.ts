@@ -1,12 +1,12 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { ConflictError, toFile } from "openai"
-import { asJson, assertTold, calling, thrownBy } from "../support/Clients.ts"
-import { gateway, usualPrice } from "../support/ImageGateway.ts"
-import { painted, painting, paints } from "../support/Paintings.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { json, steps } from "../support/Upstream.ts"
-import { Upstreams } from "../support/Upstreams.ts"
+import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { gateway, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { json, steps } from "../harness/upstream/FakeUpstream.ts"
+import { painted, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const asked = { model: "art", prompt: "a cat" }
 

@@ -10,11 +10,11 @@ import OpenAI, {
 } from "openai"
 import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
-import { chatCatalog } from "../support/ChatCatalog.ts"
-import { assertTold, calling, type Told, thrownBy } from "../support/Clients.ts"
-import { answer, cost, FakeUpstream, layer as upstream } from "../support/FakeProvider.ts"
-import { rateHeaders, refusedAs } from "../support/Refusal.ts"
-import * as Served from "../support/ServedGateway.ts"
+import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import { rateHeaders, refusedAs } from "../harness/client/Refusal.ts"
+import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { answer, cost, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
 
 const gateway = Served.layer(
   Effect.map(FakeUpstream, ({ url }) => ({

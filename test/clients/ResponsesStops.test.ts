@@ -1,12 +1,12 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
+import { calling, contentOf, drained } from "../harness/client/OfficialClients.ts"
+import { price } from "../harness/fixtures/ChatCatalog.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { inOnePiece } from "../providers/openai-responses/support.ts"
 import { streamed, whole, written } from "../providers/openai-responses/wire.ts"
-import { price } from "../support/ChatCatalog.ts"
-import { calling, contentOf, drained } from "../support/Clients.ts"
-import * as Served from "../support/ServedGateway.ts"
-import * as Fake from "../support/Upstream.ts"
 
 class Host extends Context.Tag("test/Host")<Host, Fake.FakeUpstream>() {}
 

@@ -6,7 +6,7 @@ import { Deferred, Effect, Exit, Fiber, type Layer, Option, Stream } from "effec
 import { extensionOf, type MediaType } from "../../src/domain/Media.ts"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { MediaBench } from "./MediaBench.ts"
-import { id, strangers } from "./MediaStrangers.ts"
+import { id, unknownNames } from "./UnknownMediaNames.ts"
 
 const mib = 1024 * 1024
 const png = "image/png"
@@ -174,18 +174,18 @@ export const mediaStoreContract = (name: string, layer: Layer.Layer<MediaStore |
         })
       )
 
-      it.effect.each(strangers)("%j is the name of nothing", (stranger) =>
+      it.effect.each(unknownNames)("%j is the name of nothing", (name) =>
         Effect.gen(function* () {
           const store = yield* MediaStore
           const { directory } = yield* MediaBench
           const canary = path.join(path.dirname(directory), "canary.png")
           writeFileSync(canary, "alive")
-          assert.deepStrictEqual(yield* store.read(stranger), Option.none())
-          assert.isFalse(yield* store.remove(stranger))
-          assert.throws(() => store.link(stranger))
+          assert.deepStrictEqual(yield* store.read(name), Option.none())
+          assert.isFalse(yield* store.remove(name))
+          assert.throws(() => store.link(name))
           assert.isTrue(existsSync(canary))
           const base = store.link(`public/${id}.png`).replace(`public/${id}.png`, "")
-          if (stranger !== "") assert.deepStrictEqual(store.named(base + stranger), Option.none())
+          if (name !== "") assert.deepStrictEqual(store.named(base + name), Option.none())
         })
       )
 

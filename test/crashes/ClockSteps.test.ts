@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Redacted } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
-import { openAccount } from "../support/Account.ts"
-import { ask } from "../support/ChatClient.ts"
-import { after, charge, completion, stream } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment, steppedClockProgram } from "../support/Deployment.ts"
-import { assertCharged, eventually } from "../support/Money.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { ask } from "../harness/client/ChatClient.ts"
+import { assertCharged, eventually } from "../harness/database/Money.ts"
+import { Deployment, inDeployment, steppedClockProgram } from "../harness/gateway/Deployment.ts"
+import { after, charge, completion, stream } from "../harness/upstream/ChatReplies.ts"
 
 const hour = 3_600_000
 

@@ -1,12 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { ask, codeOf, get } from "../support/ChatClient.ts"
-import { after, charge, completion, stream } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../support/Money.ts"
-import { silent } from "../support/Upstream.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
+import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { after, charge, completion, stream } from "../harness/upstream/ChatReplies.ts"
+import { silent } from "../harness/upstream/FakeUpstream.ts"
 
 /** A gateway whose database connections can be told from ours, and can be cut. */
 const losable = Effect.gen(function* () {

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { type Answer, ask, attempt, codeOf, get } from "../support/ChatClient.ts"
-import { after, charge, completion } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { assertCharged, eventually } from "../support/Money.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { type Answer, ask, attempt, codeOf, get } from "../harness/client/ChatClient.ts"
+import { assertCharged, eventually } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 /** A gateway behind a door to its database, with what it has logged at INFO and above. */
 const behindDoor = Effect.gen(function* () {

@@ -3,12 +3,12 @@ import { Deferred, Effect, Fiber } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
-import { openAccount } from "../support/Account.ts"
-import { ask, openStream } from "../support/ChatClient.ts"
-import { after, charge, completion, delta, either } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { assertCharged, eventually, moneyOf } from "../support/Money.ts"
-import { silent, sse } from "../support/Upstream.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { ask, openStream } from "../harness/client/ChatClient.ts"
+import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
+import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
 
 /** More than open a circuit, were a departure a failure. */
 const many = Array.from({ length: 6 })

@@ -4,11 +4,11 @@ import { Context, Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
-import { openAccount } from "../support/Account.ts"
-import { ask } from "../support/ChatClient.ts"
-import { after, charge, completion } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { assertCharged, eventually, moneyOf } from "../support/Money.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { ask } from "../harness/client/ChatClient.ts"
+import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 const Beats = Schema.decodeUnknown(Schema.Array(Schema.Struct({ id: Schema.String, beatAt: Schema.DateFromSelf })))
 

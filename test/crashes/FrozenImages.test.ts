@@ -2,12 +2,12 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
-import { openAccount } from "../support/Account.ts"
-import { after } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { draw, imageOf, isReplay, price } from "../support/ImageClient.ts"
-import { assertCharged, eventually } from "../support/Money.ts"
-import { gif, painting, paints } from "../support/Paintings.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { draw, imageOf, isReplay, price } from "../harness/client/ImageClient.ts"
+import { assertCharged, eventually } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { after } from "../harness/upstream/ChatReplies.ts"
+import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
 
 const Ids = Schema.decodeUnknown(Schema.Array(Schema.Struct({ id: Schema.String })))
 

@@ -1,13 +1,13 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { type Answer, ask, codeOf } from "../support/ChatClient.ts"
-import { after, charge, completion } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { draw, price } from "../support/ImageClient.ts"
-import { assertCharged, keptFor, lock } from "../support/Money.ts"
-import { painting, paints } from "../support/Paintings.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { type Answer, ask, codeOf } from "../harness/client/ChatClient.ts"
+import { draw, price } from "../harness/client/ImageClient.ts"
+import { assertCharged, keptFor, lock } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { painting, paints } from "../harness/upstream/ImageReplies.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 

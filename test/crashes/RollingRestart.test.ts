@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import * as LoadBalancer from "../support/LoadBalancer.ts"
-import { eventually } from "../support/Money.ts"
-import { freePort } from "../support/Port.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { eventually } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import * as LoadBalancer from "../harness/gateway/LoadBalancer.ts"
+import { freePort } from "../harness/Port.ts"
 
 const model = "gemini-3.6-flash"
 

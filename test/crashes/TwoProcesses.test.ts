@@ -5,11 +5,11 @@ import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
-import { openAccount } from "../support/Account.ts"
-import { type Answer, ask, codeOf, get } from "../support/ChatClient.ts"
-import { after, charge, completion } from "../support/ChatReplies.ts"
-import { Deployment, type GatewayOptions, inDeployment } from "../support/Deployment.ts"
-import { assertCharged } from "../support/Money.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { type Answer, ask, codeOf, get } from "../harness/client/ChatClient.ts"
+import { assertCharged } from "../harness/database/Money.ts"
+import { Deployment, type GatewayOptions, inDeployment } from "../harness/gateway/Deployment.ts"
+import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 const two = (options?: GatewayOptions) =>
   Effect.flatMap(Deployment, ({ gateway }) =>

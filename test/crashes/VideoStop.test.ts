@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { get } from "../support/ChatClient.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { filmEnvironment, priceOf } from "../support/Films.ts"
-import { mediaIn } from "../support/ImageClient.ts"
-import * as LeaseLog from "../support/LeaseLog.ts"
-import { assertCharged, eventually } from "../support/Money.ts"
-import * as RenderFarm from "../support/RenderFarm.ts"
-import { film, videoOf } from "../support/VideoClient.ts"
-import { isOver, videoRows } from "../support/VideoRows.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { get } from "../harness/client/ChatClient.ts"
+import { mediaIn } from "../harness/client/ImageClient.ts"
+import { film, videoOf } from "../harness/client/VideoClient.ts"
+import * as LeaseLog from "../harness/database/LeaseLog.ts"
+import { assertCharged, eventually } from "../harness/database/Money.ts"
+import { isOver, videoRows } from "../harness/database/VideoRows.ts"
+import { priceOf, videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 
 /** What the gateway that is stopped waits for with each job; the farm lets it wait. */
 const stuck: ReadonlyArray<RenderFarm.Call["step"]> = ["poll", "result", "download", "submit"]
@@ -28,8 +28,8 @@ describe("a stop of a gateway with renders under way", () => {
           return step === "submit" ? Deferred.await(taken) : Effect.never
         }
       })
-      const films = yield* filmEnvironment(farm.url)
-      const left = yield* gateway({ env: { ...films, FARM_KEY: "left" } })
+      const videos = yield* videoEnvironment(farm.url)
+      const left = yield* gateway({ env: { ...videos, FARM_KEY: "left" } })
       const asked = yield* Effect.fork(
         Effect.forEach(
           stuck,
@@ -43,7 +43,7 @@ describe("a stop of a gateway with renders under way", () => {
       yield* eventually(reached, ({ length }) => length === stuck.length, "30 seconds")
       // One was not taken by the farm within the customer's patience: it is queued all the same.
       for (const answer of yield* Fiber.join(asked)) assert.strictEqual(videoOf(answer, 202).status, "queued")
-      const right = yield* gateway({ env: { ...films, FARM_KEY: "right" } })
+      const right = yield* gateway({ env: { ...videos, FARM_KEY: "right" } })
 
       yield* left.signal("SIGTERM")
       yield* eventually(Effect.isFailure(get(`${left.url}/healthz`)), (isGone) => isGone)

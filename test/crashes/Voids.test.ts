@@ -4,11 +4,11 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { openAccount } from "../support/Account.ts"
-import { ask } from "../support/ChatClient.ts"
-import { charge, completion } from "../support/ChatReplies.ts"
-import { Deployment, inDeployment } from "../support/Deployment.ts"
-import { assertCharged, eventually, moneyOf } from "../support/Money.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { ask } from "../harness/client/ChatClient.ts"
+import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 /** A request whose charge was made while its answer was lost, and which was therefore told that it failed. */
 const chargedAndRefused = Effect.gen(function* () {

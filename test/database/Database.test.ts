@@ -6,9 +6,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, Schedule, Stream } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { isAnnounced, isOutage } from "../../src/services/ledger/Outage.ts"
-import { postmasterPid, query, temporarySite } from "../support/Attacher.ts"
-import * as Postgres from "../support/Postgres.ts"
-import * as Proxy from "../support/Proxy.ts"
+import { postmasterPid, query, temporarySite } from "../harness/database/EmbeddedDatabase.ts"
+import * as Postgres from "../harness/database/Postgres.ts"
+import * as Proxy from "../harness/database/TcpProxy.ts"
 
 const backend = Effect.gen(function* () {
   const sql = yield* SqlClient

@@ -14,8 +14,8 @@ import {
   query,
   type Site,
   temporarySite
-} from "../support/Attacher.ts"
-import { isAlive } from "../support/processes.ts"
+} from "../harness/database/EmbeddedDatabase.ts"
+import { isAlive } from "../harness/processes.ts"
 
 const program = bundle("test/database/fixtures/attach.ts")
 

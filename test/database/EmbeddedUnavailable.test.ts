@@ -7,8 +7,8 @@ import { Effect, Layer } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
 import * as Binaries from "../../src/database/embedded/Binaries.ts"
 import * as Runner from "../../src/database/embedded/Runner.ts"
-import { temporarySite } from "../support/Attacher.ts"
-import { prefix } from "../support/temporary.ts"
+import { temporarySite } from "../harness/database/EmbeddedDatabase.ts"
+import { prefix } from "../harness/temporary.ts"
 
 const wayOut = " Set DATABASE_URL to use a PostgreSQL server of your own."
 const platform = `${process.platform}-${process.arch}`

@@ -6,10 +6,10 @@ import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations, type Patience } from "../../src/database/Migrations.ts"
-import { doorTo } from "../support/Deployment.ts"
-import { eventually } from "../support/Money.ts"
-import * as Postgres from "../support/Postgres.ts"
-import { prefix } from "../support/temporary.ts"
+import { eventually } from "../harness/database/Money.ts"
+import * as Postgres from "../harness/database/Postgres.ts"
+import { doorTo } from "../harness/gateway/Deployment.ts"
+import { prefix } from "../harness/temporary.ts"
 
 const files = {
   "0001_slow.sql": "SELECT pg_sleep(0.7); CREATE TABLE slow ();",

@@ -5,8 +5,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
-import * as Postgres from "../support/Postgres.ts"
-import { prefix } from "../support/temporary.ts"
+import * as Postgres from "../harness/database/Postgres.ts"
+import { prefix } from "../harness/temporary.ts"
 
 const first = { "0001_first.sql": "CREATE TABLE first (id integer PRIMARY KEY);" }
 const second = { "0002_second.sql": "INSERT INTO first VALUES (1); INSERT INTO first VALUES (2);" }

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import * as Postgres from "../support/Postgres.ts"
+import * as Postgres from "../harness/database/Postgres.ts"
 
 describe("a connection of the pool", () => {
   it.live("prepares what it is asked often, and nothing else", () =>

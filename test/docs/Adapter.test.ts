@@ -14,7 +14,7 @@ import { ProviderRouter } from "../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../src/services/routing/Providers.ts"
 import { joined } from "../contracts/ChatHarness.ts"
 import { model, request, route } from "../fakes/ProviderFake.ts"
-import * as Fake from "../support/Upstream.ts"
+import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { fences, page, root } from "./Markdown.ts"
 
 /** The example as a file of its own, beside which the sources and packages are found. */

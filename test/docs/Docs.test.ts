@@ -8,7 +8,7 @@ import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
 import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { variables } from "../../src/settings/Variables.ts"
-import { builtIn } from "../support/Catalogs.ts"
+import { builtIn } from "../harness/fixtures/Catalogs.ts"
 import { registered } from "../support/Registered.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 

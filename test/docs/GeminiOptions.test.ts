@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { Options, optionsOf } from "../../src/providers/gemini/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
+import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
 import { routeTo } from "../providers/gemini/Wire.ts"
-import { builtIn, options } from "../support/Catalogs.ts"
 import { fences, page, section, table } from "./Markdown.ts"
 
 const providers = page("docs/providers.md")

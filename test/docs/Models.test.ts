@@ -4,7 +4,7 @@ import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { parse } from "yaml"
-import { prefix } from "../support/temporary.ts"
+import { prefix } from "../harness/temporary.ts"
 import { codeSpans, page, root } from "./Markdown.ts"
 
 const made = (cwd: string, ...args: ReadonlyArray<string>) => {

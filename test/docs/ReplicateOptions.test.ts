@@ -3,8 +3,8 @@ import { Effect, Either } from "effect"
 import type { RouteBase } from "../../src/domain/Model.ts"
 import { Options, optionsOf } from "../../src/providers/replicate/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
+import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
 import { clipRoute } from "../providers/replicate/Hosts.ts"
-import { builtIn, options } from "../support/Catalogs.ts"
 import { fences, page, section, table } from "./Markdown.ts"
 
 const providers = page("docs/providers.md")

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { canonical, isPublic, parseAddress, within } from "../../src/fetching/Addresses.ts"
-import { ranges } from "../support/Stranger.ts"
+import { ranges } from "../harness/upstream/ForeignServer.ts"
 
 const verdict = (text: string) => {
   const address = parseAddress(text)

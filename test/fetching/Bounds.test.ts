@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, below, endless, make, ranges } from "../support/Stranger.ts"
+import { ask, below, endless, make, ranges } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 

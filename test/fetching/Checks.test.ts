@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ranges, sockets } from "../support/Stranger.ts"
+import { ranges, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A fetcher with these exempt ranges, and the names that it has looked up. */
 const world = (...allowed: ReadonlyArray<string>) => {

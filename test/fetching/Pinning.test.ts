@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Names.ts"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, make, ranges, sockets } from "../support/Stranger.ts"
+import { ask, make, ranges, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */
 const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {

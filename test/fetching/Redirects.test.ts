@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, certificate, make, ranges } from "../support/Stranger.ts"
+import { ask, certificate, make, ranges } from "../harness/upstream/ForeignServer.ts"
 
 const secret = "Key sk-of-the-route"
 const own = (origin: string) => ({ own: { origin, headers: { Authorization: secret, "X-Extra": "yes" } } })

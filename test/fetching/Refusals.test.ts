@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, atDefaultPort, make, nobodyCame, ranges, sockets } from "../support/Stranger.ts"
+import { ask, atDefaultPort, haveNoConnections, make, ranges, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** What names resolve to in these tests. */
 const names: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -154,11 +154,11 @@ const refused = (url: string) =>
 describe("a URL that leads where it may not", () => {
   it.scopedLive.each(forbidden)("is refused before a socket is opened: %s", (url) =>
     Effect.gen(function* () {
-      const strangers = yield* watched
+      const servers = yield* watched
       const opened = yield* sockets
       yield* refused(url)
       assert.strictEqual(opened(), 0)
-      assert.isTrue(nobodyCame(strangers))
+      assert.isTrue(haveNoConnections(servers))
     }).pipe(Effect.provide(layer))
   )
 
@@ -168,13 +168,13 @@ describe("a URL that leads where it may not", () => {
   )
   it.scopedLive.each(targets)("is refused as a redirect: %s", (url) =>
     Effect.gen(function* () {
-      const strangers = yield* watched
+      const servers = yield* watched
       const host = yield* make((_, response) => response.writeHead(302, { location: url }).end())
       const opened = yield* sockets
       yield* refused(`${host.url}/from`)
       assert.strictEqual(opened(), 1)
       assert.strictEqual(host.connections(), 1)
-      assert.isTrue(nobodyCame(strangers))
+      assert.isTrue(haveNoConnections(servers))
     }).pipe(Effect.provide(layer))
   )
 

@@ -1,6 +1,6 @@
 import { FastCheck as fc } from "effect"
+import { gif, grown, png } from "../harness/fixtures/TinyPictures.ts"
 import { filePart, formOf, formType, rawPart, textPart } from "../support/Forms.ts"
-import { gif, grown, png } from "../support/TinyPictures.ts"
 import { endpoints } from "./Bodies.ts"
 import { mutated, odd } from "./Values.ts"
 

@@ -3,10 +3,20 @@ import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
-import { openAccount } from "../support/Account.ts"
-import { type Answer, assertRefused, bearer, call, chat, type Refusal, refusals, soon, talk } from "../support/Calls.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import {
+  type Answer,
+  assertRefused,
+  bearer,
+  call,
+  chat,
+  type Refusal,
+  refusals,
+  soon,
+  talk
+} from "../harness/client/HttpCalls.ts"
+import { answers, gateway, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { dump } from "../support/Dump.ts"
-import { answers, gateway, Upstreams } from "../support/Upstreams.ts"
 
 const served = gateway({ talk: {} })
 

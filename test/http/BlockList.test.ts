@@ -1,6 +1,6 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { openAccount } from "../support/Account.ts"
+import { openAccount } from "../harness/client/Account.ts"
 import {
   type Answer,
   assertRefused,
@@ -12,9 +12,9 @@ import {
   soon,
   talk,
   unblock
-} from "../support/Calls.ts"
+} from "../harness/client/HttpCalls.ts"
+import { gateway, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { ask } from "../support/RawSocket.ts"
-import { gateway, Upstreams } from "../support/Upstreams.ts"
 
 const bad = "203.0.113.7"
 const ranges = [bad, "198.51.100.0/24", "::ffff:192.0.2.0/121", "2001:db8:1::/48", "2001:db8:2::9"]

@@ -2,10 +2,10 @@ import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { chat, talk } from "../support/Calls.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { done, event, json, type Reply, sse } from "../support/Upstream.ts"
-import { chunk, completion, gateway, nanoPerToken, prices, Upstreams, usual } from "../support/Upstreams.ts"
+import { chat, talk } from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { done, event, json, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
+import { chunk, completion, gateway, nanoPerToken, prices, Upstreams, usual } from "../harness/upstream/Upstreams.ts"
 
 const tiered = {
   ...prices,

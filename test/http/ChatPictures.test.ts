@@ -1,11 +1,11 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
-import { assertRefused, badRequest, chat } from "../support/Calls.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { make } from "../support/Stranger.ts"
-import { dataUrl, gif, png } from "../support/TinyPictures.ts"
-import { json } from "../support/Upstream.ts"
-import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../support/Upstreams.ts"
+import { assertRefused, badRequest, chat } from "../harness/client/HttpCalls.ts"
+import { dataUrl, gif, png } from "../harness/fixtures/TinyPictures.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { json } from "../harness/upstream/FakeUpstream.ts"
+import { make } from "../harness/upstream/ForeignServer.ts"
+import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const capabilities = ["vision"]
 const passing = { ...onSecond, options: { inline_images: false } }

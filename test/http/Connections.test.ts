@@ -3,12 +3,12 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { connectionLimits } from "../../src/http/connections/Connections.ts"
-import { openAccount } from "../support/Account.ts"
-import { ask, codeOf, get, openStream } from "../support/ChatClient.ts"
-import { delta } from "../support/ChatReplies.ts"
-import { Deployment, type GatewayOptions, inDeployment } from "../support/Deployment.ts"
-import { eventually } from "../support/Money.ts"
-import { sse } from "../support/Upstream.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { ask, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
+import { eventually } from "../harness/database/Money.ts"
+import { Deployment, type GatewayOptions, inDeployment } from "../harness/gateway/Deployment.ts"
+import { delta } from "../harness/upstream/ChatReplies.ts"
+import { sse } from "../harness/upstream/FakeUpstream.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 

@@ -1,10 +1,9 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
-import { call, chatPath, soon, talk } from "../support/Calls.ts"
-import { open } from "../support/RawSocket.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { type Reply, silent, sse, steps } from "../support/Upstream.ts"
+import { call, chatPath, soon, talk } from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { type Reply, silent, sse, steps } from "../harness/upstream/FakeUpstream.ts"
 import {
   chunk,
   completion,
@@ -16,7 +15,8 @@ import {
   Upstreams,
   usual,
   usualCharge
-} from "../support/Upstreams.ts"
+} from "../harness/upstream/Upstreams.ts"
+import { open } from "../support/RawSocket.ts"
 
 const told = "one two three"
 const served = gateway({ leaving: { routes: [onFirst, onSecond] } })

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { zero } from "../../src/domain/Money.ts"
-import { openAccount } from "../support/Account.ts"
+import { openAccount } from "../harness/client/Account.ts"
 import {
   assertRefused,
   badRequest,
@@ -13,10 +13,10 @@ import {
   refusals,
   soon,
   talk
-} from "../support/Calls.ts"
+} from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { answers, gateway, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { answersIn, ask, open } from "../support/RawSocket.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { answers, gateway, Upstreams } from "../support/Upstreams.ts"
 
 const served = gateway({ talk: {} })
 

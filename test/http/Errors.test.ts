@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { openAccount } from "../support/Account.ts"
+import { openAccount } from "../harness/client/Account.ts"
 import {
   type Answer,
   assertRefused,
@@ -14,10 +14,10 @@ import {
   type Refusal,
   refusals,
   talk
-} from "../support/Calls.ts"
+} from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { answers, gateway, onAbsent, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { ask, open } from "../support/RawSocket.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { answers, gateway, onAbsent, Upstreams } from "../support/Upstreams.ts"
 
 const limit = 200_000
 const served = gateway(

@@ -1,11 +1,20 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { zero } from "../../src/domain/Money.ts"
-import { assertRefused, badRequest, chatPath, refusals, soon, talk } from "../support/Calls.ts"
+import { assertRefused, badRequest, chatPath, refusals, soon, talk } from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { silent, sse, steps } from "../harness/upstream/FakeUpstream.ts"
+import {
+  answers,
+  chunk,
+  completion,
+  ending,
+  gateway,
+  Upstreams,
+  usual,
+  usualCharge
+} from "../harness/upstream/Upstreams.ts"
 import { answersIn, open } from "../support/RawSocket.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { silent, sse, steps } from "../support/Upstream.ts"
-import { answers, chunk, completion, ending, gateway, Upstreams, usual, usualCharge } from "../support/Upstreams.ts"
 
 const malformed = badRequest("The request is not valid HTTP.")
 const told = "one two three"

@@ -1,9 +1,9 @@
 import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { assertRefused, chat, refusals, soon, talk } from "../support/Calls.ts"
-import { painting } from "../support/Paintings.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { json, type Reply, sse, steps } from "../support/Upstream.ts"
+import { assertRefused, chat, refusals, soon, talk } from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { json, type Reply, sse, steps } from "../harness/upstream/FakeUpstream.ts"
+import { painting } from "../harness/upstream/ImageReplies.ts"
 import {
   answers,
   chunk,
@@ -15,7 +15,7 @@ import {
   prices,
   Upstreams,
   usual
-} from "../support/Upstreams.ts"
+} from "../harness/upstream/Upstreams.ts"
 
 const dear = {
   ...prices,

@@ -1,13 +1,13 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Answer, assertRefused, type Refusal, refusals } from "../support/Calls.ts"
-import { imageOf } from "../support/ImageClient.ts"
-import { draw, gateway, type ImageModels, onFirst, onSecond, usualPrice } from "../support/ImageGateway.ts"
-import { assertLinked } from "../support/MediaLinks.ts"
-import { asked, gif, painted, painting, paints } from "../support/Paintings.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { cut, json, type Reply, steps, text } from "../support/Upstream.ts"
-import { hidden, Upstreams } from "../support/Upstreams.ts"
+import { type Answer, assertRefused, type Refusal, refusals } from "../harness/client/HttpCalls.ts"
+import { imageOf } from "../harness/client/ImageClient.ts"
+import { assertLinked } from "../harness/client/MediaLinks.ts"
+import { draw, gateway, type ImageModels, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { cut, json, type Reply, steps, text } from "../harness/upstream/FakeUpstream.ts"
+import { asked, gif, painted, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { hidden, Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const image = gif.toString("base64")
 

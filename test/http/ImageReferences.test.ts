@@ -1,15 +1,15 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { zero } from "../../src/domain/Money.ts"
+import { assertRefused, badRequest, refusals } from "../harness/client/HttpCalls.ts"
+import { imageOf, isReplay } from "../harness/client/ImageClient.ts"
+import { draw, edit, gateway, keyed, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import * as Upstream from "../harness/upstream/FakeUpstream.ts"
+import { json, type Reply, steps, text } from "../harness/upstream/FakeUpstream.ts"
+import { asked, gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { Upstreams } from "../harness/upstream/Upstreams.ts"
 import { formIn } from "../providers/openai-images/Hosts.ts"
-import { assertRefused, badRequest, refusals } from "../support/Calls.ts"
-import { imageOf, isReplay } from "../support/ImageClient.ts"
-import { draw, edit, gateway, keyed, usualPrice } from "../support/ImageGateway.ts"
-import { asked, gif, painting, paints } from "../support/Paintings.ts"
-import * as Served from "../support/ServedGateway.ts"
-import * as Upstream from "../support/Upstream.ts"
-import { json, type Reply, steps, text } from "../support/Upstream.ts"
-import { Upstreams } from "../support/Upstreams.ts"
 
 const refused = badRequest("Failed to process the reference image.", "image")
 

@@ -1,12 +1,12 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
-import { assertRefused, rateOf, refusals } from "../support/Calls.ts"
-import { imageOf, isReplay } from "../support/ImageClient.ts"
-import { draw, gateway, keyed, onSecond, usualPrice } from "../support/ImageGateway.ts"
-import { asked, paints } from "../support/Paintings.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { json, type Reply, silent, steps } from "../support/Upstream.ts"
-import { Upstreams } from "../support/Upstreams.ts"
+import { assertRefused, rateOf, refusals } from "../harness/client/HttpCalls.ts"
+import { imageOf, isReplay } from "../harness/client/ImageClient.ts"
+import { draw, gateway, keyed, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { json, type Reply, silent, steps } from "../harness/upstream/FakeUpstream.ts"
+import { asked, paints } from "../harness/upstream/ImageReplies.ts"
+import { Upstreams } from "../harness/upstream/Upstreams.ts"
 
 /** What a provider does, by the name that the route calls its model; its links lead to nothing, ever. */
 const manners: Readonly<Record<string, Reply>> = {

@@ -2,13 +2,13 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
 import * as Failure from "../../src/domain/Failure.ts"
-import { openAccount } from "../support/Account.ts"
-import { assertRefused, badRequest, rateOf, refusals } from "../support/Calls.ts"
-import { calling } from "../support/Clients.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { assertRefused, badRequest, rateOf, refusals } from "../harness/client/HttpCalls.ts"
+import { calling } from "../harness/client/OfficialClients.ts"
+import { logged } from "../harness/gateway/ServedGateway.ts"
 import { filePart, formOf, formType, textPart } from "../support/Forms.ts"
 import { gif, gifBytes } from "../support/ImageBodies.ts"
 import { drawn, edits, generations, ImageServer, layer, post } from "../support/ImageServer.ts"
-import { logged } from "../support/ServedGateway.ts"
 
 const asked = { model: "draw", prompt: "a cat" }
 

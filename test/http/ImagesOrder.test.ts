@@ -1,7 +1,15 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { assertRefused, badRequest, callAt, type Refusal, rateOf, refusals, type Sent } from "../support/Calls.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import {
+  assertRefused,
+  badRequest,
+  callAt,
+  type Refusal,
+  rateOf,
+  refusals,
+  type Sent
+} from "../harness/client/HttpCalls.ts"
 import { filePart, formOf, formType, textPart } from "../support/Forms.ts"
 import { gif, gifBytes } from "../support/ImageBodies.ts"
 import { edits, generations, ImageServer, layer, post } from "../support/ImageServer.ts"

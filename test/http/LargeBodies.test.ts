@@ -3,8 +3,8 @@ import { Agent, request } from "node:http"
 import { fileURLToPath } from "node:url"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
+import * as Served from "../harness/gateway/ServedGateway.ts"
 import { type HostileBody, hostileBodies, largeBodies, model } from "../support/HostileBodies.ts"
-import * as Served from "../support/ServedGateway.ts"
 
 /** Milliseconds of work between two turns of the event loop; 50 is what is aimed for. */
 const longestWork = 250

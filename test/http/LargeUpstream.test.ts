@@ -1,10 +1,10 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { assertRefused, badRequest, chat } from "../support/Calls.ts"
-import { dataUrl, grown, png } from "../support/TinyPictures.ts"
-import { json } from "../support/Upstream.ts"
-import { answers, gateway, hidden, onFirst, onSecond, streams, Upstreams } from "../support/Upstreams.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { assertRefused, badRequest, chat } from "../harness/client/HttpCalls.ts"
+import { dataUrl, grown, png } from "../harness/fixtures/TinyPictures.ts"
+import { json } from "../harness/upstream/FakeUpstream.ts"
+import { answers, gateway, hidden, onFirst, onSecond, streams, Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const served = gateway({ talk: { capabilities: ["vision", "tools"], routes: [onFirst, onSecond] } })
 

@@ -1,6 +1,6 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { assertRefused, soon } from "../support/Calls.ts"
+import { assertRefused, soon } from "../harness/client/HttpCalls.ts"
 import { openTo } from "../support/RawSocket.ts"
 import { ask, digits, exchange, get, layer, put, ServedMedia } from "../support/ServedMedia.ts"
 

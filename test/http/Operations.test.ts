@@ -17,12 +17,12 @@ import { Database } from "../../src/database/Database.ts"
 import * as Gateway from "../../src/Gateway.ts"
 import { readSettings } from "../../src/Settings.ts"
 import { Failpoint } from "../../src/services/runtime/Failpoint.ts"
-import { openAccount, operator } from "../support/Account.ts"
-import { chatCatalog } from "../support/ChatCatalog.ts"
-import * as Provider from "../support/FakeProvider.ts"
-import { drop, freshUrl } from "../support/Postgres.ts"
-import { prefix } from "../support/temporary.ts"
-import * as Upstream from "../support/Upstream.ts"
+import { openAccount, operator } from "../harness/client/Account.ts"
+import { drop, freshUrl } from "../harness/database/Postgres.ts"
+import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
+import { prefix } from "../harness/temporary.ts"
+import * as Provider from "../harness/upstream/ChatUpstream.ts"
+import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 
 const most = { operations: 250, fibers: 2, operationsAnEvent: 5 }
 const warm = 30

@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
-import { openAccount } from "../support/Account.ts"
+import { openAccount } from "../harness/client/Account.ts"
 import {
   assertRefused,
   badRequest,
@@ -15,9 +15,9 @@ import {
   refusals,
   soon,
   talk
-} from "../support/Calls.ts"
+} from "../harness/client/HttpCalls.ts"
+import { gateway, onAbsent, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { ask } from "../support/RawSocket.ts"
-import { gateway, onAbsent, Upstreams } from "../support/Upstreams.ts"
 
 const served = gateway(
   {

@@ -1,8 +1,8 @@
 import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Answer, assertRefused, chat, type Refusal, refusals, talk } from "../support/Calls.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { cut, done, event, json, type Reply, type Step, sse, steps, text } from "../support/Upstream.ts"
+import { type Answer, assertRefused, chat, type Refusal, refusals, talk } from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { cut, done, event, json, type Reply, type Step, sse, steps, text } from "../harness/upstream/FakeUpstream.ts"
 import {
   answers,
   chunk,
@@ -14,7 +14,7 @@ import {
   onSecond,
   Upstreams,
   usualCharge
-} from "../support/Upstreams.ts"
+} from "../harness/upstream/Upstreams.ts"
 
 const error = (over: object = {}) => ({
   error: { message: `hush ${hidden.firstKey}`, type: "hush_error", param: null, ...over }

@@ -2,10 +2,20 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
-import { openAccount } from "../support/Account.ts"
-import { type Answer, assertRefused, bearer, call, chat, rateOf, refusals, soon, talk } from "../support/Calls.ts"
-import { json, type Reply, silent } from "../support/Upstream.ts"
-import { answers, gateway, streams, Upstreams } from "../support/Upstreams.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import {
+  type Answer,
+  assertRefused,
+  bearer,
+  call,
+  chat,
+  rateOf,
+  refusals,
+  soon,
+  talk
+} from "../harness/client/HttpCalls.ts"
+import { json, type Reply, silent } from "../harness/upstream/FakeUpstream.ts"
+import { answers, gateway, streams, Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const served = gateway(
   { talk: {}, weak: {}, down: { routes: [{ provider: "refusing", model: "x" }] } },

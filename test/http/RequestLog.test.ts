@@ -3,12 +3,21 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import type { RequestRow } from "../../src/services/telemetry/RequestLog.ts"
-import type { openAccount } from "../support/Account.ts"
-import { bearer, call, chat, chatPath, talk } from "../support/Calls.ts"
+import type { openAccount } from "../harness/client/Account.ts"
+import { bearer, call, chat, chatPath, talk } from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { cut, event, json, type Reply, sse, text } from "../harness/upstream/FakeUpstream.ts"
+import {
+  answers,
+  chunk,
+  gateway,
+  onFirst,
+  onSecond,
+  streams,
+  Upstreams,
+  usualCharge
+} from "../harness/upstream/Upstreams.ts"
 import { dump } from "../support/Dump.ts"
-import * as Served from "../support/ServedGateway.ts"
-import { cut, event, json, type Reply, sse, text } from "../support/Upstream.ts"
-import { answers, chunk, gateway, onFirst, onSecond, streams, Upstreams, usualCharge } from "../support/Upstreams.ts"
 
 const asked = "zebra-crossing-asked"
 const told = "zebra-crossing-told"

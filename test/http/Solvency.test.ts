@@ -1,12 +1,12 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { assertRefused, badRequest, chat, chatPath, refusals, talk } from "../support/Calls.ts"
-import { imageOf, isReplay } from "../support/ImageClient.ts"
-import { draw, gateway, keyed, usualPrice } from "../support/ImageGateway.ts"
-import { asked, paints } from "../support/Paintings.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { assertRefused, badRequest, chat, chatPath, refusals, talk } from "../harness/client/HttpCalls.ts"
+import { imageOf, isReplay } from "../harness/client/ImageClient.ts"
+import { draw, gateway, keyed, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import { asked, paints } from "../harness/upstream/ImageReplies.ts"
+import { Upstreams } from "../harness/upstream/Upstreams.ts"
 import { open } from "../support/RawSocket.ts"
-import { Upstreams } from "../support/Upstreams.ts"
 
 const mib = 1024 * 1024
 const large = { padding: "x".repeat(2 * mib) }

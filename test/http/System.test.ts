@@ -1,9 +1,9 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { openAccount } from "../support/Account.ts"
-import { assertRefused, bearer, call, chat, refusals, soon, talk } from "../support/Calls.ts"
-import { json } from "../support/Upstream.ts"
-import { answers, gateway, onFirst, onSecond, Upstreams } from "../support/Upstreams.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import { assertRefused, bearer, call, chat, refusals, soon, talk } from "../harness/client/HttpCalls.ts"
+import { json } from "../harness/upstream/FakeUpstream.ts"
+import { answers, gateway, onFirst, onSecond, Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const models = { talk: {}, other: {}, "moves-on": { routes: [onFirst, onSecond] } }
 

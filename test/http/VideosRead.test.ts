@@ -3,9 +3,17 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import OpenAI from "openai"
 import type { Video } from "../../src/services/videos/VideoJobs.ts"
-import { openAccount } from "../support/Account.ts"
-import { type Answer, assertRefused, badRequest, callAt, type Refusal, rateOf, refusals } from "../support/Calls.ts"
-import { calling } from "../support/Clients.ts"
+import { openAccount } from "../harness/client/Account.ts"
+import {
+  type Answer,
+  assertRefused,
+  badRequest,
+  callAt,
+  type Refusal,
+  rateOf,
+  refusals
+} from "../harness/client/HttpCalls.ts"
+import { calling } from "../harness/client/OfficialClients.ts"
 import { get, layer, path, post, VideoServer } from "../support/VideoServer.ts"
 
 const noSuchVideo: Refusal = { status: 404, type: "not_found_error", code: null, message: "No such video." }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { prefix } from "../support/temporary.ts"
+import { prefix } from "../harness/temporary.ts"
 import { type Bug, bugs } from "./Bugs.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))

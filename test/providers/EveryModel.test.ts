@@ -1,10 +1,10 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { type ModelList, type ParamField } from "../../src/services/catalog/Listing.ts"
-import { type Account, openAccount } from "../support/Account.ts"
-import { bearer, call } from "../support/Calls.ts"
-import { builtIn } from "../support/Catalogs.ts"
-import { dataUrl, png } from "../support/TinyPictures.ts"
+import { type Account, openAccount } from "../harness/client/Account.ts"
+import { bearer, call } from "../harness/client/HttpCalls.ts"
+import { builtIn } from "../harness/fixtures/Catalogs.ts"
+import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
 import * as Vendor from "../support/Vendors.ts"
 
 const { models, providers } = Vendor.read(builtIn)

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import sharp from "sharp"
 import type { Picture } from "../../src/domain/Media.ts"
 import type { Resolution } from "../../src/domain/Model.ts"
-import { pixelsOf, plain, whiteIn } from "../support/PictureSamples.ts"
+import { pixelsOf, plain, whiteIn } from "../harness/fixtures/PictureSamples.ts"
 import { draw, imageRoute } from "../support/SandboxMedia.ts"
 
 /** Where the prompt stands in a picture of 1024 pixels, and beside references. */

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, TestClock } from "effect"
 import type { Picture } from "../../src/domain/Media.ts"
 import type { FailureClass } from "../../src/services/routing/Provider.ts"
-import { blank, plain } from "../support/PictureSamples.ts"
+import { blank, plain } from "../harness/fixtures/PictureSamples.ts"
 import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../support/SandboxMedia.ts"
 
 describe("a fault", () => {

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import * as Pictures from "../../src/services/media/Pictures.ts"
+import { contentOf, parse } from "../harness/fixtures/Mp4.ts"
+import { plain } from "../harness/fixtures/PictureSamples.ts"
 import { configurationOf, decoder, type Frame } from "../support/Avc.ts"
-import { contentOf, parse } from "../support/Mp4.ts"
-import { plain } from "../support/PictureSamples.ts"
 import { download, submit, videoRoute } from "../support/SandboxMedia.ts"
 
 const framesPerSecond = 24

@@ -8,7 +8,7 @@ import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { checked } from "../../src/storage/Checked.ts"
 import { within } from "../../src/storage/disk/Io.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
-import { prefix } from "../support/temporary.ts"
+import { prefix } from "../harness/temporary.ts"
 
 const png = { type: "image/png", visibility: "public", body: Uint8Array.of(1) } as const
 const away = Effect.fail(MediaStoreFake.away)

@@ -7,8 +7,8 @@ import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as MediaStores from "../../src/storage/MediaStores.ts"
 import * as Bench from "../contracts/MediaBench.ts"
 import { mediaStoreContract } from "../contracts/MediaStore.ts"
-import { bundle } from "../support/Attacher.ts"
-import { prefix } from "../support/temporary.ts"
+import { bundle } from "../harness/database/EmbeddedDatabase.ts"
+import { prefix } from "../harness/temporary.ts"
 
 const temporary = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),

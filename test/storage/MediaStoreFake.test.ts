@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { MediaBench } from "../contracts/MediaBench.ts"
 import { mediaStoreContract } from "../contracts/MediaStore.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
-import { prefix } from "../support/temporary.ts"
+import { prefix } from "../harness/temporary.ts"
 
 const size = (files: ReadonlyMap<string, Uint8Array>) =>
   [...files.values()].reduce((sum, { length }) => sum + length, 0)

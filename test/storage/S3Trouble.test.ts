@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option, Stream } from "effect"
-import * as S3 from "../support/S3.ts"
-import type { SignedRequest } from "../support/SigV4.ts"
+import * as S3 from "../harness/upstream/S3.ts"
+import type { SignedRequest } from "../harness/upstream/SigV4.ts"
 import { lines, mp4, opened, png, stored, video, videoBytes, withServer } from "./support.ts"
 
 /** The first requests of a kind go wrong. */

@@ -7,8 +7,8 @@ import {
   type ImageResult
 } from "../../src/services/images/ImageGenerations.ts"
 import { VideoJobs } from "../../src/services/videos/VideoJobs.ts"
-import { bearer, callAt, type Sent } from "./Calls.ts"
-import { small } from "./Catalogs.ts"
+import { bearer, callAt, type Sent } from "../harness/client/HttpCalls.ts"
+import { small } from "../harness/fixtures/Catalogs.ts"
 import * as MockedServer from "./MockedServer.ts"
 
 /** Beside `draw`, which can edit and has 1K and 4K. */

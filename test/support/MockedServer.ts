@@ -15,9 +15,9 @@ import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import type { VideoJobs } from "../../src/services/videos/VideoJobs.ts"
-import { operator } from "./Account.ts"
-import { keys, options } from "./Catalogs.ts"
-import * as Postgres from "./Postgres.ts"
+import { operator } from "../harness/client/Account.ts"
+import * as Postgres from "../harness/database/Postgres.ts"
+import { keys, options } from "../harness/fixtures/Catalogs.ts"
 
 export const mediaBodyBytes = 200_000
 

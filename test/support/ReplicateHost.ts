@@ -1,6 +1,6 @@
 import { Effect, Predicate } from "effect"
-import * as JobHost from "./JobHost.ts"
-import * as Fake from "./Upstream.ts"
+import * as Fake from "../harness/upstream/FakeUpstream.ts"
+import * as JobHost from "../harness/upstream/JobHost.ts"
 
 /** What can be asked of the host. */
 export type Step = "submit" | "poll" | "cancel" | "download"

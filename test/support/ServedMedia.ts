@@ -12,8 +12,8 @@ import { Auth } from "../../src/services/access/Auth.ts"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import * as DiskStore from "../../src/storage/DiskStore.ts"
+import { prefix } from "../harness/temporary.ts"
 import { openTo } from "./RawSocket.ts"
-import { prefix } from "./temporary.ts"
 
 export const blocked = "203.0.113.9"
 export const digits = Buffer.from("0123456789")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { check } from "../../../src/cli/prices/Check.ts"
-import { edited, options } from "../../support/Catalogs.ts"
+import { edited, options } from "../../harness/fixtures/Catalogs.ts"
 
 describe("check", () => {
   it.effect("says what is callable, what is off and why", () =>

@@ -6,8 +6,8 @@ import { Effect } from "effect"
 import { check } from "../../../src/cli/prices/Check.ts"
 import { type FeedReport, readFeed } from "../../../src/cli/prices/Feed.ts"
 import { toUsdText } from "../../../src/domain/Money.ts"
-import { options } from "../../support/Catalogs.ts"
-import { prefix } from "../../support/temporary.ts"
+import { options } from "../../harness/fixtures/Catalogs.ts"
+import { prefix } from "../../harness/temporary.ts"
 
 const fixture = (name: string) => path.join(import.meta.dirname, "feeds", name)
 

@@ -2,7 +2,7 @@ import { LLMock } from "@copilotkit/aimock"
 import { Effect, type Scope } from "effect"
 import * as Anthropic from "../../../src/providers/anthropic/Anthropic.ts"
 import type { Harness, Host } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { answered, has, layer, routeTo, secret, toldStops } from "./Hosts.ts"
 import { errors, isError, stopReasons, understood } from "./Wire.ts"
 

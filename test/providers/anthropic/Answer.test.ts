@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { answerOf, usageOf } from "../../../src/providers/anthropic/Answer.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { check } from "./support.ts"
 import { wire } from "./Wire.ts"
 

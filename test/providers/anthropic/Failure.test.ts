@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { failureOf } from "../../../src/providers/anthropic/Failure.ts"
 import { request } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo, secret } from "./Hosts.ts"
 import { check } from "./support.ts"
 

@@ -3,7 +3,7 @@ import type { Route } from "../../../src/domain/Model.ts"
 import * as Anthropic from "../../../src/providers/anthropic/Anthropic.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import type { Harness, Host, Weather } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { errors, isError, record, understood, wire } from "./Wire.ts"
 
 export const secret = "sk-ant-upstream-secret"

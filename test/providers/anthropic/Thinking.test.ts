@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { bodyOf, called, check } from "./support.ts"
 import { wire } from "./Wire.ts"
 

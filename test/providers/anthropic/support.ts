@@ -7,7 +7,7 @@ import { optionsOf } from "../../../src/providers/anthropic/Options.ts"
 import { wireRequest } from "../../../src/providers/anthropic/Request.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import { type Heard, hear, request } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { layer, routeTo } from "./Hosts.ts"
 import { event } from "./Wire.ts"
 

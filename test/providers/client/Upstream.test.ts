@@ -9,7 +9,7 @@ import {
   type UpstreamStream
 } from "../../../src/providers/client/Upstream.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 const secret = "sk-upstream-secret"
 const account = (baseUrl: string, headers: Readonly<Record<string, string>> = {}): ProviderAccount => {

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Upstream, type UpstreamRequest } from "../../../src/providers/client/Upstream.ts"
 import { Encoded, jsonPieces, type Pieces } from "../../../src/services/runtime/Pieces.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 1 })
 const MiB = 1024 * 1024

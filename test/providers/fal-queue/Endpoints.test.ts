@@ -8,7 +8,7 @@ import type { Model } from "../../../src/domain/Model.ts"
 import { written } from "../../../src/providers/fal-queue/Input.ts"
 import type { Submission } from "../../../src/providers/jobs/Input.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { builtIn, options } from "../../support/Catalogs.ts"
+import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../support/Pieces.ts"
 
 const root = path.resolve(import.meta.dirname, "../../..")

@@ -4,8 +4,8 @@ import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import { handleIn } from "../../../src/providers/fal-queue/Handle.ts"
 import { handleOf, textOf } from "../../../src/providers/jobs/Handle.ts"
 import { request, secret } from "../../contracts/VideoHarness.ts"
-import * as FalHost from "../../support/FalHost.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import * as FalHost from "../../harness/upstream/FalHost.ts"
 import { account, services, videoRoute } from "./Hosts.ts"
 
 const fal = account("https://queue.fal.run")

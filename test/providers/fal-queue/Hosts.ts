@@ -5,10 +5,10 @@ import type { VideoRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import { type Clip, type Harness, type Host, secret, unseen, type Weather } from "../../contracts/VideoHarness.ts"
-import * as FalHost from "../../support/FalHost.ts"
-import * as JobHost from "../../support/JobHost.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import * as FalHost from "../../harness/upstream/FalHost.ts"
+import * as JobHost from "../../harness/upstream/JobHost.ts"
 import * as PlainFetcher from "../../support/PlainFetcher.ts"
-import * as Fake from "../../support/Upstream.ts"
 
 export const account = (baseUrl: string, headers: Readonly<Record<string, string>> = {}) => ({
   name: "fake",

@@ -6,9 +6,9 @@ import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import type { Fetcher } from "../../../src/services/media/Fetcher.ts"
 import type { ImageAdapter, Provider } from "../../../src/services/routing/Provider.ts"
 import { type Harness, type Host, type Painting, picture, type Weather } from "../../contracts/ImageHarness.ts"
-import * as FalHost from "../../support/FalHost.ts"
-import * as JobHost from "../../support/JobHost.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import * as FalHost from "../../harness/upstream/FalHost.ts"
+import * as JobHost from "../../harness/upstream/JobHost.ts"
 import { account, pictureAt, services } from "./Hosts.ts"
 
 export const imageRoute = (baseUrl: string, options: ImageRoute["options"] = {}): ImageRoute => ({

@@ -4,8 +4,8 @@ import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
 import { request, secret } from "../../contracts/ImageHarness.ts"
-import { refusals } from "../../support/FalHost.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import { refusals } from "../../harness/upstream/FalHost.ts"
 import { checking, drawing, harness, ownHost } from "./ImageHosts.ts"
 
 imageAdapterContract(harness)

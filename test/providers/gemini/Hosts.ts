@@ -3,8 +3,8 @@ import { Deferred, Effect, type Scope } from "effect"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as Gemini from "../../../src/providers/gemini/Gemini.ts"
 import type { Answer, Harness, Host, Weather } from "../../contracts/ChatHarness.ts"
-import * as Tap from "../../support/Tap.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import * as Tap from "../../harness/upstream/RecordingProxy.ts"
 import { errors, finishOnWire, routeTo, secret, understood, usageOnWire } from "./Wire.ts"
 
 export type Chunk = Readonly<Record<string, unknown>>

@@ -5,9 +5,9 @@ import type { ImageRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import type { Host, Painting, Understood, Weather } from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/ImageHarness.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import * as Tap from "../../harness/upstream/RecordingProxy.ts"
 import * as PlainFetcher from "../../support/PlainFetcher.ts"
-import * as Tap from "../../support/Tap.ts"
-import * as Fake from "../../support/Upstream.ts"
 import { chunk } from "./Hosts.ts"
 import { called, routeTo as chatRouteTo, errors, list, record } from "./Wire.ts"
 
@@ -84,7 +84,7 @@ const referenceIn = (part: unknown): ReadonlyArray<Picture> => {
     : []
 }
 
-const understood = ({ body, headers, path }: Tap.Tapped): Understood => {
+const understood = ({ body, headers, path }: Tap.RecordedRequest): Understood => {
   const { method, model } = called(path)
   const key = headers["x-goog-api-key"]
   const credential = typeof key === "string" ? key : undefined

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { type Chunk, chunk } from "./Hosts.ts"
 import { calling, check, finished, stop, text } from "./support.ts"
 

@@ -4,7 +4,7 @@ import type { ChatEvent, FinishReason, Message, ToolCall } from "../../../src/do
 import type { Route } from "../../../src/domain/Model.ts"
 import * as Gemini from "../../../src/providers/gemini/Gemini.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { type Chunk, chunk, layer } from "./Hosts.ts"
 import { routeTo } from "./Wire.ts"
 

@@ -4,7 +4,7 @@ import type { Route } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiChat from "../../../src/providers/openai-chat/OpenAiChat.ts"
 import type { Answer, Harness, Host, Turn, Understood, Weather } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 export const secret = "sk-upstream-secret"
 

@@ -5,7 +5,7 @@ import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { type Dialect, requestBody, type WireRequest, wireRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo, secret } from "./Hosts.ts"
 import { check } from "./support.ts"
 

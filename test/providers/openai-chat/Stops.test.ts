@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
-import { builtIn, load } from "../../support/Catalogs.ts"
-import * as Fake from "../../support/Upstream.ts"
+import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { check, chunk } from "./support.ts"
 
 const usage = { prompt_tokens: 21, completion_tokens: 13 }

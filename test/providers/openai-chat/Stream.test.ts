@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Option } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { type Heard, hear, joined, request } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { check, chunk, finished, said, stop, text } from "./support.ts"
 
 const calling = (...tool_calls: ReadonlyArray<unknown>) => chunk({ tool_calls })

@@ -5,7 +5,7 @@ import type { Route } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiChat from "../../../src/providers/openai-chat/OpenAiChat.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "./Hosts.ts"
 
 /** A test against a fake of its own. */

@@ -2,7 +2,7 @@ import { LLMock } from "@copilotkit/aimock"
 import { Effect, Predicate, type Scope } from "effect"
 import type { Host } from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/ImageHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { base64, errors, isError, routeTo } from "./Hosts.ts"
 
 /** The same in the words of an independent fake, which looks at no files and knows no pages or errors inside answers. */

@@ -4,7 +4,7 @@ import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { Fetcher, FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { picture, request, secret } from "../../contracts/ImageHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "./Hosts.ts"
 
 const upstream = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 })

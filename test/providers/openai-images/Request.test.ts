@@ -11,7 +11,7 @@ import {
   wireGeneration
 } from "../../../src/providers/openai-images/Request.ts"
 import { picture, request, secret } from "../../contracts/ImageHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { formIn, routeTo, services } from "./Hosts.ts"
 
 /** A second opinion on the bodies, by the types of the API's own client. */

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Option } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { check, finished, inOnePiece, said, text } from "./support.ts"
 import { response, streamed, whole, written } from "./wire.ts"
 

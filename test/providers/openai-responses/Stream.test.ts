@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { type Heard, hear, joined, request } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { check, finished, inOnePiece, said, text } from "./support.ts"
 import { failedWith, response, whole } from "./wire.ts"
 

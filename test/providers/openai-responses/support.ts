@@ -6,7 +6,7 @@ import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiResponses from "../../../src/providers/openai-responses/OpenAiResponses.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "./Hosts.ts"
 import { streamed, whole, written } from "./wire.ts"
 

@@ -6,7 +6,7 @@ import type {
   ResponseUsage
 } from "openai/resources/responses/responses"
 import type { Answer } from "../../contracts/ChatHarness.ts"
-import * as Fake from "../../support/Upstream.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 const usageOf = ({ usage }: Answer): { usage?: ResponseUsage } =>
   usage === undefined

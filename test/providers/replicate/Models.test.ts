@@ -4,7 +4,7 @@ import type { Model } from "../../../src/domain/Model.ts"
 import type { Submission } from "../../../src/providers/jobs/Input.ts"
 import { written } from "../../../src/providers/replicate/Input.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { builtIn, options } from "../../support/Catalogs.ts"
+import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../support/Pieces.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const

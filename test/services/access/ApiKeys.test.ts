@@ -7,7 +7,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ApiKey, ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const services = Layer.merge(ApiKeys.layer, Organizations.layer).pipe(
   Layer.provideMerge(LedgerAdmin.layer),

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { type AddressRange, isSweeping, parseRange } from "../../../src/services/access/AddressRange.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const range = (text: string): AddressRange => {
   const parsed = parseRange(text)

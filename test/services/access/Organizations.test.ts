@@ -5,7 +5,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { available } from "../../../src/domain/Organization.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const services = Organizations.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
 

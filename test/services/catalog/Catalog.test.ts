@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { chat, edited, keys, load, routeIds, serving } from "../../support/Catalogs.ts"
+import { chat, edited, keys, load, routeIds, serving } from "../../harness/fixtures/Catalogs.ts"
 
 describe("Catalog", () => {
   it.effect("reads a chat model to the letter", () =>

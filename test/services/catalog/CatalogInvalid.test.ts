@@ -2,7 +2,7 @@ import { NodeContext } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
-import { edited, lineOf, problemsOf, small } from "../../support/Catalogs.ts"
+import { edited, lineOf, problemsOf, small } from "../../harness/fixtures/Catalogs.ts"
 
 describe("a wrong catalog", () => {
   const at = (from: string, to: string, key: string, message: string) => ({ from, to, key, message })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type ListedModel, listing } from "../../../src/services/catalog/Listing.ts"
-import { edited, keys, load } from "../../support/Catalogs.ts"
+import { edited, keys, load } from "../../harness/fixtures/Catalogs.ts"
 
 const field = (model: ListedModel | undefined, name: string) => model?.params.find(({ key }) => key === name)
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { builtIn, load } from "../../support/Catalogs.ts"
+import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
 import { registered } from "../../support/Registered.ts"
 
 interface Promised {

@@ -11,10 +11,10 @@ import { IdempotencyBench } from "../../contracts/IdempotencyBench.ts"
 import { first, outcome, request, result } from "../../contracts/IdempotencyClaims.ts"
 import { idempotencyRaces } from "../../contracts/IdempotencyRaces.ts"
 import * as IdempotencyFake from "../../fakes/IdempotencyFake.ts"
-import * as Bench from "../../support/IdempotencyBench.ts"
-import * as LedgerBench from "../../support/LedgerBench.ts"
-import { waitingForLock } from "../../support/Money.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as Bench from "../../harness/database/IdempotencyBench.ts"
+import * as LedgerBench from "../../harness/database/LedgerBench.ts"
+import { waitingForLock } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const real = Bench.layer.pipe(
   Layer.provideMerge(LedgerBench.layer),

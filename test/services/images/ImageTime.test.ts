@@ -6,7 +6,7 @@ import { Attempts } from "../../../src/services/routing/Attempts.ts"
 import type { Provider } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
-import { png } from "../../support/TinyPictures.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 const model: ImageModel = {
   id: "i",

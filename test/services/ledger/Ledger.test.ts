@@ -15,9 +15,9 @@ import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { ledgerContract } from "../../contracts/Ledger.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
-import * as Bench from "../../support/LedgerBench.ts"
-import { eventually, lock, moneyOf } from "../../support/Money.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as Bench from "../../harness/database/LedgerBench.ts"
+import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const instance = Layer.provide(Voids.layer, VoidJournal.layerMemory).pipe(
   Layer.provideMerge(Instance.layer),

@@ -9,10 +9,10 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Statements from "../../../src/services/ledger/Statements.ts"
 import { first, outcome, request, result } from "../../contracts/IdempotencyClaims.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import { anotherProcess, process } from "../../support/IdempotencyBench.ts"
-import * as Bench from "../../support/LedgerBench.ts"
-import { eventually, lock, moneyOf, waitingForLock } from "../../support/Money.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import { anotherProcess, process } from "../../harness/database/IdempotencyBench.ts"
+import * as Bench from "../../harness/database/LedgerBench.ts"
+import { eventually, lock, moneyOf, waitingForLock } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const one = NanoUsd(1_000_000_000n)
 

@@ -10,10 +10,10 @@ import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { ledgerJobsContract } from "../../contracts/LedgerJobs.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
-import { anotherProcess, process } from "../../support/IdempotencyBench.ts"
-import * as Bench from "../../support/LedgerBench.ts"
-import { moneyOf } from "../../support/Money.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import { anotherProcess, process } from "../../harness/database/IdempotencyBench.ts"
+import * as Bench from "../../harness/database/LedgerBench.ts"
+import { moneyOf } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const real = Bench.layer.pipe(
   Layer.provideMerge(LedgerAdmin.layer),

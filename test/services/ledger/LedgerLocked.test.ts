@@ -8,10 +8,10 @@ import { outageIn } from "../../../src/services/ledger/Outage.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import { process } from "../../support/IdempotencyBench.ts"
-import * as Bench from "../../support/LedgerBench.ts"
-import { eventually, keptFor, lock } from "../../support/Money.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import { process } from "../../harness/database/IdempotencyBench.ts"
+import * as Bench from "../../harness/database/LedgerBench.ts"
+import { eventually, keptFor, lock } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const one = NanoUsd(1_000_000_000n)
 

@@ -12,10 +12,10 @@ import type { Hold } from "../../../src/services/ledger/Hold.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as IdempotencyBench from "../../support/IdempotencyBench.ts"
-import * as Bench from "../../support/LedgerBench.ts"
-import * as Postgres from "../../support/Postgres.ts"
-import { prefix } from "../../support/temporary.ts"
+import * as IdempotencyBench from "../../harness/database/IdempotencyBench.ts"
+import * as Bench from "../../harness/database/LedgerBench.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { prefix } from "../../harness/temporary.ts"
 
 const gateway = Bench.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(IdempotencyBench.process))
 const one = NanoUsd(1_000_000_000n)

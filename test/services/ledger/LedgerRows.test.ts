@@ -11,9 +11,9 @@ import * as Statements from "../../../src/services/ledger/Statements.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestLog.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as IdempotencyBench from "../../support/IdempotencyBench.ts"
-import * as Bench from "../../support/LedgerBench.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as IdempotencyBench from "../../harness/database/IdempotencyBench.ts"
+import * as Bench from "../../harness/database/LedgerBench.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const one = NanoUsd(1_000_000_000n)
 

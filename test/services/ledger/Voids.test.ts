@@ -16,10 +16,10 @@ import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import * as DiskVoidJournal from "../../../src/storage/DiskVoidJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as Bench from "../../support/LedgerBench.ts"
-import { eventually, lock, moneyOf } from "../../support/Money.ts"
-import * as Postgres from "../../support/Postgres.ts"
-import { prefix } from "../../support/temporary.ts"
+import * as Bench from "../../harness/database/LedgerBench.ts"
+import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { prefix } from "../../harness/temporary.ts"
 
 const one = NanoUsd(1_000_000_000n)
 

@@ -4,8 +4,8 @@ import { largestReference, type Reference } from "../../../src/domain/Media.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
-import { make, ranges } from "../../support/Stranger.ts"
-import { gif, grown, png } from "../../support/TinyPictures.ts"
+import { gif, grown, png } from "../../harness/fixtures/TinyPictures.ts"
+import { make, ranges } from "../../harness/upstream/ForeignServer.ts"
 
 const url = (text: string): Reference => ({ _tag: "Url", url: text })
 const bytes = (body: Uint8Array): Reference => ({ _tag: "Bytes", bytes: body })

@@ -4,7 +4,7 @@ import { Effect, Layer, Ref, type Scope } from "effect"
 import type { RouteReport } from "../../../src/services/routing/Circuits.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { RouteHealth } from "../../../src/services/routing/RouteHealth.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const healthy = (route: string, more: Partial<RouteReport> = {}): RouteReport => ({
   route,

@@ -6,8 +6,8 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { type RequestEntry, RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
-import { eventually } from "../../support/Money.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const entry = (org: OrgId, more: Partial<RequestEntry>) =>
   Effect.map(

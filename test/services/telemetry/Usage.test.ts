@@ -7,7 +7,7 @@ import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Usage, type UsageRow } from "../../../src/services/telemetry/Usage.ts"
-import * as Postgres from "../../support/Postgres.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 
 const services = Layer.mergeAll(Usage.layer, ApiKeys.layer, Organizations.layer).pipe(
   Layer.provideMerge(LedgerAdmin.layer),

@@ -3,8 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Either, Fiber } from "effect"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
-import { eventually, lock, waitingForLock } from "../../support/Money.ts"
-import { png } from "../../support/TinyPictures.ts"
+import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import {
   assertDelivered,
   assertFailed,
@@ -12,7 +11,8 @@ import {
   submitsOnly,
   type VideoBench,
   withBench
-} from "../../support/VideoBench.ts"
+} from "../../harness/database/VideoBench.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 /** A video that a provider renders, and never finishes by itself. */
 const renders = (bench: VideoBench, more: Parameters<VideoBench["job"]>[0] = {}) =>
@@ -49,7 +49,7 @@ describe.concurrent("the operator's desk", () => {
         const { video: second } = yield* videos.create(
           job({ prompt: "a secret wish", references: [{ _tag: "Bytes", bytes: png }] })
         )
-        const stranger = yield* bench.bench.organization(0n)
+        const other = yield* bench.bench.organization(0n)
         yield* sql`UPDATE videos SET created_at = now() - interval '1 minute' WHERE id = ${first.id}`
         const ids = (query: Parameters<typeof desk.list>[0]) =>
           Effect.map(desk.list(query), (jobs) => jobs.map(({ id }) => id))
@@ -57,7 +57,7 @@ describe.concurrent("the operator's desk", () => {
         assert.deepStrictEqual(yield* ids({ limit: 1 }), [second.id])
         assert.deepStrictEqual(yield* ids({ limit: 100, org, model: "m" }), [second.id, first.id])
         assert.deepStrictEqual(yield* ids({ limit: 100, status: "completed" }), [first.id])
-        assert.deepStrictEqual(yield* ids({ limit: 100, org: stranger.org }), [])
+        assert.deepStrictEqual(yield* ids({ limit: 100, org: other.org }), [])
         assert.deepStrictEqual(yield* ids({ limit: 100, model: "other" }), [])
         const shown = yield* Effect.forEach([first.id, second.id], desk.find)
         assert.deepStrictEqual<unknown>(

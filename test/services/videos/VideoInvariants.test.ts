@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
-import { credits, price, withBench } from "../../support/VideoBench.ts"
+import { credits, price, withBench } from "../../harness/database/VideoBench.ts"
 
 const open = "a video that is not over has an open hold of its price, which belongs to no process"
 const charged = "a completed video was charged its price"
@@ -38,7 +38,7 @@ describe.concurrent("the books", () => {
         })
         assert.isTrue(yield* bench.proved)
 
-        const stranger = yield* bench.organization(0n)
+        const other = yield* bench.organization(0n)
         const hold = (id: string) => sql`(SELECT hold_id FROM videos WHERE id = ${id})`
         const tampering = [
           {
@@ -72,8 +72,8 @@ describe.concurrent("the books", () => {
               WHERE id = ${unfinished}`
           },
           { breaks: [orphan], by: sql`DELETE FROM videos WHERE id = ${unfinished}` },
-          { breaks: [own], by: sql`UPDATE videos SET org_id = ${stranger.org} WHERE id = ${completed}` },
-          { breaks: [own], by: sql`UPDATE videos SET key_id = ${stranger.key} WHERE id = ${rejected}` }
+          { breaks: [own], by: sql`UPDATE videos SET org_id = ${other.org} WHERE id = ${completed}` },
+          { breaks: [own], by: sql`UPDATE videos SET key_id = ${other.key} WHERE id = ${rejected}` }
         ]
         for (const { breaks, by } of tampering) {
           const found = yield* Effect.gen(function* () {

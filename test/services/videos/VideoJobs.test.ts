@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { assertDelivered, price, withBench } from "../../support/VideoBench.ts"
+import { assertDelivered, price, withBench } from "../../harness/database/VideoBench.ts"
 
 describe.concurrent("a video", () => {
   it.live("is taken, rendered, stored and charged for", () =>

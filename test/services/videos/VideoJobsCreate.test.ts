@@ -1,9 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { busy, failure, refused } from "../../fakes/VideoProviderFake.ts"
-import { eventually } from "../../support/Money.ts"
-import { png } from "../../support/TinyPictures.ts"
-import { assertDelivered, assertFailed, credits, price, submitsOnly, withBench } from "../../support/VideoBench.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import {
+  assertDelivered,
+  assertFailed,
+  credits,
+  price,
+  submitsOnly,
+  withBench
+} from "../../harness/database/VideoBench.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 const limit = failure("limit", 429)
 const account = failure("account", 401)

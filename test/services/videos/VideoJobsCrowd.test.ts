@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Fiber } from "effect"
-import { lock, waitingForLock } from "../../support/Money.ts"
-import { withBench } from "../../support/VideoBench.ts"
+import { lock, waitingForLock } from "../../harness/database/Money.ts"
+import { withBench } from "../../harness/database/VideoBench.ts"
 
 describe("many videos of one organization", () => {
   it.live("wait for each other without keeping the rest from the database", () =>

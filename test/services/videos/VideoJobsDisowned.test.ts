@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schema } from "effect"
-import { doorTo } from "../../support/Deployment.ts"
-import { eventually } from "../../support/Money.ts"
-import { png } from "../../support/TinyPictures.ts"
-import { type VideoBench, withBench } from "../../support/VideoBench.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { type VideoBench, withBench } from "../../harness/database/VideoBench.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { doorTo } from "../../harness/gateway/Deployment.ts"
 
 const key = "k"
 

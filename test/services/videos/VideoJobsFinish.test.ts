@@ -2,8 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Stream } from "effect"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { clip, done, failed, failure, type Script, unanswered } from "../../fakes/VideoProviderFake.ts"
-import { eventually } from "../../support/Money.ts"
-import { png } from "../../support/TinyPictures.ts"
+import { eventually } from "../../harness/database/Money.ts"
 import {
   assertDelivered,
   assertFailed,
@@ -11,7 +10,8 @@ import {
   submitsOnly,
   type VideoBench,
   withBench
-} from "../../support/VideoBench.ts"
+} from "../../harness/database/VideoBench.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 const picture = { _tag: "Bytes", bytes: png } as const
 const gone = Stream.fail(failure("network", 200))

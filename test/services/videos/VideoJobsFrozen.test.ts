@@ -11,7 +11,7 @@ import {
   submitsOnly,
   type VideoBench,
   withBench
-} from "../../support/VideoBench.ts"
+} from "../../harness/database/VideoBench.ts"
 
 const secret = "sk-upstream-secret"
 

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { busy } from "../../fakes/VideoProviderFake.ts"
-import { eventually } from "../../support/Money.ts"
-import { png } from "../../support/TinyPictures.ts"
-import { assertDelivered, assertFailed, price, withBench } from "../../support/VideoBench.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { assertDelivered, assertFailed, price, withBench } from "../../harness/database/VideoBench.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 const key = "k"
 const picture = { _tag: "Bytes", bytes: png } as const

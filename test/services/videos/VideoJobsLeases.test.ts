@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
-import { eventually, keptFor, type NeverHappened } from "../../support/Money.ts"
-import { assertDelivered, price, submitsOnly, type VideoBench, withBench } from "../../support/VideoBench.ts"
+import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
+import { assertDelivered, price, submitsOnly, type VideoBench, withBench } from "../../harness/database/VideoBench.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 

@@ -3,9 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
 import { VideoSql } from "../../../src/services/videos/VideoSql.ts"
 import { latest } from "../../../src/services/videos/VideoViews.ts"
-import { eventually } from "../../support/Money.ts"
-import { png } from "../../support/TinyPictures.ts"
-import { price, submitsOnly, type VideoBench, withBench } from "../../support/VideoBench.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { price, submitsOnly, type VideoBench, withBench } from "../../harness/database/VideoBench.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 /** Finished jobs of an organization, a second apart. */
 const fill = (bench: VideoBench, count: number, { key, org }: Pick<VideoBench, "key" | "org"> = bench) =>
@@ -28,9 +28,9 @@ describe.concurrent("videos that are asked for again", () => {
       Effect.gen(function* () {
         const { job, org, process, sql } = bench
         const { videos } = yield* process({ lookEvery: "1 hour" })
-        const stranger = yield* bench.bench.organization(0n)
+        const other = yield* bench.bench.organization(0n)
         yield* fill(bench, 30)
-        yield* fill(bench, 5, stranger)
+        yield* fill(bench, 5, other)
         // Of the same moment, like those that come at once.
         yield* sql`UPDATE videos SET created_at = date_trunc('day', now()) WHERE org_id = ${org} AND random() < 0.5`
         const expected = yield* sql<{ readonly id: string }>`
@@ -46,10 +46,10 @@ describe.concurrent("videos that are asked for again", () => {
           (yield* videos.list(org, 8)).map(({ id }) => id),
           [video.id, ...listed.slice(0, 7).map(({ id }) => id)]
         )
-        const theirs = yield* videos.list(stranger.org, 100)
+        const theirs = yield* videos.list(other.org, 100)
         assert.lengthOf(theirs, 5)
         assert.isFalse(theirs.some(({ id }) => listed.some((one) => one.id === id)))
-        assert.strictEqual((yield* Effect.flip(videos.find(stranger.org, video.id)))._tag, "VideoNotFound")
+        assert.strictEqual((yield* Effect.flip(videos.find(other.org, video.id)))._tag, "VideoNotFound")
         assert.strictEqual((yield* videos.find(org, video.id)).id, video.id)
       })
     )

@@ -15,8 +15,14 @@ import {
   unanswered,
   waiting
 } from "../../fakes/VideoProviderFake.ts"
-import { eventually } from "../../support/Money.ts"
-import { assertDelivered, assertFailed, submitsOnly, type VideoBench, withBench } from "../../support/VideoBench.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import {
+  assertDelivered,
+  assertFailed,
+  submitsOnly,
+  type VideoBench,
+  withBench
+} from "../../harness/database/VideoBench.ts"
 
 const broken = failed(failure("retry", 500))
 

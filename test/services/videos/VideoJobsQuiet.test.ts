@@ -2,8 +2,8 @@ import { Statement } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, TestClock, TestServices } from "effect"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
-import { eventually } from "../../support/Money.ts"
-import { type VideoBench, withBench } from "../../support/VideoBench.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { type VideoBench, withBench } from "../../harness/database/VideoBench.ts"
 
 /** A process at its usual pace, and how many statements about videos it has made. */
 const counted = ({ process }: VideoBench) =>

@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { isDoubtful } from "../../../src/services/videos/Submit.ts"
 import { busy, failure, garbage, refused, unanswered } from "../../fakes/VideoProviderFake.ts"
-import { eventually } from "../../support/Money.ts"
+import { eventually } from "../../harness/database/Money.ts"
 import {
   assertDelivered,
   assertFailed,
@@ -11,7 +11,7 @@ import {
   submitsOnly,
   type VideoBench,
   withBench
-} from "../../support/VideoBench.ts"
+} from "../../harness/database/VideoBench.ts"
 
 const slow = failure("timeout")
 const routes = ["m@a", "m@b", "m@c"]

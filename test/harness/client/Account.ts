@@ -1,0 +1,41 @@
+import { randomUUID } from "node:crypto"
+import { Effect, Layer, Redacted } from "effect"
+import type { CapPeriod, KeyId, Scope as KeyScope } from "../../../src/domain/ApiKey.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import type { OrgId } from "../../../src/domain/Organization.ts"
+import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
+import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+
+export interface Account {
+  readonly org: OrgId
+  readonly key: KeyId
+  readonly secret: string
+}
+
+/** What an operator does before a customer can call. */
+export const operator = Layer.mergeAll(Organizations.layer, ApiKeys.layer).pipe(Layer.provideMerge(LedgerAdmin.layer))
+
+/** An organization with credits and one key. */
+export const openAccount = (options: {
+  readonly nanoUsd?: bigint
+  readonly scopes?: ReadonlyArray<KeyScope>
+  readonly rpm?: number
+  readonly cap?: { readonly amount: bigint; readonly period: CapPeriod }
+}) =>
+  Effect.gen(function* () {
+    const organizations = yield* Organizations
+    const keys = yield* ApiKeys
+    const credits = options.nanoUsd ?? 100_000_000_000n
+    const { id } = yield* organizations.create({
+      name: `test-${randomUUID()}`,
+      ...(credits > 0n ? { credits: NanoUsd(credits) } : {})
+    })
+    const { record, secret } = yield* keys.create({
+      org: id,
+      scopes: options.scopes,
+      rpm: options.rpm,
+      cap: options.cap === undefined ? undefined : { ...options.cap, amount: NanoUsd(options.cap.amount) }
+    })
+    return { org: id, key: record.id, secret: Redacted.value(secret) } satisfies Account
+  })

@@ -1,0 +1,22 @@
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
+import type { LanguageModelUsage } from "ai"
+import { Effect } from "effect"
+import * as Served from "../gateway/ServedGateway.ts"
+import { costOf, model } from "../upstream/SandboxChat.ts"
+
+/** A customer with the AI SDK's provider for hosts of the convention. */
+export const customer = Effect.fnUntraced(function* (options: Parameters<typeof Served.customer>[0] = {}) {
+  const account = yield* Served.customer(options)
+  const provider = createOpenAICompatible({
+    name: "gateway",
+    baseURL: account.baseUrl,
+    apiKey: account.secret,
+    includeUsage: true,
+    supportsStructuredOutputs: true
+  })
+  return { ...account, provider, model: provider(model) }
+})
+
+/** What the usage costs, in nano-USD. */
+export const usageCost = ({ inputTokens, outputTokens }: LanguageModelUsage): bigint =>
+  costOf(inputTokens, outputTokens)

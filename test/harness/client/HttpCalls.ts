@@ -1,0 +1,174 @@
+import { assert } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import type { Envelope } from "../../../src/http/schema/Envelope.ts"
+import { parseRange } from "../../../src/services/access/AddressRange.ts"
+import { BlockList } from "../../../src/services/access/BlockList.ts"
+import { ServedGateway } from "../gateway/ServedGateway.ts"
+
+/** A whole answer, its body as text. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+export interface Sent {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as it is when it is text or bytes, else as JSON. */
+  readonly body?: unknown
+  readonly signal?: AbortSignal
+}
+
+const bodyOf = (body: unknown) =>
+  body === undefined || typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
+
+export const callAt = (address: string, { body, headers, method, signal }: Sent = {}) =>
+  Effect.promise(async (): Promise<Answer> => {
+    const text = bodyOf(body)
+    const response = await fetch(address, {
+      method: method ?? (text === undefined ? "GET" : "POST"),
+      redirect: "manual",
+      ...(headers === undefined ? {} : { headers }),
+      ...(text === undefined ? {} : { body: text }),
+      ...(signal === undefined ? {} : { signal })
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  })
+
+/** The path with the query; it is taken from the gateway's origin, so it starts with `/v1` where it should. */
+export const call = (path: string, sent?: Sent) =>
+  Effect.flatMap(ServedGateway, ({ url }) => callAt(`${url}${path}`, sent))
+
+export const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` })
+
+export const talk = (model: string, content = "hi") => ({ model, messages: [{ role: "user", content }] })
+
+export const chatPath = "/v1/chat/completions"
+
+/** A chat request of a customer. */
+export const chat = ({ secret }: { readonly secret: string }, body: unknown, sent: Sent = {}) =>
+  call(chatPath, {
+    method: "POST",
+    ...sent,
+    body,
+    headers: { ...bearer(secret), "content-type": "application/json", ...sent.headers }
+  })
+
+export interface Refusal {
+  readonly status: number
+  readonly type: Envelope["error"]["type"]
+  readonly code: string | null
+  readonly message: string
+  readonly param?: string | null
+  /** The header of that name. */
+  readonly retryAfter?: string
+}
+
+export const badRequest = (message: string, param: string | null = null): Refusal => ({
+  status: 400,
+  type: "invalid_request_error",
+  code: null,
+  message,
+  param
+})
+
+const permission = (code: string, message: string): Refusal => ({
+  status: 403,
+  type: "permission_error",
+  code,
+  message
+})
+const authentication = (message: string): Refusal => ({
+  status: 401,
+  type: "authentication_error",
+  code: "invalid_api_key",
+  message
+})
+const quota = (code: string, message: string): Refusal => ({ status: 402, type: "insufficient_quota", code, message })
+const unavailable = (message: string): Refusal => ({
+  status: 503,
+  type: "service_unavailable",
+  code: "no_provider_available",
+  message
+})
+
+/** The refusals of the published table, word for word. */
+export const refusals = {
+  moderated: {
+    status: 400,
+    type: "content_policy_violation",
+    code: null,
+    message: "Content was rejected by the moderation system."
+  },
+  rejected: badRequest("Upstream rejected the request."),
+  missingKey: authentication("Missing API key."),
+  invalidKey: authentication("Invalid API key provided."),
+  insufficient: quota("insufficient_quota", "Insufficient credits."),
+  capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`),
+  scope: permission("insufficient_scope", "API key lacks scope: chat"),
+  denied: permission("access_denied", "Access denied."),
+  noModel: (id: string): Refusal => ({
+    status: 404,
+    type: "not_found_error",
+    code: "model_not_found",
+    message: `The model \`${id}\` does not exist or is not a chat model.`,
+    param: "model"
+  }),
+  noEndpoint: { status: 404, type: "not_found_error", code: "unknown_endpoint", message: "Unknown endpoint." },
+  tooLarge: (bytes: number): Refusal => ({
+    status: 413,
+    type: "invalid_request_error",
+    code: "request_too_large",
+    message: `The request body is larger than ${bytes} bytes.`
+  }),
+  limited: { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", message: "Rate limit exceeded." },
+  internal: { status: 500, type: "api_error", code: "internal_error", message: "Internal server error." },
+  upstream: {
+    status: 502,
+    type: "api_error",
+    code: "upstream_error",
+    message: "The upstream provider returned an error."
+  },
+  upstreamAuth: { status: 502, type: "api_error", code: "upstream_error", message: "Upstream authentication failed." },
+  allFailed: (provider: string, status: number | "network") =>
+    unavailable(`All providers failed (last: ${provider} ${status}).`),
+  noProvider: unavailable("No healthy provider is available for this model."),
+  timedOut: { status: 504, type: "api_error", code: "timeout", message: "The request exceeded the allowed time." }
+} as const satisfies Record<string, Refusal | ((...parameters: never) => Refusal)>
+
+export const ownId = /^req_[0-9a-f]{32}$/
+
+/** The answer is this refusal and nothing else: status, envelope, id, and `retry-after` on a 429 or where it is said. */
+export const assertRefused = ({ headers, status, text }: Answer, { param = null, ...refusal }: Refusal): void => {
+  const { code, message, retryAfter = refusal.status === 429 ? "60" : null, type } = refusal
+  const expected: unknown = { status: refusal.status, body: { error: { message, type, param, code } } }
+  assert.deepStrictEqual<unknown>({ status, body: JSON.parse(text) }, expected)
+  assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
+  assert.match(headers.get("x-request-id") ?? "", ownId)
+  assert.strictEqual(headers.get("retry-after"), retryAfter)
+}
+
+/** Both rate headers, as numbers; undefined where there is none of them. One without the other is an error. */
+export const rateOf = ({ headers }: Pick<Answer, "headers">) => {
+  const limit = headers.get("x-ratelimit-limit")
+  const remaining = headers.get("x-ratelimit-remaining")
+  assert.strictEqual(limit === null, remaining === null, "one rate header without the other")
+  return limit === null ? undefined : { limit: Number(limit), remaining: Number(remaining) }
+}
+
+/** Repeats until the assertions hold, for at most five seconds; then what they say is the test's failure. */
+export const soon = <A, E, R>(check: Effect.Effect<A, E, R>) =>
+  check.pipe(
+    Effect.sandbox,
+    Effect.retry(Schedule.spaced("20 millis").pipe(Schedule.upTo("5 seconds"))),
+    Effect.unsandbox
+  )
+
+const range = (text: string) =>
+  Effect.orElse(Effect.fromNullable(parseRange(text)), () => Effect.dieMessage(`no range: ${text}`))
+
+/** Puts an address or a range on the block list; the gateway follows within a second. */
+export const block = (text: string) => Effect.flatMap(BlockList, ({ add }) => Effect.flatMap(range(text), add))
+
+export const unblock = (text: string) => Effect.flatMap(BlockList, ({ remove }) => Effect.flatMap(range(text), remove))

@@ -1,0 +1,25 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Served from "../gateway/ServedGateway.ts"
+import { assertTold, type Told, thrownBy } from "./OfficialClients.ts"
+
+export const rateHeaders = ["x-ratelimit-limit", "x-ratelimit-remaining"]
+
+type Customer = Effect.Effect.Success<ReturnType<typeof Served.customer>>
+
+/** A chat, or what else is asked for at the path, refused, with all that goes with it: the rate headers, the row in the log, and the money left alone. */
+export const refusedAs = Effect.fnUntraced(function* (
+  { openai, spent }: Customer,
+  body: object,
+  errorClass: Parameters<typeof assertTold>[1],
+  told: Told,
+  path = "/chat/completions"
+) {
+  const before = yield* spent
+  const error = assertTold(yield* thrownBy(() => openai.post(path, { body })), errorClass, told)
+  assert.strictEqual(yield* spent, before)
+  for (const name of rateHeaders) assert.match(error.headers?.get(name) ?? "", /^\d+$/, name)
+  const row = yield* Served.logged(error.requestID)
+  assert.deepStrictEqual([row.status, row.code, row.charge], [told.status, told.code, 0n])
+  return { error, row }
+})

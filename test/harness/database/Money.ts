@@ -1,0 +1,97 @@
+import { inspect } from "node:util"
+import { SqlClient } from "@effect/sql"
+import { assert } from "@effect/vitest"
+import { Data, Deferred, Duration, Effect, Schema } from "effect"
+import type { OrgId } from "../../../src/domain/Organization.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+
+const Rows = Schema.Tuple(
+  Schema.Struct({
+    balance: Schema.BigInt,
+    held: Schema.BigInt,
+    entries: Schema.BigInt,
+    charges: Schema.Array(Schema.BigInt),
+    openHolds: Schema.Number
+  })
+)
+
+/** What the database says of an organization's money, in nano-USD. */
+export const moneyOf = (org: OrgId) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const rows = yield* sql`
+      SELECT balance, held,
+        (SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entries WHERE org_id = ${org}) AS entries,
+        (SELECT coalesce(array_agg((-amount)::text ORDER BY id), '{}') FROM ledger_entries
+          WHERE org_id = ${org} AND kind = 'charge') AS charges,
+        (SELECT count(*) FROM holds WHERE org_id = ${org} AND state = 'open')::int AS open_holds
+      FROM organizations WHERE id = ${org}`
+    const [money] = yield* Schema.decodeUnknown(Rows)(rows)
+    return money
+  })
+
+/** Asserts that the organization paid these charges out of its 100 USD and nothing else, and that all books balance. */
+export const assertCharged = (org: OrgId, charges: ReadonlyArray<bigint>, credits = 100_000_000_000n) =>
+  Effect.gen(function* () {
+    const left = credits - charges.reduce((sum, charge) => sum + charge, 0n)
+    assert.deepStrictEqual(yield* moneyOf(org), { balance: left, held: 0n, entries: left, charges, openHolds: 0 })
+    const books = yield* LedgerAdmin
+    assert.deepStrictEqual((yield* books.verify).violations, [])
+  })
+
+export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
+
+/** Looks every 50 ms until what it sees is so; fails after `within` with what it saw last. */
+export const eventually = <A, E, R>(
+  look: Effect.Effect<A, E, R>,
+  isSo: (seen: A) => boolean,
+  within: Duration.DurationInput = "30 seconds"
+): Effect.Effect<A, E | NeverHappened, R> => {
+  let last: unknown
+  const looking = Effect.gen(function* () {
+    while (true) {
+      const seen = yield* look
+      if (isSo(seen)) return seen
+      last = seen
+      yield* Effect.sleep("50 millis")
+    }
+  })
+  return Effect.timeoutFail(looking, {
+    duration: within,
+    onTimeout: () => new NeverHappened({ message: `not within ${Duration.format(within)}: ${inspect(last)}` })
+  })
+}
+
+/** A lock that is not given up by itself, as another program may keep one. */
+export const keptFor = <A, E, R>(statement: Effect.Effect<unknown, E, R>, whileHeld: Effect.Effect<A>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql`SET LOCAL idle_in_transaction_session_timeout = 0`.pipe(
+      Effect.zipRight(statement),
+      Effect.zipRight(whileHeld),
+      sql.withTransaction
+    )
+  )
+
+/** Keeps every other transaction from changing the organization's money. */
+export const lock = (org: OrgId) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const taken = yield* Deferred.make<void>()
+    const over = yield* Deferred.make<void>()
+    yield* keptFor(
+      sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`,
+      Effect.zipRight(Deferred.succeed(taken, undefined), Deferred.await(over))
+    ).pipe(Effect.forkScoped)
+    yield* Deferred.await(taken)
+    return { unlock: Deferred.succeed(over, undefined) }
+  })
+
+/** Waits until a statement of the application waits for a lock. */
+export const waitingForLock = (application: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    eventually(
+      sql`SELECT pid FROM pg_stat_activity
+        WHERE application_name = ${application} AND wait_event_type = 'Lock' AND datname = current_database()`,
+      (rows) => rows.length > 0
+    )
+  )

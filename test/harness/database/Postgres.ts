@@ -1,0 +1,43 @@
+import { randomUUID } from "node:crypto"
+import { Effect, Layer, Redacted } from "effect"
+import * as Pg from "pg"
+import { inject } from "vitest"
+import { Database, type Options } from "../../../src/database/Database.ts"
+
+const administer = async (statement: string) => {
+  const client = new Pg.Client(inject("databaseServer"))
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+const create = async (options = "") => {
+  const name = `test_${randomUUID().replaceAll("-", "")}`
+  await administer(`CREATE DATABASE ${name} ${options}`)
+  const url = new URL(inject("databaseServer"))
+  url.pathname = `/${name}`
+  return url.href
+}
+
+/** A migrated database of one's own, as a `DATABASE_URL`. It goes with the test run. */
+export const freshUrl = (): Promise<string> => create(`TEMPLATE ${inject("databaseTemplate")}`)
+
+/** As `freshUrl`, with no schema at all. */
+export const emptyUrl = (): Promise<string> => create()
+
+/** Ends every connection to the database and removes it. */
+export const drop = (url: string): Promise<void> =>
+  administer(`DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`)
+
+/** `SqlClient`, `PgClient` and `Database` over a migrated database of their own, removed with the layer. */
+export const layerWith = (options: Options) =>
+  Layer.unwrapScoped(
+    Effect.acquireRelease(Effect.promise(freshUrl), (url) => Effect.promise(() => drop(url))).pipe(
+      Effect.map((url) => Layer.orDie(Database.layerUrl(Redacted.make(url), options)))
+    )
+  )
+
+export const layer = layerWith({})

@@ -1,0 +1,48 @@
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Database, type Options } from "../../../src/database/Database.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import { doorTo } from "../gateway/Deployment.ts"
+import * as IdempotencyBench from "./IdempotencyBench.ts"
+import * as Bench from "./LedgerBench.ts"
+import * as Postgres from "./Postgres.ts"
+
+export const one = NanoUsd(1_000_000_000n)
+
+const observer = (url: string) =>
+  Bench.layer.pipe(
+    Layer.provideMerge(LedgerAdmin.layer),
+    Layer.provideMerge(IdempotencyBench.process),
+    Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(url))))
+  )
+
+/** A process behind a door that can be cut and frozen, and another, which tests look from, that keeps its database. */
+export const losable = (options: Options = {}) =>
+  Effect.gen(function* () {
+    const url = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (made) =>
+      Effect.promise(() => Postgres.drop(made))
+    )
+    const outside = yield* Layer.build(observer(url))
+    const door = yield* doorTo(url)
+    const memo = yield* Layer.makeMemoMap
+    const inside = yield* Layer.buildWithMemoMap(
+      IdempotencyBench.process.pipe(Layer.provide(Layer.orDie(Database.layerUrl(Redacted.make(door.url), options)))),
+      memo,
+      yield* Effect.scope
+    )
+    const bench = Context.get(outside, LedgerBench)
+    const { key, org } = yield* bench.organization(100n * one)
+    return {
+      door,
+      outside,
+      bench,
+      org,
+      key,
+      asked: { org, endpoint: "images", key: "k", fingerprint: "f" } as const,
+      idempotency: Context.get(inside, Idempotency),
+      ledger: Context.get(inside, Ledger)
+    }
+  })

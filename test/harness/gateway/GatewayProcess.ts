@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { Data, Deferred, Effect, type Scope } from "effect"
+import { isAlive } from "../processes.ts"
+
+/** The built program; `npm test` builds it before the tests. */
+export const program = fileURLToPath(new URL("../../../dist/gateway.js", import.meta.url))
+
+export interface GatewayProcess {
+  /** `http://127.0.0.1:PORT`, without `/v1`. */
+  readonly url: string
+  readonly process: ChildProcess
+  /** Everything printed so far. */
+  readonly stdout: () => string
+  readonly stderr: () => string
+  readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
+  /** How it ended, once it has. */
+  readonly ended: Effect.Effect<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
+}
+
+/** It ended before it answered; the message holds what it printed. */
+export class NotStarted extends Data.TaggedError("NotStarted")<{ readonly message: string }> {}
+
+export interface StartOptions {
+  readonly env: Readonly<Record<string, string>>
+  /** A program other than the built one, such as one that dies at a failpoint. */
+  readonly entry?: string
+  /** A command that runs the gateway, in a process group of its own; signals then go to the whole group. */
+  readonly command?: { readonly line: readonly [string, ...ReadonlyArray<string>]; readonly cwd: string }
+}
+
+/** Nothing of the developer's own environment may decide a test. */
+const bareEnvironment = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", TZ: "UTC" }
+
+/**
+ * Starts a gateway as a process of its own on a free port and waits until it answers. It is killed with the scope
+ * if it still runs then.
+ */
+export const start = (options: StartOptions): Effect.Effect<GatewayProcess, NotStarted, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { command: group, entry = program } = options
+    if (!existsSync(entry)) return yield* new NotStarted({ message: `${entry} is missing: run npm run build` })
+    const [file, ...args] = group?.line ?? [process.execPath, entry, "serve"]
+    const send = (running: ChildProcess, signal: NodeJS.Signals) => {
+      if (group === undefined) return running.kill(signal)
+      const { pid } = running
+      return pid !== undefined && isAlive(-pid) && process.kill(-pid, signal)
+    }
+    const ended = yield* Deferred.make<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>()
+    const ready = yield* Deferred.make<string, NotStarted>()
+    let stdout = ""
+    let stderr = ""
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        spawn(file, args, {
+          env: { ...bareEnvironment, PORT: "0", ...options.env },
+          stdio: ["ignore", "pipe", "pipe"],
+          ...(group === undefined ? {} : { cwd: group.cwd, detached: true })
+        })
+      ),
+      (running) =>
+        Effect.zipRight(
+          Effect.sync(() => send(running, "SIGKILL")),
+          Deferred.await(ended)
+        )
+    )
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text
+      const address = /listening on (http:\/\/\S+)\/v1/.exec(stdout)?.[1]
+      if (address !== undefined) Deferred.unsafeDone(ready, Effect.succeed(address))
+    })
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text
+    })
+    child.on("close", (code, signal) => {
+      Deferred.unsafeDone(ended, Effect.succeed({ code, signal }))
+      Deferred.unsafeDone(
+        ready,
+        new NotStarted({ message: `the gateway ended with ${code ?? signal}:\n${stdout}${stderr}` })
+      )
+    })
+    return {
+      url: yield* Deferred.await(ready),
+      process: child,
+      stdout: () => stdout,
+      stderr: () => stderr,
+      signal: (signal) => Effect.sync(() => send(child, signal)),
+      ended: Deferred.await(ended)
+    }
+  })

@@ -1,0 +1,96 @@
+import { Effect, Layer } from "effect"
+import { bearer, call, type Sent } from "../client/HttpCalls.ts"
+import { freePort } from "../Port.ts"
+import { edits, generations } from "../upstream/ImageReplies.ts"
+import { hidden, Upstreams, layer as upstreams } from "../upstream/Upstreams.ts"
+import * as Served from "./ServedGateway.ts"
+
+export interface ImageModelOptions {
+  /** USD per image; 0.04 where nothing is said. */
+  readonly price?: number
+  readonly variants?: ReadonlyArray<{ readonly resolution: string; readonly price_usd: number }>
+  readonly edit?: boolean
+  readonly routes?: ReadonlyArray<Readonly<Record<string, unknown>>>
+}
+
+export type ImageModels = Readonly<Record<string, ImageModelOptions>>
+
+/** What a model costs of which nothing else is said, in nano-USD. */
+export const usualPrice = 40_000_000n
+
+export const onFirst = { provider: "first", model: hidden.model }
+export const onSecond = { provider: "second", model: hidden.model, preference: 2 }
+
+const entry = (id: string, { edit = true, price = 0.04, routes = [onFirst], variants }: ImageModelOptions) => ({
+  id,
+  surface: "image",
+  ...(variants === undefined ? { pricing: { per_image_usd: price } } : { variants }),
+  edit,
+  routes
+})
+
+const talk = {
+  id: "talk",
+  surface: "chat",
+  family: "A",
+  context_length: 100_000,
+  max_output: 8_000,
+  pricing: { prompt_per_1m_usd: 1, completion_per_1m_usd: 2 },
+  reasoning: "none",
+  capabilities: [],
+  image_tokens: 1_000,
+  created: "2026-01-01",
+  routes: [{ provider: "talker", model: "x" }]
+}
+
+const catalog = (urls: { readonly first: string; readonly second: string }, models: ImageModels): string => {
+  const provider = (url: string, credential: string) => ({
+    adapter: "openai-images",
+    base_url: `${url}/v1`,
+    credential
+  })
+  return JSON.stringify({
+    providers: {
+      first: provider(urls.first, "FIRST_KEY"),
+      second: provider(urls.second, "SECOND_KEY"),
+      refusing: provider("http://127.0.0.1:1", "FIRST_KEY"),
+      talker: { adapter: "openai-chat", base_url: `${urls.first}/v1`, credential: "FIRST_KEY" }
+    },
+    families: { A: { sampling: true, max_output_policy: "clamp" } },
+    models: [...Object.entries(models).map(([id, options]) => entry(id, options)), talk]
+  })
+}
+
+/** A gateway whose image models are routed to the scripted upstreams; its links lead to itself. */
+export const gateway = (models: ImageModels, env: Readonly<Record<string, string>> = {}) =>
+  Served.layer(
+    Effect.gen(function* () {
+      const { first, second } = yield* Upstreams
+      return {
+        catalog: catalog({ first: first.url, second: second.url }, models),
+        env: {
+          FIRST_KEY: hidden.firstKey,
+          SECOND_KEY: hidden.secondKey,
+          PORT: String(yield* freePort),
+          ...env
+        }
+      }
+    })
+  ).pipe(Layer.provideMerge(upstreams))
+
+const post =
+  (path: string) =>
+  ({ secret }: { readonly secret: string }, body: unknown, sent: Sent = {}) =>
+    call(path, {
+      method: "POST",
+      ...sent,
+      body,
+      headers: { ...bearer(secret), "content-type": "application/json", ...sent.headers }
+    })
+
+/** A request for an image, by a customer. */
+export const draw = post(generations)
+/** A request for an edit, by a customer. */
+export const edit = post(edits)
+
+export const keyed = (key: string): Sent => ({ headers: { "idempotency-key": key } })

@@ -1,0 +1,124 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import path from "node:path"
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import OpenAI from "openai"
+import { Database } from "../../../src/database/Database.ts"
+import { BlockList } from "../../../src/services/access/BlockList.ts"
+import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
+import { openAccount, operator } from "../client/Account.ts"
+import { drop, freshUrl } from "../database/Postgres.ts"
+import { prefix } from "../temporary.ts"
+import { type GatewayProcess, start } from "./GatewayProcess.ts"
+
+export interface ServedOptions {
+  /** The catalog's text; the built-in one where undefined. */
+  readonly catalog?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** A gateway that runs as a process over a database of its own, shared by the tests of a file. */
+export class ServedGateway extends Context.Tag("test/ServedGateway")<ServedGateway, GatewayProcess>() {}
+
+const temporaryDirectory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(prefix)),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+const written = (directory: string, text: string) => {
+  const file = path.join(directory, "catalog.yaml")
+  writeFileSync(file, text)
+  return file
+}
+
+/** Beside the gateway itself, what an operator needs to arrange and to look things up in its database. */
+export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
+  Layer.unwrapScoped(
+    Effect.gen(function* () {
+      const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
+      const { catalog, env } = yield* options
+      const directory = yield* temporaryDirectory
+      const gateway = yield* start({
+        env: {
+          DATABASE_URL: url,
+          DATA_DIR: directory,
+          ...(catalog === undefined ? {} : { CATALOG_FILE: written(directory, catalog) }),
+          ...env
+        }
+      })
+      return Layer.succeed(ServedGateway, gateway).pipe(
+        Layer.merge(BlockList.layer),
+        Layer.merge(operator),
+        Layer.provideMerge(Database.layerUrl(Redacted.make(url), { maxConnections: 2 }))
+      )
+    })
+  )
+
+const Credits = Schema.Struct({
+  object: Schema.Literal("credits"),
+  available_usd: Schema.Number,
+  balance_usd: Schema.Number,
+  held_usd: Schema.Number
+})
+
+/** A JSON number of USD as nano-USD, which it has at most nine decimals for. */
+const nano = (usd: number): bigint => BigInt(usd.toFixed(9).replace(".", ""))
+
+/** What `GET /credits` says, in nano-USD. */
+const credits = (url: string, secret: string) =>
+  Effect.promise(() => fetch(`${url}/v1/credits`, { headers: { authorization: `Bearer ${secret}` } })).pipe(
+    Effect.flatMap((response) => Effect.promise(() => response.json())),
+    Effect.flatMap(Schema.decodeUnknown(Credits, { onExcessProperty: "error" })),
+    Effect.orDie,
+    Effect.map((body) => ({
+      available: nano(body.available_usd),
+      balance: nano(body.balance_usd),
+      held: nano(body.held_usd)
+    }))
+  )
+
+class StillHeld extends Data.TaggedError("StillHeld")<{ readonly message: string }> {}
+
+/** For ten seconds at most. */
+const polling = Schedule.intersect(Schedule.spaced("20 millis"), Schedule.recurs(500))
+
+type AccountOptions = Parameters<typeof openAccount>[0]
+const plenty = 100_000_000_000n
+
+/** A customer with an account of its own and the official client on its default settings, retries aside. */
+export const customer = Effect.fnUntraced(function* (options: AccountOptions = {}) {
+  const { url } = yield* ServedGateway
+  const account = yield* openAccount({ nanoUsd: plenty, ...options })
+  const baseUrl = `${url}/v1`
+  const funds = credits(url, account.secret)
+  const spent = funds.pipe(
+    Effect.filterOrFail(
+      ({ held }) => held === 0n,
+      ({ held }) => new StillHeld({ message: `${account.org} has ${held} held` })
+    ),
+    Effect.map(({ balance }) => (options.nanoUsd ?? plenty) - balance)
+  )
+  return {
+    ...account,
+    baseUrl,
+    openai: new OpenAI({ baseURL: baseUrl, apiKey: account.secret, maxRetries: 0 }),
+    funds,
+    /** Nano-USD charged by now, where nothing is held any more. */
+    spent: Effect.orDie(spent),
+    /** The same where nobody waited for the end of the work. */
+    spentInTheEnd: Effect.orDie(Effect.retry(spent, polling))
+  }
+})
+
+/** The log's row of a request, which is written shortly after its answer. */
+export const logged = Effect.fnUntraced(function* (requestId: string | null | undefined) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* Effect.flatMap(
+    sql`SELECT * FROM request_log WHERE request_id = ${requestId ?? ""}`,
+    Schema.decodeUnknown(Schema.Tuple(RequestRow))
+  ).pipe(
+    Effect.retry(polling),
+    Effect.orDie,
+    Effect.map(([row]) => row)
+  )
+})

@@ -1,0 +1,35 @@
+import { Effect } from "effect"
+import { done, event, json, type Reply, type Step, sse } from "./FakeUpstream.ts"
+
+/** What a prompt of "hi" is held as, and all of `max_tokens` 10: the charge is the hold, 70,000 nano-USD. */
+const usage = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 }
+export const charge = 70_000n
+
+export const completion: Reply = json(200, {
+  choices: [{ index: 0, message: { role: "assistant", content: "Hello there" }, finish_reason: "stop" }],
+  usage
+})
+
+export const delta = (content: string): string => event({ choices: [{ index: 0, delta: { content } }] })
+
+export const ending =
+  event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }) + event({ choices: [], usage }) + done
+
+/** A stream that waits between its first delta and the rest. */
+export const stream = (...between: ReadonlyArray<Step>): Reply =>
+  sse(delta("Hello"), ...between, delta(" there"), ending)
+
+/** Answers as `reply` does, once the effect is over. */
+export const after =
+  (wait: Effect.Effect<unknown>, reply: Reply): Reply =>
+  async (response, received) => {
+    await Effect.runPromise(wait)
+    await reply(response, received)
+  }
+
+export const isStream = (body: unknown): boolean =>
+  typeof body === "object" && body !== null && "stream" in body && body.stream === true
+
+/** A stream to whom asks for one, else a completion. */
+export const either: Reply = (response, received) =>
+  (isStream(received.body) ? stream() : completion)(response, received)

@@ -1,0 +1,188 @@
+import type { Answer } from "../../contracts/ChatHarness.ts"
+import * as Anthropic from "../../providers/anthropic/Wire.ts"
+import * as Gemini from "../../providers/gemini/Hosts.ts"
+import { errors as geminiErrors } from "../../providers/gemini/Wire.ts"
+import * as Chat from "../../providers/openai-chat/Hosts.ts"
+import * as Responses from "../../providers/openai-responses/wire.ts"
+import * as Fake from "./FakeUpstream.ts"
+
+/** What an answer is on a wire: whole, and as a stream in three. */
+interface Wire {
+  readonly body: unknown
+  readonly opening: ReadonlyArray<string>
+  readonly output: ReadonlyArray<string>
+  readonly end: ReadonlyArray<string>
+}
+
+/** A wire format of vendors, and how a host that speaks it answers, refuses and breaks. */
+export interface Dialect {
+  readonly name: string
+  readonly baseUrl: (origin: string) => string
+  readonly wire: (answer: Answer) => Wire
+  readonly wantsStream: (received: Fake.Received) => boolean
+  /** The body of an error, in the vendor's shape and with the vendor's word for it. */
+  readonly error: (status: number) => unknown
+  /** An event of a stream that says that it failed. */
+  readonly errorEvent: string
+}
+
+/** Of which no word may reach a client. */
+const message = "hush: theirs"
+
+const asksForStream = ({ body }: Fake.Received) => Anthropic.record(body).stream === true
+
+const anthropicTypes: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  429: "rate_limit_error",
+  529: "overloaded_error"
+}
+const anthropicError = (status: number) => {
+  return { type: "error", error: { type: anthropicTypes[status] ?? "api_error", message }, request_id: "req_hush" }
+}
+
+const openAiTypes: Readonly<Record<number, object>> = {
+  401: { type: "invalid_request_error", code: "invalid_api_key" },
+  429: { type: "tokens", code: "rate_limit_exceeded" }
+}
+const openAiError = (status: number) => ({ error: { message, type: "server_error", ...openAiTypes[status] } })
+
+const googleErrors: Readonly<Record<number, object>> = {
+  401: { status: "UNAUTHENTICATED" },
+  429: { status: "RESOURCE_EXHAUSTED", details: geminiErrors.limit.details }
+}
+
+const responsesOf = (answer: Answer): Wire => {
+  const body = Responses.whole(answer)
+  const { end, opening, output } = Responses.streamed(body)
+  const all = Responses.written([...opening, ...output, ...end])
+  return {
+    body,
+    opening: all.slice(0, opening.length),
+    output: all.slice(opening.length, -end.length),
+    end: all.slice(-end.length)
+  }
+}
+
+/** A chunk without output, as Gemini sends them now and then: it has no opening of its own. */
+const quiet = Fake.event(Gemini.chunk([{ text: "" }]))
+
+export const dialects: ReadonlyArray<Dialect> = [
+  {
+    name: "anthropic",
+    baseUrl: (origin) => origin,
+    wire: (answer) => {
+      const { opening, ...rest } = Anthropic.wire(answer)
+      return { ...rest, opening: [opening] }
+    },
+    wantsStream: asksForStream,
+    error: anthropicError,
+    errorEvent: `event: error\n${Fake.event(anthropicError(529))}`
+  },
+  {
+    name: "gemini",
+    baseUrl: (origin) => origin,
+    wire: (answer) => ({ ...Gemini.wire(answer), opening: [quiet] }),
+    wantsStream: ({ path }) => path.includes(":streamGenerateContent"),
+    error: (status) => ({ error: { code: status, status: "UNAVAILABLE", message, ...googleErrors[status] } }),
+    errorEvent: Fake.event({ error: { code: 500, status: "INTERNAL", message } })
+  },
+  {
+    name: "openai-responses",
+    baseUrl: (origin) => `${origin}/v1`,
+    wire: responsesOf,
+    wantsStream: asksForStream,
+    error: openAiError,
+    errorEvent: Responses.written([{ type: "response.failed", response: Responses.failedWith("server_error") }]).join(
+      ""
+    )
+  },
+  {
+    name: "openai-chat",
+    baseUrl: (origin) => `${origin}/v1`,
+    wire: (answer) => {
+      const { opening, ...rest } = Chat.wire(answer)
+      return { ...rest, opening: [opening] }
+    },
+    wantsStream: asksForStream,
+    error: openAiError,
+    errorEvent: Fake.event(openAiError(500))
+  }
+]
+
+/** Ids and names that the wires above carry. */
+export const theirs = ["hush", "msg_1", "resp_1", "rs_1", "claude-model-1", "gemini-3-test", "vendor/", "EqQBCgIYAhIM"]
+
+/** One reply to who asks for an answer in one piece, another to who asks for a stream. */
+const either =
+  ({ wantsStream }: Dialect, piece: Fake.Reply, stream: Fake.Reply): Fake.Reply =>
+  (response, received) =>
+    (wantsStream(received) ? stream : piece)(response, received)
+
+export const answers = (dialect: Dialect, answer: Answer): Fake.Reply => {
+  const { body, end, opening, output } = dialect.wire(answer)
+  return either(dialect, Fake.json(200, body), Fake.sse(...opening, ...output, ...end))
+}
+
+const unseen: Answer = { content: "never seen", finish: "stop" }
+
+const refuses =
+  (status: number) =>
+  (dialect: Dialect): Fake.Reply =>
+    Fake.json(status, dialect.error(status), { "x-hush": "hush", "request-id": "hush" })
+
+export interface Outage {
+  readonly what: string
+  /** How a host meets a request; where undefined there is none. */
+  readonly reply: ((dialect: Dialect) => Fake.Reply) | undefined
+  /** What the log calls it. */
+  readonly outcome: string
+}
+
+/** Every way to fail before anything was said. */
+export const outages: ReadonlyArray<Outage> = [
+  { what: "answers 503", reply: refuses(503), outcome: "retry" },
+  { what: "answers 529", reply: refuses(529), outcome: "retry" },
+  { what: "answers 429", reply: refuses(429), outcome: "limit" },
+  { what: "answers 401", reply: refuses(401), outcome: "account" },
+  { what: "takes no connection", reply: undefined, outcome: "network" },
+  {
+    what: "answers garbage",
+    reply: (dialect) => {
+      const text = JSON.stringify(dialect.wire(unseen).body).slice(0, 60)
+      return either(dialect, Fake.text(200, "application/json", text), Fake.sse(`data: ${text}\n\n`))
+    },
+    outcome: "retry"
+  },
+  {
+    what: "breaks off before it has said anything",
+    reply: (dialect) => {
+      const { body, opening } = dialect.wire(unseen)
+      const begun = Fake.steps({ type: "application/json" }, JSON.stringify(body).slice(0, 60), Fake.cut)
+      return either(dialect, begun, Fake.sse(...opening, Fake.cut))
+    },
+    outcome: "network"
+  },
+  { what: "answers 200 with an error in it", reply: (dialect) => Fake.json(200, dialect.error(500)), outcome: "retry" },
+  {
+    what: "says in its first events that it failed",
+    reply: (dialect) => {
+      const { opening } = dialect.wire(unseen)
+      return either(dialect, Fake.json(200, dialect.error(500)), Fake.sse(...opening, dialect.errorEvent))
+    },
+    outcome: "retry"
+  }
+]
+
+/** Every way to break after something was said. */
+export const breaks: ReadonlyArray<{ readonly what: string; readonly rest: (dialect: Dialect) => Fake.Step }> = [
+  { what: "loses its connection", rest: () => Fake.cut },
+  { what: "ends without its end mark", rest: () => "" },
+  { what: "says that it failed", rest: ({ errorEvent }) => errorEvent },
+  { what: "turns into garbage", rest: () => "data: {hush\n\n" }
+]
+
+/** A stream that sends all of an answer's output, but not its end. */
+export const breaking = (dialect: Dialect, answer: Answer, rest: Fake.Step): Fake.Reply => {
+  const { opening, output } = dialect.wire(answer)
+  return Fake.sse(...opening, ...output, rest)
+}

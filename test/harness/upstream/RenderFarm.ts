@@ -1,0 +1,121 @@
+import { Effect, Predicate } from "effect"
+import { tinyClip } from "../fixtures/TinyClip.ts"
+import * as Fake from "./FakeUpstream.ts"
+import { refusals } from "./FalHost.ts"
+
+/** Something that was asked of the farm. */
+export interface Call {
+  readonly step: "submit" | "poll" | "result" | "download" | "cancel"
+  /** The account's own part of the address. */
+  readonly account: string
+  readonly prompt: string
+  /** Who asks. */
+  readonly credential: string
+  readonly path: string
+  /** In JSON; undefined where there was none. */
+  readonly body: unknown
+}
+
+/** What becomes of a render. */
+export interface Fate {
+  /** `lost`: it is taken, and the answer that says so breaks. */
+  readonly submit: "taken" | "refused" | "moderation" | "lost"
+  /** How many questions it takes. */
+  readonly polls: number
+  /** The question that is answered with an error. */
+  readonly stumble?: number
+  readonly end: "clip" | "moderation" | "runner"
+}
+
+export interface Rules {
+  readonly fate: (account: string, prompt: string) => Fate
+  /** Whether renders may be over by now. */
+  readonly isOpen?: () => boolean
+  /** What a call waits for before anything is said. */
+  readonly before?: (call: Call) => Effect.Effect<unknown>
+}
+
+export interface RenderFarm {
+  /** What an account's address begins with; its name follows. */
+  readonly url: string
+  /** Everything asked so far, in order. */
+  readonly calls: ReadonlyArray<Call>
+}
+
+interface Job {
+  readonly prompt: string
+  polls: number
+}
+
+const address = /^\/(\w+)\/(?:files\/([^/?]+)\.mp4|(?:.*\/)?requests\/([^/?]+)(\/status|\/cancel)?|.*)(?:\?.*)?$/
+
+const stepOf = (method: string, file: string | undefined, action: string | undefined): Call["step"] => {
+  if (file !== undefined) return "download"
+  if (action === "/status") return "poll"
+  if (action === "/cancel") return "cancel"
+  return method === "POST" ? "submit" : "result"
+}
+
+const promptIn = (body: unknown) =>
+  Predicate.isRecord(body) && typeof body["prompt"] === "string" ? body["prompt"] : ""
+
+/**
+ * A fal-like queue with any number of accounts and jobs at a time, whose renders end as a script says. A clip is the
+ * tiny one with its prompt for a note.
+ */
+export const make = Effect.fnUntraced(function* ({ before = () => Effect.void, fate, isOpen = () => true }: Rules) {
+  const calls: Array<Call> = []
+  const jobs = new Map<string, Job>()
+
+  const submitted = (account: string, prompt: string): Fake.Reply => {
+    const { submit } = fate(account, prompt)
+    if (submit === "refused") return refusals.server
+    if (submit === "moderation") return refusals.moderation
+    const id = `${account}-${jobs.size}`
+    jobs.set(id, { prompt, polls: 0 })
+    return submit === "lost" ? refusals["cut answer"] : Fake.json(200, { request_id: id, status: "IN_QUEUE" })
+  }
+
+  const polled = (account: string, job: Job): Fake.Reply => {
+    job.polls += 1
+    const { polls, stumble } = fate(account, job.prompt)
+    if (job.polls === stumble) return refusals.server
+    const isOver = job.polls >= polls && isOpen()
+    return Fake.json(isOver ? 200 : 202, {
+      status: isOver ? "COMPLETED" : job.polls === 1 ? "IN_QUEUE" : "IN_PROGRESS"
+    })
+  }
+
+  const ended = (account: string, id: string, { prompt }: Job, host: string): Fake.Reply => {
+    const { end } = fate(account, prompt)
+    const video = { url: `http://${host}/${account}/files/${id}.mp4`, content_type: "video/mp4" }
+    return end === "clip" ? Fake.json(200, { video, seed: 1 }) : refusals[end]
+  }
+
+  const downloaded = ({ prompt }: Job): Fake.Reply => {
+    const clip = tinyClip(prompt)
+    return Fake.steps({ type: "video/mp4" }, clip.subarray(0, 1_000), Effect.sleep("50 millis"), clip.subarray(1_000))
+  }
+
+  const fake = yield* Fake.serving(async (response, received) => {
+    const [, account = "", file, asked, action] = address.exec(received.path) ?? []
+    const step = stepOf(received.method, file, action)
+    const id = file ?? asked ?? ""
+    const job = jobs.get(id)
+    const prompt = step === "submit" ? promptIn(received.body) : (job?.prompt ?? "")
+    const { body, headers, path } = received
+    const call: Call = { step, account, prompt, credential: headers.authorization ?? "", path, body }
+    calls.push(call)
+    await Effect.runPromise(before(call))
+    const reply = (): Fake.Reply => {
+      if (step === "submit") return submitted(account, prompt)
+      if (job === undefined) return refusals.missing
+      if (step === "poll") return polled(account, job)
+      if (step === "result") return ended(account, id, job, received.headers.host ?? "")
+      return step === "download" ? downloaded(job) : Fake.json(202, { status: "CANCELLATION_REQUESTED" })
+    }
+    await reply()(response, received)
+  })
+
+  return { url: fake.url, calls } satisfies RenderFarm
+})

@@ -1,0 +1,139 @@
+import { Context, Effect, Layer } from "effect"
+import type { CatalogRoute } from "../fixtures/ChatCatalog.ts"
+import * as Served from "../gateway/ServedGateway.ts"
+import * as Upstream from "./FakeUpstream.ts"
+
+export interface Watched extends Upstream.FakeUpstream {
+  /** Every request so far, oldest first. */
+  readonly calls: ReadonlyArray<Upstream.Received>
+}
+
+/** What the providers `first` and `second` of the catalog below talk to. */
+export class Upstreams extends Context.Tag("test/Upstreams")<
+  Upstreams,
+  { readonly first: Watched; readonly second: Watched }
+>() {}
+
+const watched = Effect.gen(function* () {
+  const upstream = yield* Upstream.make
+  const calls: Array<Upstream.Received> = []
+  yield* upstream.received.pipe(
+    Effect.map((call) => calls.push(call)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+  return { ...upstream, calls } satisfies Watched
+})
+
+export const layer = Layer.scoped(
+  Upstreams,
+  Effect.gen(function* () {
+    return { first: yield* watched, second: yield* watched }
+  })
+)
+
+/** Secrets and names that only the operator and the providers may see. */
+export const hidden = { firstKey: "sk-first-hush", secondKey: "sk-second-hush", model: "vendor/hush-1" }
+
+export interface ModelOptions {
+  readonly family?: "A" | "B" | "C"
+  readonly pricing?: Readonly<Record<string, unknown>>
+  readonly capabilities?: ReadonlyArray<string>
+  readonly routes?: ReadonlyArray<CatalogRoute & Readonly<Record<string, unknown>>>
+}
+
+export const onFirst = { provider: "first", model: hidden.model }
+export const onSecond = { provider: "second", model: hidden.model, preference: 2 }
+/** One that no environment here has a credential for. */
+export const onAbsent = { provider: "absent", model: hidden.model }
+
+/** The most that a model of the catalog below puts out. */
+export const maxOutput = 8_192
+/** In USD per million tokens; one micro-dollar a prompt token, two a completion token. */
+export const prices = { prompt_per_1m_usd: 1, completion_per_1m_usd: 2 }
+export const nanoPerToken = { prompt: 1_000n, completion: 2_000n }
+
+const entry = (id: string, { routes = [onFirst], family = "A", pricing = prices, capabilities }: ModelOptions) => ({
+  id,
+  surface: "chat",
+  family,
+  context_length: 100_000,
+  max_output: maxOutput,
+  pricing,
+  reasoning: ["low", "medium", "high"],
+  capabilities: capabilities ?? ["tools"],
+  image_tokens: 1_000,
+  created: "2026-01-01",
+  routes
+})
+
+const picture = {
+  id: "picture",
+  surface: "image",
+  pricing: { per_image_usd: 0.04 },
+  routes: [{ provider: "drawer", model: "vendor/picture" }]
+}
+
+const catalog = (urls: { readonly first: string; readonly second: string }, models: Models): string => {
+  const provider = (url: string, credential: string) => ({ adapter: "openai-chat", base_url: `${url}/v1`, credential })
+  return JSON.stringify({
+    providers: {
+      first: provider(urls.first, "FIRST_KEY"),
+      second: provider(urls.second, "SECOND_KEY"),
+      refusing: provider("http://127.0.0.1:1", "FIRST_KEY"),
+      absent: provider(urls.first, "ABSENT_KEY"),
+      drawer: { adapter: "sandbox" }
+    },
+    families: {
+      A: { sampling: true, max_output_policy: "clamp" },
+      B: { sampling: false, max_output_policy: "clamp" },
+      C: { sampling: false, max_output: maxOutput, max_output_policy: "reject" }
+    },
+    models: [...Object.entries(models).map(([id, options]) => entry(id, options)), picture]
+  })
+}
+
+export type Models = Readonly<Record<string, ModelOptions>>
+
+/** A gateway whose models are routed to the scripted upstreams. Each model has circuits of its own. */
+export const gateway = (models: Models, env: Readonly<Record<string, string>> = {}) =>
+  Served.layer(
+    Effect.map(Upstreams, ({ first, second }) => ({
+      catalog: catalog({ first: first.url, second: second.url }, models),
+      env: { FIRST_KEY: hidden.firstKey, SECOND_KEY: hidden.secondKey, ...env }
+    }))
+  ).pipe(Layer.provideMerge(layer))
+
+/** A provider's whole answer, full of what must not reach a client. */
+export const completion = (content: string, usage?: Readonly<Record<string, unknown>>) => ({
+  id: "chatcmpl-hush-id",
+  object: "chat.completion",
+  created: 1,
+  model: hidden.model,
+  system_fingerprint: "hush-fingerprint",
+  choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+  ...(usage === undefined ? {} : { usage })
+})
+
+export const usual = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
+/** What the usual usage costs at the usual prices, in nano-USD. */
+export const usualCharge = 20_000n
+
+export const answers = (content = "fine"): Upstream.Reply => Upstream.json(200, completion(content, usual))
+
+/** One chunk of a provider's stream. */
+export const chunk = (delta: object, finish: string | null = null) =>
+  Upstream.event({
+    id: "chatcmpl-hush-id",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: hidden.model,
+    choices: [{ index: 0, delta, finish_reason: finish }]
+  })
+
+/** The chunk that carries a stream's usage. */
+export const usageChunk = Upstream.event({ ...completion(""), choices: [], usage: usual })
+export const ending = chunk({}, "stop") + usageChunk + Upstream.done
+
+export const streams = (...texts: ReadonlyArray<string>): Upstream.Reply =>
+  Upstream.sse(...texts.map((content) => chunk({ content })), ending)
