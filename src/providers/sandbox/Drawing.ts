@@ -79,12 +79,13 @@ export const make: Effect.Effect<Studio> = Effect.gen(function* () {
   }
 })
 
+/** What leaves a trace: a text that leaves none cannot be drawn. */
 const drawable = (text: string): ReadonlyArray<string> => {
   const visible = text
     .slice(0, 2 * mostRead)
     .replaceAll(/\r\n?|[\u0085\u2028\u2029]/g, "\n")
     .replaceAll(/(?!\n)[\p{Cc}\p{Zs}]+/gu, " ")
-    .replaceAll(/[\p{Cs}\p{Default_Ignorable_Code_Point}]/gu, "")
+    .replaceAll(/[\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffc]/gu, "")
     .replaceAll(/\n{3,}/g, "\n\n")
     .trim()
   const characters = Array.from(visible)
