@@ -10,6 +10,7 @@ import {
   isNode,
   isSpent,
   listAt,
+  maxEntries,
   type Node,
   namesAt,
   namesOf,
@@ -143,10 +144,11 @@ function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
 const sizeOf = (run: Run, value: unknown, depth = 0): number => {
   if (!spend(run, 1) || depth > maxDepthChosen) return Number.POSITIVE_INFINITY
   if (typeof value === "string") return value.length
-  if (!Predicate.isObject(value)) return 4
-  let size = 4
-  for (const [name, part] of Object.entries(value)) {
-    size += name.length + sizeOf(run, part, depth + 1)
+  const names = isNode(value) ? namesOf(run, value) : []
+  if (names.length >= maxEntries) return Number.POSITIVE_INFINITY
+  let size = 4 + names.join("").length
+  for (const part of isNode(value) ? names.map((name) => value[name]) : Array.isArray(value) ? value : []) {
+    size += sizeOf(run, part, depth + 1)
     if (size > run.characters) break
   }
   return size

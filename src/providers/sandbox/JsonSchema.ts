@@ -20,7 +20,7 @@ export interface Run {
 }
 
 /** Entries of a list or an object that are read; a longer one is cut. */
-const maxEntries = 1_000
+export const maxEntries = 1_000
 const maxTypes = 7
 const maxReference = 1_000
 const maxFacets = 200

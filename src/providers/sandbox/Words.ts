@@ -19,7 +19,7 @@ const flat = (text: string): string =>
 
 export const wordsOf = (prompt: string): Words => {
   const text = prompt.slice(0, maxRead)
-  const flatText = flat(text)
+  const [lower, flatText] = [text.toLowerCase(), flat(text)]
   const quoted = Array.from(
     text.matchAll(/["\u201c\xab`]([^"\u201c\u201d\xab\xbb`\n]{1,60})["\u201d\xbb`]/gu),
     ([, phrase = ""]) => phrase.trim()
@@ -32,6 +32,10 @@ export const wordsOf = (prompt: string): Words => {
   return {
     topics: topics.length === 0 ? ["sandbox"] : topics,
     numbers: numbers.slice(0, mostKept).map(Number),
-    mention: (wanted) => wanted.length <= maxMention && flat(wanted) !== "  " && flatText.includes(flat(wanted))
+    mention: (wanted) => {
+      if (wanted.length > maxMention || !lower.includes(wanted.toLowerCase())) return false
+      const said = flat(wanted)
+      return said !== "  " && flatText.includes(said)
+    }
   }
 }
