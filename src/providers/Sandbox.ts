@@ -26,12 +26,12 @@ import { Effect } from "effect"
 import { TokenCounter } from "../services/chat/TokenCounter.ts"
 import type { Provider } from "../services/routing/Provider.ts"
 import * as Chat from "./sandbox/Chat.ts"
-import * as Studio from "./sandbox/drawing/Studio.ts"
+import * as Drawing from "./sandbox/Drawing.ts"
 import * as Image from "./sandbox/Image.ts"
 import * as Video from "./sandbox/Video.ts"
 
 export const make: Effect.Effect<Provider, never, TokenCounter> = Effect.gen(function* () {
   const tokens = yield* TokenCounter
-  const studio = yield* Studio.make
+  const studio = yield* Drawing.make
   return { adapter: "sandbox", chat: Chat.make(tokens), image: Image.make(studio), video: Video.make(studio) }
 })

@@ -84,25 +84,19 @@ describe("a clip", () => {
     })
   )
 
-  it.effect("counts its seconds, and grows a bar from one side to the other", () =>
+  it.effect("counts its seconds", () =>
     Effect.gen(function* () {
       const seconds = 31
       const { bytes } = yield* rendered({ seconds })
       const frames = decoded(bytes)
-      const isBar = (at: number) => Math.floor(at / 40) === 21
       frames.forEach(({ coded, key }, index) => {
         assert.strictEqual(key, index % (30 * framesPerSecond) === 0)
-        const moved = coded.filter((at) => !isBar(at) && !same(frames[index], frames[index - 1], at))
+        const moved = coded.filter((at) => !same(frames[index], frames[index - 1], at))
         assert.strictEqual(moved.length > 0, index % framesPerSecond === 0, `frame ${index}`)
       })
       const shown = frames.filter((_, index) => index % framesPerSecond === 0)
       const faces = shown.map(({ blocks }) => Buffer.concat(blocks.slice(15 * 40, 20 * 40)).toString("base64"))
       assert.strictEqual(new Set(faces).size, seconds)
-
-      const white = (frame: Frame) => Array.from({ length: 640 }, (_, x) => lumaAt(frame, x, 342)).lastIndexOf(235) + 1
-      frames.forEach((frame, index) => {
-        assert.strictEqual(white(frame), Math.floor(((index + 1) * 640) / frames.length))
-      })
     })
   )
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import { Predicate } from "effect"
 import {
   dereference,
@@ -5,9 +6,7 @@ import {
   listAt,
   type Node,
   namesAt,
-  namesOf,
   nodeAt,
-  numberAt,
   own,
   positions,
   propertySchema,
@@ -18,24 +17,6 @@ import {
 
 const maxDepth = 150
 
-const equal = (run: Run, left: unknown, right: unknown, depth = 0): boolean => {
-  if (left === right) return true
-  if (!spend(run, 1) || depth > maxDepth) return false
-  if (Array.isArray(left)) {
-    return (
-      Array.isArray(right) &&
-      left.length === right.length &&
-      left.every((item, at) => equal(run, item, right[at], depth + 1))
-    )
-  }
-  if (!isNode(left) || !isNode(right)) return false
-  const names = namesOf(run, left)
-  return (
-    names.length === namesOf(run, right).length &&
-    names.every((name) => Object.hasOwn(right, name) && equal(run, left[name], right[name], depth + 1))
-  )
-}
-
 const hasType = (type: string, value: unknown): boolean => {
   if (type === "integer") return Number.isInteger(value)
   if (type === "null") return value === null
@@ -44,8 +25,16 @@ const hasType = (type: string, value: unknown): boolean => {
   return typeof value === type
 }
 
+const numberAt = (node: Node, key: string, otherwise: number): number => {
+  const value = own(node, key)
+  return typeof value === "number" ? value : otherwise
+}
+
 const isWithin = (value: number, node: Node, least: string, most: string): boolean =>
-  value >= (numberAt(node, least) ?? value) && value <= (numberAt(node, most) ?? value)
+  value >= numberAt(node, least, value) && value <= numberAt(node, most, value)
+
+/** The parts of a value, or more than are worth the while. */
+const partsOf = (value: unknown): number => (Predicate.isObject(value) ? JSON.stringify(value).length >> 2 : 1)
 
 /**
  * Whether `value` satisfies `schema`, apart from `format`, `pattern` and the patterns of `patternProperties`. True as
@@ -54,34 +43,39 @@ const isWithin = (value: number, node: Node, least: string, most: string): boole
 export const conforms = (run: Run, schema: unknown, value: unknown, depth = 0): boolean => {
   if (schema === false) return false
   if (!isNode(schema) || !spend(run, 1) || depth > maxDepth) return true
-  const holds = (other: unknown): boolean => conforms(run, other, value, depth + 1)
-  return isListed(run, schema, value) && isShaped(run, schema, value, depth) && isAllowed(run, schema, holds)
+  return (
+    isListed(run, schema, value) &&
+    isShaped(run, schema, value, depth + 1) &&
+    isAllowed(run, schema, (other) => conforms(run, other, value, depth + 1))
+  )
 }
 
 const isListed = (run: Run, schema: Node, value: unknown): boolean => {
   const types = typesOf(schema)
   if (types?.some((type) => hasType(type, value)) === false) return own(schema, "nullable") === true && value === null
-  if (Object.hasOwn(schema, "const") && !equal(run, own(schema, "const"), value)) return false
-  if (!Object.hasOwn(schema, "enum")) return true
-  const choices = listAt(run, schema, "enum")
-  if (typeof value === "string") spend(run, (choices.length >> 3) * (1 + (value.length >> 8)))
-  return choices.includes(value) || (Predicate.isObject(value) && choices.some((choice) => equal(run, choice, value)))
+  const constant = Object.hasOwn(schema, "const") ? [[own(schema, "const")]] : []
+  const choices = Object.hasOwn(schema, "enum") ? [listAt(run, schema, "enum")] : []
+  return [...constant, ...choices].every((allowed) => {
+    if (typeof value === "string") spend(run, (allowed.length >> 3) * (1 + (value.length >> 8)))
+    if (allowed.includes(value) || !Predicate.isObject(value)) return allowed.includes(value)
+    return spend(run, allowed.length * partsOf(value)) && allowed.some((other) => isDeepStrictEqual(other, value))
+  })
 }
 
 const isShaped = (run: Run, schema: Node, value: unknown, depth: number): boolean => {
   if (typeof value === "number") return isNumber(schema, value)
   if (typeof value === "string") return isText(run, schema, value)
   if (Array.isArray(value)) return isArray(run, schema, value, depth)
-  return isNode(value) ? isObject(run, schema, value, depth) : true
+  return !isNode(value) || isObject(run, schema, value, depth)
 }
 
 const isNumber = (schema: Node, value: number): boolean => {
-  const step = numberAt(schema, "multipleOf")
+  const step = numberAt(schema, "multipleOf", 0)
   return (
     isWithin(value, schema, "minimum", "maximum") &&
-    value > (numberAt(schema, "exclusiveMinimum") ?? Number.NEGATIVE_INFINITY) &&
-    value < (numberAt(schema, "exclusiveMaximum") ?? Number.POSITIVE_INFINITY) &&
-    (step === undefined || Number.isInteger(value / step))
+    value > numberAt(schema, "exclusiveMinimum", Number.NEGATIVE_INFINITY) &&
+    value < numberAt(schema, "exclusiveMaximum", Number.POSITIVE_INFINITY) &&
+    (step === 0 || Number.isInteger(value / step))
   )
 }
 
@@ -99,25 +93,26 @@ const isArray = (run: Run, schema: Node, value: ReadonlyArray<unknown>, depth: n
     if (texts.size < value.length) return false
   }
   const { prefix, rest } = positions(run, schema)
-  const holds = (item: unknown, at: number): boolean =>
-    conforms(run, at < prefix.length ? prefix[at] : rest, item, depth + 1)
-  if (!value.every(holds)) return false
+  if (!value.every((item, at) => conforms(run, at < prefix.length ? prefix[at] : rest, item, depth))) return false
   if (!Object.hasOwn(schema, "contains")) return true
-  const held = value.filter((item) => conforms(run, own(schema, "contains"), item, depth + 1)).length
-  return held >= (numberAt(schema, "minContains") ?? 1) && held <= (numberAt(schema, "maxContains") ?? held)
+  const held = value.filter((item) => conforms(run, own(schema, "contains"), item, depth)).length
+  return held >= numberAt(schema, "minContains", 1) && held <= numberAt(schema, "maxContains", held)
 }
 
 const isObject = (run: Run, schema: Node, value: Node, depth: number): boolean => {
   const names = Object.keys(value)
   spend(run, names.length >> 1)
-  if (!isWithin(names.length, schema, "minProperties", "maxProperties")) return false
-  if (!namesAt(run, schema, "required").every((name) => Object.hasOwn(value, name))) return false
-  return names.every(
-    (name) =>
-      conforms(run, propertySchema(run, schema, name), value[name], depth + 1) &&
-      conforms(run, own(schema, "propertyNames"), name, depth + 1) &&
-      namesAt(run, nodeAt(schema, "dependentRequired"), name).every((other) => Object.hasOwn(value, other)) &&
-      conforms(run, own(nodeAt(schema, "dependentSchemas"), name), value, depth + 1)
+  const hasAll = (needed: ReadonlyArray<string>) => needed.every((name) => Object.hasOwn(value, name))
+  return (
+    isWithin(names.length, schema, "minProperties", "maxProperties") &&
+    hasAll(namesAt(run, schema, "required")) &&
+    names.every(
+      (name) =>
+        conforms(run, propertySchema(run, schema, name), value[name], depth) &&
+        conforms(run, own(schema, "propertyNames"), name, depth) &&
+        hasAll(namesAt(run, nodeAt(schema, "dependentRequired"), name)) &&
+        conforms(run, own(nodeAt(schema, "dependentSchemas"), name), value, depth)
+    )
   )
 }
 

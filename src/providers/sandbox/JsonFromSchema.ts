@@ -1,11 +1,16 @@
-import { choicesOf, withinBudget } from "./Choices.ts"
+/**
+ * An own generator: json-schema-faker 0.6.3 hangs on every third schema of JsonFromSchemaHostile.test.ts, executes
+ * patterns, and ajv compiles what customers send.
+ */
+import { Array, Predicate } from "effect"
 import { conforms } from "./Conformity.ts"
-import { alternatives, atLeast, atMost, typesAllowed } from "./Facets.ts"
 import {
+  alternatives,
   dereference,
   isNode,
   isSpent,
   listAt,
+  maxEntries,
   type Node,
   namesAt,
   namesOf,
@@ -17,7 +22,7 @@ import {
   spend,
   typesOf
 } from "./JsonSchema.ts"
-import { numbers, texts } from "./Scalars.ts"
+import { atLeast, atMost, numbers, texts } from "./Scalars.ts"
 import { wordsOf } from "./Words.ts"
 
 const maxSteps = 12_000
@@ -27,12 +32,14 @@ const overdraft = 1_000
 /** Characters of a choice that is made when the budget is spent. */
 const maxSimple = 100
 const maxAlternatives = 16
+const maxChoices = 60
 /** Items tried beyond those wanted, where they have to differ. */
 const maxRepeats = 60
 const maxExtras = 200
 /** Below this depth values stay plain, so that a recursion ends where its schema lets it. */
 const plainDepth = 4
 const maxDepth = 32
+const maxDepthChosen = 60
 
 /** Where a value is: how deep, and which of several like ones, so that siblings can differ. */
 interface Place {
@@ -47,31 +54,26 @@ interface Place {
  * huge, gets a value that satisfies a part of it.
  */
 export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
-  const run: Run = {
-    root: schema,
-    names: new WeakMap(),
-    words: wordsOf(prompt),
-    choices: new WeakMap(),
-    texts: 0,
-    steps: maxSteps / shares,
-    characters: maxCharacters / shares
-  }
-  return fill(run, [schema], { depth: 0, salt: 0 })
+  const budget = { steps: maxSteps / shares, characters: maxCharacters / shares }
+  return fill({ root: schema, names: new WeakMap(), words: wordsOf(prompt), texts: 0, ...budget }, [schema], {
+    depth: 0,
+    salt: 0
+  })
 }
 
 /** A value for which all of `schemas` hold and whose JSON is not `taken`, or else the first one thought of. */
 const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, taken?: ReadonlySet<string>): unknown => {
   spend(run, 8)
   if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
-  const nearestFirst = place.depth > plainDepth
+  const isGood = (value: unknown): boolean =>
+    isFree(run, value, taken) && schemas.every((schema) => conforms(run, schema, value))
   let tried = 0
   let first: { readonly value: unknown } | undefined
-  for (const facets of alternatives(run, schemas, nearestFirst)) {
+  for (const facets of alternatives(run, schemas, place.depth > plainDepth)) {
     for (const value of candidates(run, facets, place)) {
-      if (isFree(run, value, taken) && schemas.every((schema) => conforms(run, schema, value)))
-        return charge(run, value)
       first ??= { value }
-      if (isSpent(run)) return charge(run, first.value)
+      const isChosen = isGood(value)
+      if (isChosen || isSpent(run)) return charge(run, isChosen ? value : first.value)
     }
     if (++tried >= maxAlternatives) break
   }
@@ -85,33 +87,79 @@ const isFree = (run: Run, value: unknown, taken: ReadonlySet<string> | undefined
   return !taken.has(json)
 }
 
+/** Takes the room of a text; objects and arrays have been charged part by part. */
 const charge = (run: Run, value: unknown): unknown => {
-  // Objects and arrays made here have been charged part by part.
   if (typeof value === "string") run.characters -= value.length
   return value
 }
 
-const simple: Readonly<Record<string, unknown>> = {
-  object: {},
-  array: [],
-  string: "",
-  number: 0,
-  integer: 0,
-  boolean: true
-}
+const simple: Node = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
 
 /** The simplest value for schemas that there is no room left to satisfy. */
 const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
-  const nodes = schemas
-    .slice(0, 4)
-    .flatMap((schema) => (isNode(schema) ? [schema, ...dereference(run, schema)] : []))
-    .filter(isNode)
+  const heads = schemas.slice(0, 4).filter(isNode)
+  const nodes = heads.flatMap((node) => [node, ...dereference(run, node)]).filter(isNode)
   for (const node of nodes) {
     const choice = own(node, "const") ?? listAt(run, node, "enum")[0]
     if (typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)) return choice
   }
-  const [type] = typesAllowed(nodes.filter((node) => typesOf(node) !== undefined))
-  return type === undefined ? null : (simple[type] ?? null)
+  const [type = "null"] = typesAllowed(nodes.filter((node) => typesOf(node) !== undefined))
+  return own(simple, type) ?? null
+}
+
+const keywords: ReadonlyArray<readonly [type: string, keys: string]> = [
+  ["object", "properties required additionalProperties patternProperties minProperties propertyNames"],
+  ["array", "items prefixItems minItems maxItems contains uniqueItems"],
+  ["string", "pattern minLength maxLength format"],
+  ["number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"]
+]
+
+/** The types that all facets allow, or the one that their keywords imply; null comes last. */
+const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string> => {
+  const [first, ...others] = facets.map(typesOf).filter(Predicate.isNotUndefined)
+  if (first === undefined) {
+    const isUsed = (key: string): boolean => facets.some((facet) => Object.hasOwn(facet, key))
+    return [keywords.find(([, keys]) => keys.split(" ").some(isUsed))?.[0] ?? "string"]
+  }
+  const isNumeric = (types: ReadonlyArray<string>): boolean => types.includes("number") || types.includes("integer")
+  const both = (types: ReadonlyArray<string>, more: ReadonlyArray<string>): ReadonlyArray<string> => [
+    ...types.filter((type) => more.includes(type)),
+    ...(types.includes("number") !== more.includes("number") && isNumeric(types) && isNumeric(more) ? ["integer"] : [])
+  ]
+  return others.reduce(both, first).toSorted((one, other) => Number(one === "null") - Number(other === "null"))
+}
+
+/** The schema's own values, as long as there is room for them. */
+function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
+  for (const value of values) {
+    const size = sizeOf(run, value)
+    if (isSpent(run)) return
+    if (size > run.characters) continue
+    if (typeof value !== "string") run.characters -= size
+    yield value
+  }
+}
+
+/** The characters of a value as JSON, roughly; infinite for one that is too deep to be written. */
+const sizeOf = (run: Run, value: unknown, depth = 0): number => {
+  if (!spend(run, 1) || depth > maxDepthChosen) return Number.POSITIVE_INFINITY
+  if (typeof value === "string") return value.length
+  const names = isNode(value) ? namesOf(run, value) : []
+  if (names.length >= maxEntries) return Number.POSITIVE_INFINITY
+  let size = 4 + names.join("").length
+  for (const part of isNode(value) ? names.map((name) => value[name]) : Array.isArray(value) ? value : []) {
+    size += sizeOf(run, part, depth + 1)
+    if (size > run.characters) break
+  }
+  return size
+}
+
+/** The choices of an `enum`, those first that the prompt mentions, and of these another one for each salt. */
+const choicesOf = (run: Run, node: Node, salt: number): ReadonlyArray<unknown> => {
+  const all = listAt(run, node, "enum")
+  spend(run, all.length)
+  const [others, mentioned] = Array.partition(all, (choice) => typeof choice === "string" && run.words.mention(choice))
+  return Array.rotate([...mentioned, ...others], -salt).slice(0, maxChoices)
 }
 
 function* candidates(run: Run, facets: ReadonlyArray<Node>, place: Place): Generator {
@@ -121,65 +169,44 @@ function* candidates(run: Run, facets: ReadonlyArray<Node>, place: Place): Gener
   if (constant !== undefined) yield* withinBudget(run, [own(constant, "const")])
   else if (choosing !== undefined) yield* withinBudget(run, choicesOf(run, choosing, place.salt))
   else {
-    const isFirst = place.salt === 0
-    for (const facet of isFirst ? facets : []) {
-      const suggested = listAt(run, facet, "examples").slice(0, 1)
-      yield* withinBudget(run, Object.hasOwn(facet, "default") ? [own(facet, "default"), ...suggested] : suggested)
+    for (const facet of place.salt === 0 ? facets : []) {
+      const suggested = Object.hasOwn(facet, "default") ? [own(facet, "default")] : []
+      yield* withinBudget(run, [...suggested, ...listAt(run, facet, "examples").slice(0, 1)])
     }
     const types = typesAllowed(facets)
-    const nullFirst = place.depth > plainDepth && types.includes("null")
-    for (const type of nullFirst ? ["null", ...types] : types) yield* valuesOfType(run, facets, place, type)
+    const isNullFirst = place.depth > plainDepth && types.includes("null")
+    for (const type of isNullFirst ? ["null", ...types] : types) yield* valuesOfType(run, facets, place, type)
   }
 }
 
 function* valuesOfType(run: Run, facets: ReadonlyArray<Node>, place: Place, type: string): Generator {
-  switch (type) {
-    case "object":
-      yield objectOf(run, facets, place, place.depth <= plainDepth)
-      if (facets.some((facet) => Object.hasOwn(facet, "properties"))) yield objectOf(run, facets, place, false)
-      return
-    case "array":
-      yield arrayOf(run, facets, place, 1)
-      yield arrayOf(run, facets, place, 0)
-      return
-    case "string":
-      yield* texts(facets, run.words, run.texts++)
-      return
-    case "number":
-    case "integer":
-      for (const value of numbers(facets, type === "integer", run.words, place.salt)) {
-        if (Number.isFinite(value)) yield value
-      }
-      return
-    case "boolean":
-      yield place.salt % 2 === 0
-      yield place.salt % 2 !== 0
-      return
-    case "null":
-      yield null
-      return
-    default:
-      return
-  }
-}
-
-const unionOf = (run: Run, facets: ReadonlyArray<Node>, read: (facet: Node) => ReadonlyArray<string>): Set<string> => {
-  const names = new Set<string>()
-  for (const facet of facets) if (!isSpent(run)) for (const name of read(facet)) names.add(name)
-  return names
+  if (type === "object") {
+    yield objectOf(run, facets, place, place.depth <= plainDepth)
+    if (facets.some((facet) => Object.hasOwn(facet, "properties"))) yield objectOf(run, facets, place, false)
+  } else if (type === "array") {
+    yield arrayOf(run, facets, place, 1)
+    yield arrayOf(run, facets, place, 0)
+  } else if (type === "string") yield* texts(facets, run.words, run.texts++)
+  else if (type === "number" || type === "integer") {
+    for (const value of numbers(facets, type === "integer", run.words, place.salt)) {
+      if (Number.isFinite(value)) yield value
+    }
+  } else if (type === "boolean") yield* place.salt % 2 === 0 ? [true, false] : [false, true]
+  else if (type === "null") yield null
 }
 
 const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, isGenerous: boolean): unknown => {
-  const required = unionOf(run, facets, (facet) => namesAt(run, facet, "required"))
-  const listed = unionOf(run, facets, (facet) => namesOf(run, nodeAt(facet, "properties")))
-  const known = new Set([...listed, ...required])
+  const union = (read: (facet: Node) => ReadonlyArray<string>): Set<string> =>
+    new Set(facets.flatMap((facet) => (isSpent(run) ? [] : read(facet))))
+  const required = union((facet) => namesAt(run, facet, "required"))
+  const known = new Set([...union((facet) => namesOf(run, nodeAt(facet, "properties"))), ...required])
   const made = new Map<string, unknown>()
   const add = (name: string, isNeeded: boolean): void => {
     const isOver = isNeeded ? Math.min(run.steps, run.characters) < -overdraft : isSpent(run)
     if (isOver || made.has(name)) return
     spend(run, 1 + (facets.length >> 3))
     run.characters -= name.length
-    const schemas = facets.map((facet) => propertySchema(run, facet, name)).filter((schema) => schema !== undefined)
+    const schemas = facets.map((facet) => propertySchema(run, facet, name)).filter(Predicate.isNotUndefined)
     const value = fill(run, schemas, { depth: place.depth + 1, salt: place.salt })
     if (isNeeded || schemas.every((schema) => conforms(run, schema, value))) made.set(name, value)
   }
@@ -211,20 +238,19 @@ function* extraNames(run: Run, facets: ReadonlyArray<Node>, count: number): Gene
 }
 
 const arrayOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, wish: number): unknown => {
-  const contained = facets.filter((facet) => Object.hasOwn(facet, "contains")).map((facet) => own(facet, "contains"))
+  const contained = facets.flatMap((facet) => (Object.hasOwn(facet, "contains") ? [own(facet, "contains")] : []))
   const held = contained.length === 0 ? 0 : Math.max(1, atLeast(facets, "minContains"))
   const listed = facets.map((facet) => positions(run, facet))
   const prefixes = wish === 0 ? [] : listed.map(({ prefix }) => prefix.length)
   const count = Math.min(Math.max(atLeast(facets, "minItems"), held, wish, ...prefixes), atMost(facets, "maxItems"))
   const isUnique = facets.some((facet) => own(facet, "uniqueItems") === true)
   const taken = new Set<string>()
-  const items: Array<unknown> = []
+  const items: globalThis.Array<unknown> = []
   for (let salt = place.salt; items.length < count && salt < place.salt + count + maxRepeats; salt++) {
     if (isSpent(run)) break
     spend(run, facets.length >> 3)
     const schemas = listed.map(({ prefix, rest }) => (items.length < prefix.length ? prefix[items.length] : rest))
-    const inside = items.length < held ? contained : []
-    const wanted = [...schemas, ...inside].filter((schema) => schema !== undefined)
+    const wanted = [...schemas, ...(items.length < held ? contained : [])].filter(Predicate.isNotUndefined)
     const item = fill(run, wanted, { depth: place.depth + 1, salt }, isUnique ? taken : undefined)
     const json = isUnique ? JSON.stringify(item) : ""
     if (isUnique && taken.has(json)) continue

@@ -1,4 +1,4 @@
-import { Predicate } from "effect"
+import { Either, Encoding, Predicate } from "effect"
 import type { Words } from "./Words.ts"
 
 export type Node = Readonly<Record<string, unknown>>
@@ -10,9 +10,8 @@ export type Node = Readonly<Record<string, unknown>>
 export interface Run {
   readonly root: unknown
   readonly words: Words
-  /** Names of the schema's objects and choices of its enums, read once: large ones take a while. */
+  /** Names of the schema's objects, read once: large ones take a while. */
   readonly names: WeakMap<Node, ReadonlyArray<string>>
-  readonly choices: WeakMap<Node, ReadonlyArray<unknown>>
   steps: number
   /** Of the JSON still to be made. */
   characters: number
@@ -24,6 +23,7 @@ export interface Run {
 export const maxEntries = 1_000
 const maxTypes = 7
 const maxReference = 1_000
+const maxFacets = 200
 
 /** Takes the steps, and returns whether any are left. */
 export const spend = (run: Run, steps: number): boolean => {
@@ -41,7 +41,7 @@ export const own = (node: Node, key: string): unknown => (Object.hasOwn(node, ke
 export const listAt = (run: Run, node: Node, key: string): ReadonlyArray<unknown> => {
   const value = own(node, key)
   if (!Array.isArray(value)) return []
-  const list = value.length > maxEntries ? value.slice(0, maxEntries) : value
+  const list = value.slice(0, maxEntries)
   spend(run, list.length >> 4)
   return list
 }
@@ -59,16 +59,6 @@ export const namesAt = (run: Run, node: Node, key: string): ReadonlyArray<string
 export const nodeAt = (node: Node, key: string): Node => {
   const value = own(node, key)
   return isNode(value) ? value : {}
-}
-
-export const numberAt = (node: Node, key: string): number | undefined => {
-  const value = own(node, key)
-  return typeof value === "number" ? value : undefined
-}
-
-export const stringAt = (node: Node, key: string): string | undefined => {
-  const value = own(node, key)
-  return typeof value === "string" ? value : undefined
 }
 
 /** The types that a schema names; undefined where it names none. */
@@ -98,24 +88,59 @@ export const propertySchema = (run: Run, node: Node, name: string): unknown => {
 
 /** What the schema's `$ref` means, if it has one: true, which allows everything, where it leads out or nowhere. */
 export const dereference = (run: Run, node: Node): ReadonlyArray<unknown> => {
-  const reference = stringAt(node, "$ref")
-  if (reference === undefined) return []
+  const reference = own(node, "$ref")
+  if (typeof reference !== "string") return []
   if (reference === "#") return [run.root]
   if (!reference.startsWith("#/") || reference.length > maxReference) return [true]
   spend(run, reference.length >> 2)
   let found = run.root
   for (const step of reference.slice(2).split("/")) {
-    const key = decodeSegment(step).replaceAll("~1", "/").replaceAll("~0", "~")
+    const decoded = Either.getOrElse(Encoding.decodeUriComponent(step), () => step)
+    const key = decoded.replaceAll("~1", "/").replaceAll("~0", "~")
     if (Array.isArray(found)) found = found[Number(key)]
     else found = isNode(found) ? own(found, key) : undefined
   }
   return [found ?? true]
 }
 
-const decodeSegment = (text: string): string => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
+/** How far a schema is from an end, for choosing the branch that stops a recursion. */
+const reach = (schema: unknown): number => {
+  if (!isNode(schema)) return 0
+  if (Object.hasOwn(schema, "$ref")) return 2
+  return (typesOf(schema) ?? []).some((type) => type === "object" || type === "array") ? 1 : 0
+}
+
+const branches = (run: Run, node: Node, key: string, nearestFirst: boolean): ReadonlyArray<unknown> => {
+  if (!Object.hasOwn(node, key)) return [true]
+  const list = listAt(run, node, key)
+  spend(run, list.length >> 1)
+  return nearestFirst ? list.toSorted((one, other) => reach(one) - reach(other)) : list
+}
+
+/**
+ * The ways to satisfy all of `schemas` at once, each as facets: plain schemas whose keywords all hold together.
+ * `nearestFirst` tries the branches first that end a recursion.
+ */
+export function* alternatives(
+  run: Run,
+  [head, ...rest]: ReadonlyArray<unknown>,
+  nearestFirst: boolean,
+  facets: ReadonlyArray<Node> = []
+): Generator<ReadonlyArray<Node>> {
+  const hasSteps = spend(run, 1 + ((rest.length + facets.length) >> 4))
+  if (head === undefined || facets.length > maxFacets || !hasSteps) yield facets
+  else if (!isNode(head)) {
+    if (head !== false) yield* alternatives(run, rest, nearestFirst, facets)
+  } else {
+    const always = [...dereference(run, head), ...listAt(run, head, "allOf")]
+    const conditions = Object.hasOwn(head, "if") ? [["if", "then"], ["else"]] : [[]]
+    for (const any of branches(run, head, "anyOf", nearestFirst)) {
+      for (const one of branches(run, head, "oneOf", nearestFirst)) {
+        for (const keys of conditions) {
+          const condition = keys.map((key) => own(head, key) ?? true)
+          yield* alternatives(run, [...always, any, one, ...condition, ...rest], nearestFirst, [...facets, head])
+        }
+      }
+    }
   }
 }

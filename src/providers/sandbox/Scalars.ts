@@ -1,5 +1,4 @@
-import { atLeast, atMost } from "./Facets.ts"
-import { type Node, numberAt, stringAt } from "./JsonSchema.ts"
+import { type Node, own } from "./JsonSchema.ts"
 import type { Words } from "./Words.ts"
 
 /** Characters of the longest text made, whatever a schema asks for. */
@@ -7,10 +6,19 @@ const maxLength = 16_384
 /** Multiples tried one after the other: some are not exact as floating point numbers. */
 const maxMultiples = 20
 
+const limits = (facets: ReadonlyArray<Node>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
+  facets.flatMap((facet) => keys.map((key) => own(facet, key))).filter((limit) => typeof limit === "number")
+
+/** The highest of the facets' lower limits; minus infinity where there is none. */
+export const atLeast = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+  Math.max(...limits(facets, keys))
+
+/** The lowest of the facets' upper limits; infinity where there is none. */
+export const atMost = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+  Math.min(...limits(facets, keys))
+
 const twoDigits = (n: number): string => String(n).padStart(2, "0")
 const date = (n: number): string => `2026-${twoDigits(1 + (Math.floor(n / 28) % 12))}-${twoDigits(1 + (n % 28))}`
-const email = (_: number, name: string): string => `${name}@example.com`
-const hostname = (_: number, name: string): string => `${name}.example.com`
 const uri = (_: number, name: string): string => `https://example.com/${name}`
 const path = (_: number, name: string): string => `/${name}`
 
@@ -20,10 +28,8 @@ const formats: Readonly<Record<string, (n: number, name: string) => string>> = {
   "date-time": (n) => `${date(n)}T12:00:00Z`,
   time: (n) => `${twoDigits(9 + (n % 12))}:${twoDigits(Math.floor(n / 12) % 60)}:00Z`,
   duration: (n) => `PT${n + 1}H`,
-  email,
-  "idn-email": email,
-  hostname,
-  "idn-hostname": hostname,
+  email: (_, name) => `${name}@example.com`,
+  hostname: (_, name) => `${name}.example.com`,
   uri,
   url: uri,
   iri: uri,
@@ -43,18 +49,18 @@ const nameOf = (topic: string, n: number): string => {
 }
 
 /** Texts to try for a schema, the likeliest first; `n` counts the texts of the document, for variety. */
-export function* texts(facets: ReadonlyArray<Node>, words: Words, n: number): Generator<string> {
-  const topic = words.topics[n % words.topics.length] ?? "sandbox"
-  const round = Math.floor(n / words.topics.length)
+export function* texts(facets: ReadonlyArray<Node>, { topics }: Words, n: number): Generator<string> {
+  const topic = topics[n % topics.length] ?? "sandbox"
+  const round = Math.floor(n / topics.length)
   for (const facet of facets) {
-    const format = stringAt(facet, "format") ?? ""
+    const format = String(own(facet, "format")).replace(/^idn-/, "")
     if (Object.hasOwn(formats, format)) yield formats[format]?.(n, nameOf(topic, n)) ?? ""
   }
   const min = Math.min(Math.max(atLeast(facets, "minLength"), 0), maxLength)
   const max = Math.min(Math.max(atMost(facets, "maxLength"), 0), maxLength)
-  yield fitLength(round === 0 ? topic : `${topic} ${round + 1}`, min, max)
-  yield fitLength(n.toString(36), min, max)
-  yield fitLength("", min, max)
+  for (const text of [round === 0 ? topic : `${topic} ${round + 1}`, n.toString(36), ""]) {
+    yield fitLength(text, min, max)
+  }
 }
 
 /** The text padded or cut to between `min` and `max` characters. */
@@ -65,31 +71,27 @@ const fitLength = (text: string, min: number, max: number): string => {
 }
 
 /** Numbers to try for a schema, the prompt's own first; `salt` tells siblings apart. */
-export function* numbers(facets: ReadonlyArray<Node>, whole: boolean, words: Words, salt: number): Generator<number> {
-  const fromPrompt = words.numbers[salt]
-  if (fromPrompt !== undefined) yield fromPrompt
+export function* numbers(facets: ReadonlyArray<Node>, isWhole: boolean, words: Words, salt: number): Generator<number> {
+  yield words.numbers[salt] ?? Number.NaN
   const low = atLeast(facets, "minimum", "exclusiveMinimum")
   const high = atMost(facets, "maximum", "exclusiveMaximum")
-  const step = stepOf(facets, whole)
+  const step = stepOf(facets, isWhole)
   if (step !== undefined) {
     const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
     for (let n = salt; n < salt + maxMultiples; n++) {
-      if (Number.isFinite(low)) yield (first + (n % (last - first + 1))) * step
-      else yield Math.min(1 + n, last - n) * step
+      yield (Number.isFinite(low) ? first + (n % (last - first + 1)) : Math.min(1 + n, last - n)) * step
     }
     return
   }
   const from = Number.isFinite(low) ? low : Math.min(1, high - 1 - salt)
-  yield from + salt
-  yield from + ((Number.isFinite(high) ? high : from + 1) - from) * ((salt + 1) / (salt + 2))
-  yield from
-  yield high
+  const to = Number.isFinite(high) ? high : from + 1
+  yield* [from + salt, from + (to - from) * ((salt + 1) / (salt + 2)), from, high]
 }
 
 /** The distance between allowed numbers; undefined where any number is. */
-const stepOf = (facets: ReadonlyArray<Node>, whole: boolean): number | undefined => {
-  const steps = facets.map((facet) => numberAt(facet, "multipleOf") ?? 0).filter((step) => step > 0)
-  const [first, ...others] = [...(whole ? [1] : []), ...steps].toSorted((one, other) => other - one).slice(0, 10)
+const stepOf = (facets: ReadonlyArray<Node>, isWhole: boolean): number | undefined => {
+  const steps = [...(isWhole ? [1] : []), ...limits(facets, ["multipleOf"])].filter((step) => step > 0)
+  const [first, ...others] = steps.toSorted((one, other) => other - one).slice(0, 10)
   if (first === undefined) return undefined
   for (let times = 1; times <= 1_000; times++) {
     if (others.every((other) => Number.isInteger((first * times) / other))) return first * times

@@ -1,0 +1,184 @@
+import { createHash } from "node:crypto"
+import { createRequire } from "node:module"
+import { Effect } from "effect"
+import type { OverlayOptions, Sharp } from "sharp"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
+
+export interface Tools {
+  readonly sharp: typeof import("sharp").default
+  readonly fontfile: string
+}
+
+/** Draws off the event loop, few pictures at a time. */
+export interface Studio {
+  /** The work runs to its end, but whoever asked for it can leave. */
+  readonly draw: <A>(work: (tools: Tools) => Effect.Effect<A, ProviderFailure>) => Effect.Effect<A, ProviderFailure>
+}
+
+/** In pixels, y downwards. */
+export interface Box {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+export interface Scene {
+  readonly width: number
+  readonly height: number
+  /** Pixels drawn for each pixel of the layout. */
+  readonly scale: number
+  readonly prompt: string
+  readonly promptBox: Box
+  /** Sizes of the prompt's letters, descending. */
+  readonly sizes: ReadonlyArray<number>
+  readonly note: string
+  readonly noteBox: Box
+}
+
+/** Of the four threads that the process has for files, names and pictures. */
+const mostAtOnce = 2
+/** Characters of a prompt that are drawn. */
+export const mostRead = 1_000
+/** What a camera takes; a picture that claims more is not decoded. */
+const mostReferencePixels = 100_000_000
+const longestDecode = { seconds: 60 }
+
+const failed = (what: string) => (cause: unknown) =>
+  new ProviderFailure({
+    class: "retry",
+    status: 500,
+    detail: `sandbox: ${what}: ${cause instanceof Error ? cause.message : String(cause)}`.slice(0, 500)
+  })
+
+export const drawn = <A>(work: () => Promise<A>): Effect.Effect<A, ProviderFailure> =>
+  Effect.tryPromise({ try: work, catch: failed("a picture could not be drawn") })
+
+// Loaded by the first picture, so that a machine where the library cannot be loaded serves all else.
+const load = Effect.tryPromise({
+  try: async (): Promise<Tools> => {
+    const { resolve } = createRequire(import.meta.url)
+    // A configuration without directories: no font of the machine's makes a picture differ.
+    process.env["FONTCONFIG_FILE"] = resolve("dejavu-fonts-ttf/fontconfig/57-dejavu-sans.conf")
+    const { default: sharp } = await import("sharp")
+    sharp.concurrency(1)
+    sharp.cache(false)
+    return { sharp, fontfile: resolve("dejavu-fonts-ttf/ttf/DejaVuSans.ttf") }
+  },
+  catch: failed("pictures need the packages sharp and dejavu-fonts-ttf, and they could not be loaded")
+})
+
+export const make: Effect.Effect<Studio> = Effect.gen(function* () {
+  const turns = yield* Effect.makeSemaphore(mostAtOnce)
+  let tools: Tools | undefined
+  const loaded = Effect.suspend(() =>
+    tools === undefined ? Effect.tap(load, (all) => (tools = all)) : Effect.succeed(tools)
+  )
+  return {
+    draw: (work) => Effect.disconnect(turns.withPermits(1)(Effect.uninterruptible(Effect.flatMap(loaded, work))))
+  }
+})
+
+/** What leaves a trace: a text that leaves none cannot be drawn. */
+const drawable = (text: string): ReadonlyArray<string> => {
+  const visible = text
+    .slice(0, 2 * mostRead)
+    .replaceAll(/\r\n?|[\u0085\u2028\u2029]/g, "\n")
+    .replaceAll(/(?!\n)[\p{Cc}\p{Zs}]+/gu, " ")
+    .replaceAll(/[\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffc]/gu, "")
+    .replaceAll(/\n{3,}/g, "\n\n")
+    .trim()
+  const characters = Array.from(visible)
+  return characters.length <= mostRead ? characters : [...characters.slice(0, mostRead), "…"]
+}
+
+interface Lettering {
+  readonly text: string
+  readonly box: Box
+  readonly sizes: ReadonlyArray<number>
+  readonly opacity?: number
+}
+
+/** Text from the top left of its box, in the largest of the sizes at which it fits; at the last one it is cut. */
+export const lettering = async (
+  { fontfile, sharp }: Tools,
+  { box, opacity = 1, sizes, text }: Lettering,
+  scale = 1
+): Promise<ReadonlyArray<OverlayOptions>> => {
+  let characters = drawable(text)
+  if (characters.length === 0) return []
+  const written = (size: number, by: number): Sharp => {
+    const plain = characters.join("").replaceAll("&", "&amp;").replaceAll("<", "&lt;")
+    const marked = `<span foreground="white" alpha="${Math.round(100 * opacity)}%">${plain}</span>`
+    const width = Math.floor(box.width * by)
+    return sharp({
+      text: { text: marked, font: `DejaVu Sans ${size}`, fontfile, width, wrap: "word-char", dpi: 72 * by, rgba: true }
+    })
+  }
+  const [largest = 1, ...smaller] = sizes
+  let size = largest
+  for (;;) {
+    const { height } = await written(size, 1).metadata()
+    if (height <= box.height) break
+    const next = smaller.shift()
+    if (next === undefined) characters = [...characters.slice(0, (characters.length * box.height) / height - 1), "…"]
+    else size = next
+  }
+  const room = { width: Math.floor(box.width * scale), height: Math.floor(box.height * scale) }
+  const picture = written(size, scale).resize({ ...room, fit: "inside", withoutEnlargement: true })
+  const input = await picture.png({ compressionLevel: 1 }).toBuffer()
+  return [{ input, left: Math.round(box.x * scale), top: Math.round(box.y * scale) }]
+}
+
+/** Two colours that go together, and a few large discs in the light. */
+const backdrop = ({ height, note, prompt, width }: Scene): string => {
+  const seed = createHash("sha256").update(prompt).update("\0").update(note).digest()
+  const hue = seed.readUInt16BE(0) % 360
+  const discs = [4, 8, 12].map((from) => {
+    const [x, y, r] = [seed.readUInt8(from), seed.readUInt8(from + 1), seed.readUInt8(from + 2)]
+    return `<circle cx="${(100 * x) / 255}%" cy="${(100 * y) / 255}%" r="${15 + r / 8.5}%"/>`
+  })
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}">`,
+    `<defs><linearGradient id="sky" x1="0" y1="0" x2="1" y2="1">`,
+    `<stop offset="0" stop-color="hsl(${hue},50%,22%)"/>`,
+    `<stop offset="1" stop-color="hsl(${(hue + 30 + (seed.readUInt8(2) % 60)) % 360},55%,34%)"/>`,
+    `</linearGradient></defs><rect width="100%" height="100%" fill="url(#sky)"/>`,
+    `<g fill="#fff" fill-opacity="0.05">${discs.join("")}</g></svg>`
+  ].join("")
+}
+
+/** The scene, under other pictures. */
+export const picture = async (tools: Tools, scene: Scene, others: ReadonlyArray<OverlayOptions>): Promise<Sharp> => {
+  const { note, noteBox, prompt, promptBox, scale, sizes } = scene
+  const small = [noteBox.height * 0.75, noteBox.height * 0.5]
+  const layers = [
+    ...(await lettering(tools, { text: prompt, box: promptBox, sizes }, scale)),
+    ...(await lettering(tools, { text: note, box: noteBox, sizes: small, opacity: 0.7 }, scale)),
+    ...others
+  ]
+  return tools
+    .sharp(Buffer.from(backdrop(scene)))
+    .composite(layers)
+    .removeAlpha()
+}
+
+/** A reference made to fit a place, upright, as sRGB; its bytes are to blame where it cannot be decoded. */
+export const fitted = (
+  { sharp }: Tools,
+  reference: Uint8Array,
+  { height, width }: Pick<Box, "width" | "height">,
+  format: "png" | "jpeg"
+) =>
+  drawn(async () => {
+    const upright = sharp(reference, { failOn: "error", limitInputPixels: mostReferencePixels })
+      .timeout(longestDecode)
+      .autoOrient()
+      .resize({ width: Math.floor(width), height: Math.floor(height), fit: "inside" })
+      .toColourspace("srgb")
+    const encoded = format === "png" ? upright.png({ compressionLevel: 1 }) : upright.flatten().jpeg()
+    const { data, info } = await encoded.toBuffer({ resolveWithObject: true })
+    return { bytes: data, width: info.width }
+  }).pipe(
+    Effect.mapError(({ detail }) => new ProviderFailure({ class: "request", status: 400, param: "image", detail }))
+  )
