@@ -8,9 +8,11 @@ import { Auth } from "../../src/services/access/Auth.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
+import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import * as Statements from "../../src/services/ledger/Statements.ts"
+import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
+import { runWith } from "../../src/services/ledger/StatementParts.ts"
 import { VoidJournal } from "../../src/services/ledger/VoidJournal.ts"
 import { Voids } from "../../src/services/ledger/Voids.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
@@ -158,7 +160,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("worker: claim", rows.claim(16)),
     entry("worker: next due", rows.nextDue([])),
     entry("worker: renew", rows.renew([{ id: render.id, lease: instanceId }])),
-    entry("sweep of dead instances", Statements.orphans(sql, 500, [])),
+    entry("sweep of dead instances", HoldSql.orphans(sql, 500, [])),
     ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),
     ofAnHour(
       "removal of an hour of idempotency keys",
@@ -169,9 +171,9 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
 
     point(
       "admission",
-      Statements.runWith(
+      runWith(
         sql,
-        Statements.reserve(instanceId, [
+        HoldSql.reserve(instanceId, [
           {
             id: "0190a6a5-0000-7000-8000-000000000000",
             org: busiest,
@@ -182,8 +184,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
         ])
       )
     ),
-    entry("settlement", Statements.runWith(sql, Statements.close([{ id: open.id, cost: NanoUsd(1n) }]))),
-    point("refund", Statements.refund(sql, open.id))
+    entry("settlement", runWith(sql, SettleSql.close([{ id: open.id, cost: NanoUsd(1n) }]))),
+    point("refund", SettleSql.refund(sql, open.id))
   ] satisfies ReadonlyArray<Command>
 })
 

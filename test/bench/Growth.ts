@@ -3,8 +3,10 @@ import { Array as Arr, Context, Duration, Effect, Layer, Order, Redacted } from 
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
+import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import * as Statements from "../../src/services/ledger/Statements.ts"
+import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
+import { runWith } from "../../src/services/ledger/StatementParts.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import { drop, freshUrl } from "../harness/database/Postgres.ts"
 import { type Command, commands, reports, services } from "./Commands.ts"
@@ -114,10 +116,8 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
         }
       })
       const closings = batch.map(({ id }) => ({ id, cost: NanoUsd(500n) }))
-      holding.push(
-        Duration.toMillis((yield* Effect.timed(Statements.runWith(sql, Statements.reserve(instanceId, batch))))[0])
-      )
-      settling.push(Duration.toMillis((yield* Effect.timed(Statements.runWith(sql, Statements.close(closings))))[0]))
+      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.reserve(instanceId, batch))))[0]))
+      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.close(closings))))[0]))
     }
   }
   const shown = (times: ReadonlyArray<number>) =>

@@ -2,8 +2,9 @@ import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import { NoAnswer, stepTimeout } from "../ledger/DatabaseRetry.ts"
+import { addsUnits } from "../ledger/HoldSql.ts"
 import { isLockTimeout, isOutage } from "../ledger/Outage.ts"
-import { addsUnits, waitsBriefly } from "../ledger/Statements.ts"
+import { waitsBriefly } from "../ledger/StatementParts.ts"
 import * as NaturalBatch from "../runtime/NaturalBatch.ts"
 
 export interface Allowance {

@@ -2,7 +2,8 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
 import * as DatabaseRetry from "../ledger/DatabaseRetry.ts"
-import * as Holds from "../ledger/Statements.ts"
+import * as SettleSql from "../ledger/SettleSql.ts"
+import { runWith } from "../ledger/StatementParts.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { Instance } from "../runtime/Instance.ts"
 import type { IdempotentRequest, KeptResult } from "./Statements.ts"
@@ -103,7 +104,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           Statements.give(sql, id, "done", { result, hold }).pipe(
             Effect.flatMap(([given]) =>
               given === undefined
-                ? Effect.asVoid(Holds.runWith(sql, Holds.close([{ id: hold, cost: undefined }])))
+                ? Effect.asVoid(runWith(sql, SettleSql.close([{ id: hold, cost: undefined }])))
                 : Effect.void
             ),
             Effect.uninterruptible

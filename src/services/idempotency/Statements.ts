@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
-import { deadAfterSeconds, waitsBriefly } from "../ledger/Statements.ts"
+import { deadAfterSeconds, waitsBriefly } from "../ledger/StatementParts.ts"
 
 /** Hours for which a result is replayed. */
 const keptHours = 24

@@ -1,9 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Effect, Metric } from "effect"
 import * as Metrics from "../telemetry/Metrics.ts"
+import * as HoldSql from "./HoldSql.ts"
 import { isLockTimeout } from "./Outage.ts"
 import { Prepared } from "./Prepared.ts"
-import * as Statements from "./Statements.ts"
+import * as SettleSql from "./SettleSql.ts"
 
 const batchSize = 500
 
@@ -12,10 +13,10 @@ export const makeSweep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
 
-  const release = (orphans: ReadonlyArray<Statements.Orphan>) =>
-    Effect.as(prepared.run(Statements.close(orphans.map(({ id }) => ({ id, cost: undefined })))), orphans.length)
+  const release = (orphans: ReadonlyArray<HoldSql.Orphan>) =>
+    Effect.as(prepared.run(SettleSql.close(orphans.map(({ id }) => ({ id, cost: undefined })))), orphans.length)
   /** Passes over organizations that somebody has locked, and adds them to `locked`. */
-  const releaseUnlocked = (orphans: ReadonlyArray<Statements.Orphan>, locked: Set<string>) =>
+  const releaseUnlocked = (orphans: ReadonlyArray<HoldSql.Orphan>, locked: Set<string>) =>
     Effect.catchIf(release(orphans), isLockTimeout, () =>
       Effect.reduce(Object.entries(Arr.groupBy(orphans, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
         release(own).pipe(
@@ -33,7 +34,7 @@ export const makeSweep = Effect.gen(function* () {
     const locked = new Set<string>()
     let released = 0
     while (true) {
-      const found = yield* Statements.orphans(sql, batchSize, [...locked])
+      const found = yield* HoldSql.orphans(sql, batchSize, [...locked])
       if (found.length > 0) released += yield* releaseUnlocked(found, locked)
       if (found.length < batchSize) break
     }

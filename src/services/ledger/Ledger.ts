@@ -1,36 +1,36 @@
 import { SqlClient, type SqlError, SqlSchema } from "@effect/sql"
-import { type Array as Arr, Cause, Context, Effect, Layer, Metric, Option, type Scope } from "effect"
+import { type Array as Arr, type Cause, Context, Effect, Layer, Metric, type Scope } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
-import { InsufficientCredits, RateLimited, SettleFailed, SpendLimitReached } from "../../domain/Failure.ts"
-import { min, mostStored, type NanoUsd, zero } from "../../domain/Money.ts"
+import {
+  type InsufficientCredits,
+  type RateLimited,
+  SettleFailed,
+  type SpendLimitReached
+} from "../../domain/Failure.ts"
+import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
-import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
+import type { RateUnit } from "../access/RateLimiter.ts"
 import { always } from "../runtime/Always.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { Instance } from "../runtime/Instance.ts"
 import * as NaturalBatch from "../runtime/NaturalBatch.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { brief, NoAnswer, NotAsked, retryRarely, settleTimeout, stepTimeout } from "./DatabaseRetry.ts"
+import * as Batches from "./Batches.ts"
+import { retryRarely, settleTimeout } from "./DatabaseRetry.ts"
 import type { Hold, Settlement } from "./Hold.ts"
+import { type HoldRefused, makePlacement } from "./HoldPlacement.ts"
 import { jobs } from "./Jobs.ts"
-import { HeartbeatLost, isLockTimeout, isOutage, isRefusal } from "./Outage.ts"
+import { isRefusal } from "./Outage.ts"
 import { Prepared } from "./Prepared.ts"
+import * as SettleSql from "./SettleSql.ts"
 import * as Settling from "./Settling.ts"
-import * as Statements from "./Statements.ts"
 import { Voids } from "./Voids.ts"
 
 /** Of the pool's connections, those that wait for the locks of some organizations. */
 const lanesAtOnce = 3
 
-const late = (mayHaveRun: boolean) => (mayHaveRun ? new NoAnswer() : new NotAsked())
-const inTime = ({ _tag }: { readonly _tag: string }) => _tag !== "NoAnswer" && _tag !== "NotAsked"
 /** Whether a charge that failed may come through later: not where there is no money for it any more. */
 const mayYetSettle = (error: { readonly _tag: string }) =>
-  inTime(error) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
-
-/** Whether a reservation failed without any chance that it was placed. */
-const isUndone = (cause: Cause.Cause<unknown>) =>
-  Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
+  Batches.inTime(error) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
 
 /** What happens with a charge, or not at all. */
 export interface Alongside {
@@ -47,8 +47,6 @@ export interface HoldRequest {
   readonly key: KeyId
   readonly upTo: NanoUsd
 }
-
-export type HoldRefused = InsufficientCredits | SpendLimitReached
 
 /**
  * The one place where customers' money moves. Every operation is a single idempotent statement, uninterruptible
@@ -92,77 +90,27 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
-      const instance = yield* Instance
       const voids = yield* Voids
       const prepared = yield* Prepared
       // Holds of this process that nobody has closed yet, so that a scope's end costs a statement only when it must.
       const open = new Set<string>()
-      // Reservations being made, and whether a statement for them failed: it may have come through all the same.
-      const doubtful = new Map<string, boolean>()
+      const lanes = Batches.byOrganization(yield* Effect.makeSemaphore(lanesAtOnce))
+      const { place, restore } = yield* makePlacement(lanes)
 
-      const mayBeHeld = (hold: string) => void (doubtful.has(hold) && doubtful.set(hold, true))
-      const doubt = (hold: string, cause: Cause.Cause<unknown>) => isUndone(cause) || mayBeHeld(hold)
-
-      const reserveAll = (batch: Arr.NonEmptyReadonlyArray<Statements.RatedHold>) =>
-        Effect.flatMap(instance.id, (id) => prepared.run(Statements.reserve(id, batch))).pipe(
-          Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id: hold }) => doubt(hold, cause))))
-        )
-      // In a batch a large amount also bars the smaller ones queued behind it; alone, such a one may still fit. Where
-      // that fails, nobody of the batch hears that the first statement has placed its hold.
-      const reserveAgain = Effect.fnUntraced(function* (
-        batch: Arr.NonEmptyReadonlyArray<Statements.RatedHold>,
-        first: ReadonlyArray<Statements.HoldResult>
-      ) {
-        const verdicts = [...first]
-        const remaining = new Map(batch.map(({ org }, index) => [org, verdicts[index]?.remaining ?? zero]))
-        for (const [index, reservation] of batch.entries()) {
-          const left = remaining.get(reservation.org) ?? zero
-          if (verdicts[index]?.verdict !== "insufficient" || left <= 0n || reservation.amount > left) continue
-          const [alone] = yield* Effect.tapErrorCause(reserveAll([{ ...reservation, rateLimit: undefined }]), () =>
-            Effect.sync(() => batch.forEach(({ id }) => mayBeHeld(id)))
-          )
-          if (alone === undefined) continue
-          verdicts[index] = { ...alone, place: verdicts[index].place }
-          remaining.set(reservation.org, alone.remaining)
-        }
-        return verdicts
-      })
-      const reserveFairly = (batch: Arr.NonEmptyReadonlyArray<Statements.RatedHold>) =>
-        Effect.flatMap(reserveAll(batch), (verdicts) =>
-          batch.length > 1 && verdicts.some(({ verdict }) => verdict === "insufficient")
-            ? reserveAgain(batch, verdicts)
-            : Effect.succeed(verdicts)
-        )
-
-      const byOrganization = {
-        laneOf: ({ org }: { readonly org: OrgId }) => org,
-        isBlocked: isLockTimeout,
-        permits: yield* Effect.makeSemaphore(lanesAtOnce)
-      }
-      const submitReservation = yield* NaturalBatch.make({
-        maxSize: 256,
-        patience: { duration: stepTimeout, late },
-        isShared: isOutage,
-        lanes: byOrganization,
-        run: reserveFairly
-      })
       const closeAll = (batch: Arr.NonEmptyReadonlyArray<Settling.Closing>) => {
         const rows = batch.flatMap(({ row }) => row ?? [])
-        const all = prepared.run(Statements.close(batch, "many", rows))
+        const all = prepared.run(SettleSql.close(batch, "many", rows))
         if (batch.length > 1 || rows.length === 0) return all
         // A row that the database cannot take is no reason not to be paid.
         return Effect.catchIf(all, isRefusal, (error) =>
           Effect.logError(`A row of the request log is lost: ${String(error)}`).pipe(
             Effect.zipRight(Metric.increment(Metrics.logDropped)),
-            Effect.zipRight(prepared.run(Statements.close(batch)))
+            Effect.zipRight(prepared.run(SettleSql.close(batch)))
           )
         )
       }
       const submitClosing = yield* NaturalBatch.make({
-        maxSize: 256,
-        patience: { duration: settleTimeout, late },
-        isShared: isOutage,
-        lanes: byOrganization,
+        ...Batches.options(settleTimeout, lanes),
         run: closeAll
       })
 
@@ -170,45 +118,13 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const closeAlongside = yield* Settling.makeAlongside(sql, yield* Effect.scope)
       const pending = ({ id, key, org }: Hold) => ({ hold: id, org, key })
 
-      const refused = ({ period, verdict }: Statements.HoldResult): Effect.Effect<never, HoldRefused | RateLimited> => {
-        if (verdict === "limited") return new RateLimited()
-        if (verdict === "fenced") return Effect.die(new HeartbeatLost())
-        return verdict === "capped" && period !== null ? new SpendLimitReached({ period }) : new InsufficientCredits()
-      }
-
-      const submitted = (reservation: Statements.RatedHold) =>
-        Effect.catchAllCause(
-          retryRarely(submitReservation(reservation), { schedule: brief, while: inTime }),
-          (cause) => {
-            doubt(reservation.id, cause)
-            return Effect.orDie(Effect.failCause(cause))
-          }
-        )
-
-      const reserve = (hold: Hold, rate: RateUnit | undefined) =>
-        Effect.suspend(() => {
-          doubtful.set(hold.id, false)
-          return Effect.flatMap(
-            submitted({ ...hold, rateLimit: rate?.limit }),
-            (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
-              if (rate !== undefined && placed.place !== undefined)
-                rate.allowance = allowanceAt(placed.place, rate.limit)
-              if (placed.verdict !== "held") return refused(placed)
-              doubtful.delete(hold.id)
-              open.add(hold.id)
-              return Effect.succeed(hold)
-            }
-          )
-        }).pipe(
-          Effect.catchAllCause((cause) => {
-            const isHeldPerhaps = doubtful.get(hold.id) === true
-            doubtful.delete(hold.id)
-            return Effect.zipRight(isHeldPerhaps ? voids.release(pending(hold)) : Effect.void, Effect.failCause(cause))
-          }),
-          Effect.uninterruptible
-        )
       const admit = ({ id, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
-        Effect.suspend(() => reserve({ id: id ?? ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate))
+        Effect.suspend(() =>
+          Effect.map(place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate), (hold) => {
+            open.add(hold.id)
+            return hold
+          })
+        ).pipe(Effect.uninterruptible)
 
       const release = (hold: Hold) =>
         Effect.suspend(() =>
@@ -217,14 +133,6 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
                 voids.release(pending(hold))
               ).pipe(Effect.uninterruptible)
             : Effect.void
-        )
-
-      /** Places a hold again that the database has lost. */
-      const restore = (hold: Hold) =>
-        Effect.flatMap(
-          submitReservation({ ...hold, rateLimit: undefined }),
-          (placed): Effect.Effect<void, HoldRefused | RateLimited> =>
-            placed.verdict === "held" ? Effect.void : refused(placed)
         )
 
       const closeSurely = (hold: Hold, closing: Settling.Closing) => {

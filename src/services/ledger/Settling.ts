@@ -6,7 +6,8 @@ import { makeTurns } from "../runtime/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as DatabaseRetry from "./DatabaseRetry.ts"
 import type { Hold, Settlement } from "./Hold.ts"
-import * as Statements from "./Statements.ts"
+import * as SettleSql from "./SettleSql.ts"
+import { runWith } from "./StatementParts.ts"
 
 /** The hold was lost in a crash of the database, together with whatever happened in the same half second. */
 export class HoldMissing extends Data.TaggedError("HoldMissing")<{}> {}
@@ -29,13 +30,13 @@ export const closingOf = ({ amount, id, org }: Hold, cost: NanoUsd | undefined):
   cost: cost === undefined ? undefined : min(cost, amount),
   row: undefined
 })
-export interface Closing extends Statements.Closing {
+export interface Closing extends SettleSql.Closing {
   readonly org: OrgId
   /** The request's row in the log, as JSON, to be written with it. */
   readonly row: string | undefined
 }
 
-export const settlementOf = (hold: Hold, cost: NanoUsd, closed: Statements.Closed): Settlement => {
+export const settlementOf = (hold: Hold, cost: NanoUsd, closed: SettleSql.Closed): Settlement => {
   const lost = closed.state === "released"
   return { charged: closed.charged ?? zero, exceeded: !lost && cost > hold.amount, lost }
 }
@@ -49,15 +50,15 @@ export const count = ({ charged, exceeded, lost }: Settlement): void => {
 
 /** What a statement left of a hold. */
 export const ended = (
-  closed: Statements.Closed | undefined
-): Effect.Effect<Statements.Closed, HoldContended | HoldMissing> => {
+  closed: SettleSql.Closed | undefined
+): Effect.Effect<SettleSql.Closed, HoldContended | HoldMissing> => {
   if (closed === undefined || closed.state === "missing") return new HoldMissing()
   return closed.state === "open" ? new HoldContended() : Effect.succeed(closed)
 }
 
 /** Closes one hold on the connection at hand. */
-export const closeOne = (sql: SqlClient.SqlClient, closing: Statements.Closing) =>
-  Effect.flatMap(Statements.runWith(sql, Statements.close([closing], "one")), ([closed]) => ended(closed))
+export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing) =>
+  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => ended(closed))
 
 /**
  * Closes a hold in one transaction with a statement of the caller's, and tries for 10 s. Once it has given up, no

@@ -3,9 +3,10 @@ import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } 
 import { Instance } from "../runtime/Instance.ts"
 import { internalError } from "../videos/Errors.ts"
 import { failVideo } from "../videos/FailVideo.ts"
+import * as HoldSql from "./HoldSql.ts"
 import { isOutage } from "./Outage.ts"
+import * as SettleSql from "./SettleSql.ts"
 import * as Settling from "./Settling.ts"
-import * as Statements from "./Statements.ts"
 import { type PendingVoid, VoidJournal } from "./VoidJournal.ts"
 
 const retryEvery = "1 second"
@@ -58,10 +59,10 @@ export class Voids extends Context.Tag("gateway/Voids")<
       const wake = Effect.asVoid(Queue.offer(news, undefined))
 
       const carryOut = Effect.fnUntraced(function* ({ entry, isCharged }: Pending) {
-        yield* Statements.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
+        yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
         if (entry.video === undefined) yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
         else yield* failVideo(sql, entry.video, internalError, true)
-        if (isCharged) yield* Statements.refund(sql, entry.hold)
+        if (isCharged) yield* SettleSql.refund(sql, entry.hold)
       })
 
       /** A void that stays in the journal is carried out again, which changes nothing. */

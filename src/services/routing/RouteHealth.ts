@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
-import { deadAfterSeconds } from "../ledger/Statements.ts"
+import { deadAfterSeconds } from "../ledger/StatementParts.ts"
 import { storable } from "../runtime/StorableText.ts"
 import type { RouteReport } from "./Circuits.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"

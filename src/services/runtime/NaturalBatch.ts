@@ -1,10 +1,14 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
+import { always } from "./Always.ts"
 import * as EventLoop from "./EventLoop.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
 const tickMillis = 250
 /** How much longer than its patience an item waits for a statement that is on its way. */
 const graceTicks = 2
+/** One batch runs at a time, for it is the larger then; others start beside one that takes this long. */
+const slowTicks = 2
+const mostAtOnce = 3
 
 export interface Options<Item, Result, E, R, Late> {
   readonly maxSize: number
@@ -54,7 +58,10 @@ export const make = <Item, Result, E, R, Late = never>(
     const { lanes, patience } = options
     const scope = yield* Effect.scope
     let queue: Array<Pending> = []
-    let onArrival: (() => void) | undefined
+    /** Workers that wait for a batch. */
+    const idle: Array<(batch: Batch) => void> = []
+    const running = new Roster<Listed & { readonly since: number }>()
+    let isGathering = false
     const waiting = new Roster<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock for all that wait: a timer for each would cost more than the batching saves.
@@ -90,24 +97,27 @@ export const make = <Item, Result, E, R, Late = never>(
         const wanted = batch.filter((pending) => waiting.has(pending))
         if (!Arr.isNonEmptyArray(wanted)) return Effect.void
         for (const pending of wanted) pending.isRunning = true
-        return Effect.matchCauseEffect(options.run(Arr.map(wanted, ({ item }) => item)), {
-          onSuccess: (results) => {
-            answer(wanted, results)
-            return Effect.void
-          },
-          onFailure: (cause): Effect.Effect<void, never, R> => {
-            for (const pending of wanted) pending.isRunning = false
-            if (failsWith(cause, lanes?.isBlocked)) return onBlocked(wanted)
-            for (const pending of wanted) pending.hasFailed = true
-            const isShared = failsWith(cause, options.isShared)
-            if (isRepeated || (wanted.length === 1 && !isShared)) {
-              for (const pending of wanted) end(pending, Exit.failCause(cause))
+        return Effect.matchCauseEffect(
+          Effect.suspend(() => options.run(Arr.map(wanted, ({ item }) => item))),
+          {
+            onSuccess: (results) => {
+              answer(wanted, results)
               return Effect.void
+            },
+            onFailure: (cause): Effect.Effect<void, never, R> => {
+              for (const pending of wanted) pending.isRunning = false
+              if (failsWith(cause, lanes?.isBlocked)) return onBlocked(wanted)
+              for (const pending of wanted) pending.hasFailed = true
+              const isShared = failsWith(cause, options.isShared)
+              if (isRepeated || (wanted.length === 1 && !isShared)) {
+                for (const pending of wanted) end(pending, Exit.failCause(cause))
+                return Effect.void
+              }
+              if (isShared) return run(wanted, true, onBlocked)
+              return Effect.forEach(wanted, (pending) => run([pending], true, onBlocked), { discard: true })
             }
-            if (isShared) return run(wanted, true, onBlocked)
-            return Effect.forEach(wanted, (pending) => run([pending], true, onBlocked), { discard: true })
           }
-        })
+        )
       })
 
     const goOn = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
@@ -148,30 +158,39 @@ export const make = <Item, Result, E, R, Late = never>(
         )
       })
 
-    /** Waits for an item, and then for those that come in with it, also when nothing was running. */
-    const arrival = Effect.async<void>((resume) => {
-      const gather = () => {
-        setImmediate(() => resume(Effect.void))
-      }
-      if (queue.length > 0) return gather()
-      onArrival = gather
-    })
     const take = () => {
       const batch = queue.length > options.maxSize ? queue.splice(0, options.maxSize) : queue
       if (batch === queue) queue = []
       return batch
     }
-    const worker = Effect.interruptible(arrival).pipe(
-      Effect.flatMap(() => run(passOver(take()), false, split)),
-      Effect.forever,
-      Effect.uninterruptible
-    )
-    yield* Effect.forkScoped(worker)
+    /** Starts a batch of what comes in the same turn, unless one runs that will soon be done. */
+    const gather = () => {
+      if (isGathering || queue.length === 0 || idle.length === 0) return
+      for (const { since } of running) if (ticks - since < slowTicks) return
+      isGathering = true
+      setImmediate(() => {
+        isGathering = false
+        idle.shift()?.(take())
+      })
+    }
+    const arrival = Effect.async<Batch>((resume) => {
+      idle.push((batch) => resume(Effect.succeed(batch)))
+      gather()
+    })
+    const work = (batch: Batch) =>
+      Effect.suspend(() => {
+        const one = { since: ticks, place: -1 }
+        running.add(one)
+        return always(run(passOver(batch), false, split), () => running.delete(one))
+      })
+    const worker = Effect.interruptible(arrival).pipe(Effect.flatMap(work), Effect.forever, Effect.uninterruptible)
+    for (let n = 0; n < mostAtOnce; n += 1) yield* Effect.forkScoped(worker)
 
     if (patience !== undefined) {
       const tick = Effect.sync(() => {
         ticks += 1
         failLate(waiting)
+        gather()
       })
       yield* Effect.zipRight(Effect.sleep(tickMillis), tick).pipe(Effect.forever, Effect.forkScoped)
     }
@@ -181,7 +200,6 @@ export const make = <Item, Result, E, R, Late = never>(
         const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false, place: -1 }
         waiting.add(pending)
         queue.push(pending)
-        onArrival?.()
-        onArrival = undefined
+        gather()
       })
   })

@@ -6,7 +6,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import * as Statements from "../../../src/services/ledger/Statements.ts"
+import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { first, outcome, request, result } from "../../contracts/IdempotencyClaims.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { anotherProcess, process } from "../../harness/database/IdempotencyBench.ts"
@@ -122,9 +122,9 @@ withLayer(over(Postgres.layer), { excludeTestServices: true, timeout: "60 second
       }).pipe(Effect.scoped)
       const { id } = yield* pay
       assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
-      yield* Statements.refund(sql, id)
+      yield* SettleSql.refund(sql, id)
       yield* pay
-      yield* Statements.refund(sql, id)
+      yield* SettleSql.refund(sql, id)
       assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
       assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(99n * one))
       assert.isTrue(yield* bench.proved)

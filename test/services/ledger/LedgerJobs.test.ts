@@ -2,9 +2,9 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import * as Statements from "../../../src/services/ledger/Statements.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
@@ -80,7 +80,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in P
       const instance = yield* (yield* Instance).id
       const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
       for (const by of [instance, null]) {
-        const { text, values } = Statements.reserve(by, batch)
+        const { text, values } = HoldSql.reserve(by, batch)
         const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
         const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
         assert.notMatch(plan, /Seq Scan on (holds|instances)/)

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Layer, Option } from "effect"
+import { InsufficientCredits } from "../../../src/domain/Failure.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
@@ -66,7 +67,10 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("an org
         (upTo) => Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo }))),
         { concurrency: "unbounded" }
       )
-      for (const exit of exits) assert.isTrue(Exit.isFailure(exit) && Option.isSome(outageIn(exit.cause)))
+      const [placed, unaffordable, waited] = exits
+      assert.isTrue(placed !== undefined && Exit.isSuccess(placed))
+      assert.deepStrictEqual(unaffordable, Exit.fail(new InsufficientCredits()))
+      assert.isTrue(waited !== undefined && Exit.isFailure(waited) && Option.isSome(outageIn(waited.cause)))
       yield* Deferred.succeed(over, undefined)
       yield* eventually(bench.openHolds(org), (open) => open === 0)
       assert.isTrue(yield* bench.proved)

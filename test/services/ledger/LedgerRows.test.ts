@@ -7,7 +7,7 @@ import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Prepared } from "../../../src/services/ledger/Prepared.ts"
-import * as Statements from "../../../src/services/ledger/Statements.ts"
+import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestLog.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
@@ -80,7 +80,7 @@ withLayer(gateway.pipe(Layer.provideMerge(forgettingOnce)), { excludeTestService
         assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
         const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
         assert.deepStrictEqual(yield* rows, [{ status: 200, code: null, charge: "7" }])
-        yield* Statements.refund(sql, id)
+        yield* SettleSql.refund(sql, id)
         assert.deepStrictEqual(yield* rows, [{ status: 500, code: "internal_error", charge: "0" }])
         assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
         assert.isTrue(yield* bench.proved)

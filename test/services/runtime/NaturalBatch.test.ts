@@ -64,19 +64,41 @@ describe("natural batches", () => {
   it.scoped("keep nobody waiting beyond their patience, and pass over who has lost it", () =>
     Effect.gen(function* () {
       const { askLater, gate, ran } = yield* gated()
-      const early = yield* Effect.forEach([1, 2], askLater)
-      yield* TestClock.adjust("9 seconds")
-      const late = yield* askLater(3)
-      assert.isNull(early[1]?.unsafePoll())
-      yield* TestClock.adjust("2 seconds")
-      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(early)), [
-        Exit.fail("late" as const),
-        Exit.fail("late" as const)
-      ])
+      const early = yield* Effect.forEach([1, 2, 3, 4], (item) =>
+        Effect.zipLeft(askLater(item), TestClock.adjust("1 second"))
+      )
+      yield* TestClock.adjust("5 seconds")
+      const late = yield* askLater(5)
+      assert.isNull(early[3]?.unsafePoll())
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(
+        yield* Fiber.join(Fiber.all(early)),
+        [1, 2, 3, 4].map(() => Exit.fail("late" as const))
+      )
       assert.isNull(late.unsafePoll())
       yield* Deferred.succeed(gate, undefined)
-      assert.deepStrictEqual(yield* Fiber.join(late), Exit.succeed(3))
-      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [3]])
+      assert.deepStrictEqual(yield* Fiber.join(late), Exit.succeed(5))
+      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2], [3], [5]])
+    })
+  )
+
+  it.scoped("start beside one that is not answered, two at the most", () =>
+    Effect.gen(function* () {
+      const { ask, askLater, gate, ran } = yield* gated()
+      yield* ask(1)
+      yield* askLater(2)
+      yield* TestClock.adjust("250 millis")
+      assert.deepStrictEqual(yield* Ref.get(ran), [[1]])
+      yield* TestClock.adjust("250 millis")
+      yield* Effect.repeatN(EventLoop.turn, 2)
+      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2]])
+      for (const item of [3, 4]) {
+        yield* askLater(item)
+        yield* TestClock.adjust("1 second")
+      }
+      yield* Effect.repeatN(EventLoop.turn, 2)
+      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2], [3]])
+      yield* Deferred.succeed(gate, undefined)
     })
   )
 })

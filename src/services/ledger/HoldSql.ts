@@ -1,28 +1,17 @@
-import type { SqlClient, SqlError } from "@effect/sql"
-import { Effect } from "effect"
+import type { SqlClient } from "@effect/sql"
 import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
-import { NanoUsd } from "../../domain/Money.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { Hold } from "./Hold.ts"
 import type { Query } from "./Prepared.ts"
-
-/** Milliseconds that a statement for many waits for a lock: none of them may wait long for another's. */
-const sharedLockWait = 250
-/** The same for a statement of one organization's, of which few run at a time. */
-const ownLockWait = 1_000
-
-type Waiter = "many" | "one"
-
-/**
- * A condition that is always true, and by which a statement, and what follows it in its transaction, is given up when a
- * lock is not to be had in time: whoever waits occupies a connection.
- */
-const waiting = (forWhom: Waiter) =>
-  `(SELECT set_config('lock_timeout', '${forWhom === "many" ? sharedLockWait : ownLockWait}', true)) IS NOT NULL`
-
-export const waitsBriefly = (sql: SqlClient.SqlClient, forWhom: Waiter) => sql.literal(waiting(forWhom))
-
-/** Seconds without a heartbeat after which an instance is dead and its holds are released. */
-export const deadAfterSeconds = 45
+import {
+  amountIn,
+  deadAfterSeconds,
+  isKeyOf,
+  type Row,
+  unexpectedRow,
+  waiting,
+  waitsBriefly
+} from "./StatementParts.ts"
 
 /** A condition that is always true, and by which a commit does not wait for the disk: what it says is lost in a crash is no money. */
 const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
@@ -30,12 +19,6 @@ const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT
 /** A reservation that takes a unit of its key's rate window with it, of as many as there are. */
 export interface RatedHold extends Hold {
   readonly rateLimit: number | undefined
-}
-
-export interface Closing {
-  readonly id: string
-  /** What to charge; undefined releases. */
-  readonly cost: NanoUsd | undefined
 }
 
 export interface HoldResult {
@@ -48,34 +31,8 @@ export interface HoldResult {
   readonly place: number | undefined
 }
 
-export interface Closed {
-  /** `missing`: there is no such hold. */
-  readonly state: "open" | "settled" | "released" | "missing"
-  readonly charged: NanoUsd | undefined
-}
-
-type Row = Readonly<Record<string, unknown>>
-
-/** Runs a statement on the connection at hand. */
-export const runWith = <A>(
-  sql: SqlClient.SqlClient,
-  { read, text, values }: Query<A>
-): Effect.Effect<ReadonlyArray<A>, SqlError.SqlError> =>
-  Effect.map(sql.unsafe<Row>(text, values).withoutTransform, (rows) => rows.map(read))
-
 const verdicts = { held: true, insufficient: true, capped: true, fenced: true, limited: true } as const
 const periods = { day: true, week: true, month: true, total: true } as const
-const states = { open: true, settled: true, released: true, missing: true } as const
-
-const isKeyOf = <K extends string>(known: Readonly<Record<K, true>>, value: unknown): value is K =>
-  typeof value === "string" && Object.hasOwn(known, value)
-
-const unexpectedRow = (row: Row) => new Error(`the ledger's statement answered ${JSON.stringify(row)}`)
-
-const amountIn = (value: unknown, row: Row): NanoUsd => {
-  if (typeof value !== "string") throw unexpectedRow(row)
-  return NanoUsd(BigInt(value))
-}
 
 const readHoldResult = (row: Row): HoldResult => {
   const { period, place, remaining, verdict } = row
@@ -86,12 +43,6 @@ const readHoldResult = (row: Row): HoldResult => {
     remaining: amountIn(remaining, row),
     place: typeof place === "string" ? Number(place) : undefined
   }
-}
-
-const readClosed = (row: Row): Closed => {
-  const { charged, state } = row
-  if (!isKeyOf(states, state)) throw unexpectedRow(row)
-  return { state, charged: charged === null ? undefined : amountIn(charged, row) }
 }
 
 /** Ends an insert into `rate_windows AS w`: units go to the window that runs, or begin a new one. */
@@ -204,67 +155,6 @@ export const tombstone = (sql: SqlClient.SqlClient, instance: string, { id, key,
   SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${waitsBriefly(sql, "one")}
   ON CONFLICT (id) DO NOTHING`
 
-const logColumns = `request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts,
-  prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, cost, first_byte_ms, total_ms`
-
-const closeText = (forWhom: Waiter) => `
-  WITH input AS (
-    SELECT * FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS t (id, cost, ord)
-  ), payers AS (
-    SELECT id FROM organizations WHERE ${waiting(forWhom)}
-      AND id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
-  ), closed AS (
-    UPDATE holds SET
-      state = CASE WHEN input.cost IS NULL THEN 'released' ELSE 'settled' END,
-      charged = CASE WHEN input.cost IS NOT NULL THEN least(input.cost, holds.amount) END,
-      closed_at = now()
-    FROM input WHERE holds.id = input.id AND holds.closed_at IS NULL AND (SELECT count(*) FROM payers) > 0
-    RETURNING holds.id, holds.org_id, holds.key_id, holds.amount, holds.state, holds.charged
-  ), entered AS (
-    INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id)
-    SELECT org_id, 'charge', -charged, id, key_id FROM closed WHERE state = 'settled'
-  ), spent AS (
-    INSERT INTO key_spend (key_id, day, spent)
-    SELECT key_id, (now() AT TIME ZONE 'UTC')::date, sum(charged) FROM closed WHERE state = 'settled' GROUP BY key_id
-    ON CONFLICT (key_id, day) DO UPDATE SET spent = key_spend.spent + excluded.spent
-  ), moved AS (
-    UPDATE organizations SET held = organizations.held - sums.held, balance = organizations.balance - sums.charged
-    FROM (
-      SELECT org_id, sum(amount)::bigint AS held, coalesce(sum(charged), 0)::bigint AS charged
-      FROM closed GROUP BY org_id
-    ) AS sums
-    WHERE organizations.id = sums.org_id
-  ), outcome AS (
-    SELECT input.id, input.ord, coalesce(closed.state, holds.state, 'missing') AS state,
-      coalesce(closed.charged, holds.charged) AS charged
-    FROM input LEFT JOIN holds ON holds.id = input.id LEFT JOIN closed ON closed.id = input.id
-  ), logged AS (
-    INSERT INTO request_log (id, ${logColumns}, charge, notes)
-    SELECT entry.id, ${logColumns}, coalesce(outcome.charged, 0),
-      CASE WHEN outcome.state = 'released' THEN notes || 'hold_lost'::text ELSE notes END
-    FROM json_populate_recordset(NULL::request_log, $3::json) AS entry JOIN outcome ON outcome.id = entry.hold_id
-    WHERE outcome.state IN ('settled', 'released')
-    ON CONFLICT (id) DO NOTHING
-  )
-  SELECT state, charged::text AS charged FROM outcome ORDER BY ord`
-const closeForMany = closeText("many")
-const closeForOne = closeText("one")
-
-/**
- * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
- * hold what it is now, whoever closed it. `rows` of the request log, as JSON, are written with the outcome of their
- * holds, or not at all.
- */
-export const close = (
-  batch: ReadonlyArray<Closing>,
-  forWhom: Waiter = "many",
-  rows: ReadonlyArray<string> = []
-): Query<Closed> => ({
-  text: forWhom === "many" ? closeForMany : closeForOne,
-  values: [batch.map(({ id }) => id), batch.map(({ cost }) => cost ?? null), `[${rows.join(",")}]`],
-  read: readClosed
-})
-
 export interface Orphan {
   readonly id: string
   readonly orgId: string
@@ -281,29 +171,3 @@ export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: Rea
   WHERE holds.state = 'open' AND holds.org_id <> ALL (${exceptOrgs}::text[])
     AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
   LIMIT ${limit}`
-
-/**
- * Gives back what was charged for an answer that the customer never got, to the balance and to the key's cap, and frees
- * the idempotency key that would replay it. Does nothing the second time.
- */
-export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
-  WITH payer AS (
-    SELECT id FROM organizations
-    WHERE ${waitsBriefly(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
-  ), entered AS (
-    INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
-    SELECT org_id, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'
-    FROM holds WHERE id = ${hold} AND state = 'settled' AND charged > 0 AND (SELECT count(*) FROM payer) > 0
-    ON CONFLICT (ref) DO NOTHING
-    RETURNING org_id, amount
-  ), unspent AS (
-    UPDATE key_spend SET spent = key_spend.spent - entered.amount FROM entered, ledger_entries AS charge
-    WHERE charge.hold_id = ${hold} AND key_spend.key_id = charge.key_id
-      AND key_spend.day = (charge.at AT TIME ZONE 'UTC')::date
-  ), freed AS (
-    UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
-  ), relogged AS (
-    UPDATE request_log SET status = 500, code = 'internal_error', charge = 0
-    WHERE id = ${hold} AND hold_id = id AND charge > 0
-  )
-  UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered WHERE organizations.id = entered.org_id`

@@ -1,0 +1,111 @@
+import type { SqlClient } from "@effect/sql"
+import type { NanoUsd } from "../../domain/Money.ts"
+import type { Query } from "./Prepared.ts"
+import { amountIn, isKeyOf, type Row, unexpectedRow, type Waiter, waiting, waitsBriefly } from "./StatementParts.ts"
+
+export interface Closing {
+  readonly id: string
+  /** What to charge; undefined releases. */
+  readonly cost: NanoUsd | undefined
+}
+
+export interface Closed {
+  /** `missing`: there is no such hold. */
+  readonly state: "open" | "settled" | "released" | "missing"
+  readonly charged: NanoUsd | undefined
+}
+
+const states = { open: true, settled: true, released: true, missing: true } as const
+
+const readClosed = (row: Row): Closed => {
+  const { charged, state } = row
+  if (!isKeyOf(states, state)) throw unexpectedRow(row)
+  return { state, charged: charged === null ? undefined : amountIn(charged, row) }
+}
+
+const logColumns = `request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts,
+  prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, cost, first_byte_ms, total_ms`
+
+const closeText = (forWhom: Waiter) => `
+  WITH input AS (
+    SELECT * FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS t (id, cost, ord)
+  ), payers AS (
+    SELECT id FROM organizations WHERE ${waiting(forWhom)}
+      AND id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
+  ), closed AS (
+    UPDATE holds SET
+      state = CASE WHEN input.cost IS NULL THEN 'released' ELSE 'settled' END,
+      charged = CASE WHEN input.cost IS NOT NULL THEN least(input.cost, holds.amount) END,
+      closed_at = now()
+    FROM input WHERE holds.id = input.id AND holds.closed_at IS NULL AND (SELECT count(*) FROM payers) > 0
+    RETURNING holds.id, holds.org_id, holds.key_id, holds.amount, holds.state, holds.charged
+  ), entered AS (
+    INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id)
+    SELECT org_id, 'charge', -charged, id, key_id FROM closed WHERE state = 'settled'
+  ), spent AS (
+    INSERT INTO key_spend (key_id, day, spent)
+    SELECT key_id, (now() AT TIME ZONE 'UTC')::date, sum(charged) FROM closed WHERE state = 'settled' GROUP BY key_id
+    ON CONFLICT (key_id, day) DO UPDATE SET spent = key_spend.spent + excluded.spent
+  ), moved AS (
+    UPDATE organizations SET held = organizations.held - sums.held, balance = organizations.balance - sums.charged
+    FROM (
+      SELECT org_id, sum(amount)::bigint AS held, coalesce(sum(charged), 0)::bigint AS charged
+      FROM closed GROUP BY org_id
+    ) AS sums
+    WHERE organizations.id = sums.org_id
+  ), outcome AS (
+    SELECT input.id, input.ord, coalesce(closed.state, holds.state, 'missing') AS state,
+      coalesce(closed.charged, holds.charged) AS charged
+    FROM input LEFT JOIN holds ON holds.id = input.id LEFT JOIN closed ON closed.id = input.id
+  ), logged AS (
+    INSERT INTO request_log (id, ${logColumns}, charge, notes)
+    SELECT entry.id, ${logColumns}, coalesce(outcome.charged, 0),
+      CASE WHEN outcome.state = 'released' THEN notes || 'hold_lost'::text ELSE notes END
+    FROM json_populate_recordset(NULL::request_log, $3::json) AS entry JOIN outcome ON outcome.id = entry.hold_id
+    WHERE outcome.state IN ('settled', 'released')
+    ON CONFLICT (id) DO NOTHING
+  )
+  SELECT state, charged::text AS charged FROM outcome ORDER BY ord`
+const closeForMany = closeText("many")
+const closeForOne = closeText("one")
+
+/**
+ * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
+ * hold what it is now, whoever closed it. `rows` of the request log, as JSON, are written with the outcome of their
+ * holds, or not at all.
+ */
+export const close = (
+  batch: ReadonlyArray<Closing>,
+  forWhom: Waiter = "many",
+  rows: ReadonlyArray<string> = []
+): Query<Closed> => ({
+  text: forWhom === "many" ? closeForMany : closeForOne,
+  values: [batch.map(({ id }) => id), batch.map(({ cost }) => cost ?? null), `[${rows.join(",")}]`],
+  read: readClosed
+})
+
+/**
+ * Gives back what was charged for an answer that the customer never got, to the balance and to the key's cap, and frees
+ * the idempotency key that would replay it. Does nothing the second time.
+ */
+export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
+  WITH payer AS (
+    SELECT id FROM organizations
+    WHERE ${waitsBriefly(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
+  ), entered AS (
+    INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
+    SELECT org_id, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'
+    FROM holds WHERE id = ${hold} AND state = 'settled' AND charged > 0 AND (SELECT count(*) FROM payer) > 0
+    ON CONFLICT (ref) DO NOTHING
+    RETURNING org_id, amount
+  ), unspent AS (
+    UPDATE key_spend SET spent = key_spend.spent - entered.amount FROM entered, ledger_entries AS charge
+    WHERE charge.hold_id = ${hold} AND key_spend.key_id = charge.key_id
+      AND key_spend.day = (charge.at AT TIME ZONE 'UTC')::date
+  ), freed AS (
+    UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
+  ), relogged AS (
+    UPDATE request_log SET status = 500, code = 'internal_error', charge = 0
+    WHERE id = ${hold} AND hold_id = id AND charge > 0
+  )
+  UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered WHERE organizations.id = entered.org_id`
