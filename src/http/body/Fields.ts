@@ -1,5 +1,4 @@
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { longestPrompt } from "../../domain/Media.ts"
 
 export type JsonObject = { readonly [key: string]: unknown }
 
@@ -29,10 +28,6 @@ export const isOne = (value: unknown): value is 1 => value === 1
 
 /** Clients send null for a field they leave out. */
 export const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
-
-/** Nothing, or a text, a list or an object without content. */
-export const isEmpty = (value: unknown): boolean =>
-  isAbsent(value) || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
 
 export const isBetween =
   (least: number, most: number) =>
@@ -72,20 +67,6 @@ export const field = <A>(name: string, is: (value: unknown) => value is A, expec
 /** The model that a body names, whatever else it is: the log tells it of requests that are refused, too. */
 export const modelIn = (body: unknown): string | undefined =>
   isObject(body) && isString(body.model) ? body.model : undefined
-
-/** A text that must be there; a form may have sent it as a file. */
-export const readText = (body: JsonObject, name: string): Read<string> => {
-  const value = body[name]
-  if (isFilled(value)) return value
-  return refuseAt(name, name, value instanceof Uint8Array ? "must be text, not a file" : "is required")
-}
-
-export const readPrompt = (body: JsonObject): Read<string> => {
-  const prompt = readText(body, "prompt")
-  return refused(prompt) || prompt.length <= longestPrompt
-    ? prompt
-    : refuseAt("prompt", "prompt", `must have at most ${longestPrompt.toLocaleString("en-US")} characters`)
-}
 
 export const each = <A>(
   items: ReadonlyArray<unknown>,

@@ -3,7 +3,7 @@ import { largestReference, mostReferences } from "../../domain/Media.ts"
 import { decodeBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Fields.ts"
-import { base64In } from "./ReferenceFields.ts"
+import { base64In } from "./References.ts"
 
 /** Characters of base64 that are decoded where the fields are read. */
 const smallText = 256 * 1024

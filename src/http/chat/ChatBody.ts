@@ -8,7 +8,6 @@ import {
   isArray,
   isBetween,
   isBoolean,
-  isEmpty,
   isFilled,
   isIntegerBetween,
   isObject,
@@ -20,6 +19,7 @@ import {
   refuseAt,
   refused
 } from "../body/Fields.ts"
+import { isEmpty } from "../schema/Constraints.ts"
 import { readMessages } from "./ChatMessages.ts"
 import { readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
 

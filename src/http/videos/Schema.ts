@@ -1,8 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { longestPrompt, mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "../schema/Authenticated.ts"
-import { atMost, Filled, Integer, matching, upTo } from "../schema/Constraints.ts"
+import { Integer, matching } from "../schema/Constraints.ts"
+import { problem } from "../schema/Decoding.ts"
 import { described, optional } from "../schema/Described.ts"
 import {
   BadGateway,
@@ -21,21 +21,20 @@ import {
   Unavailable
 } from "../schema/Errors.ts"
 import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
-import { Files, Reference, References } from "../schema/Reference.ts"
+import { Files, Frames, References } from "../schema/References.ts"
+import { modelOf, One, promptFor } from "../schema/SharedFields.ts"
 
-const model = Filled.annotations({ description: "The catalog id of a video model." })
-const prompt = Filled.pipe(upTo(longestPrompt)).annotations({ description: "The scene." })
-const WrittenInteger = matching(/^-?\d+$/)
-const Length = Schema.Union(Integer, WrittenInteger)
-const FormLength = matching(/^(?:-?\d+)?$/)
+const model = modelOf("a video model")
+const prompt = promptFor("The scene.")
+const WrittenInteger = matching(/^-?\d{1,400}$/)
+const FormLength = matching(/^(?:-?\d{1,400})?$/)
 
-const Frame = Schema.Union(
-  Reference,
-  Schema.Struct({
-    image_url: Reference,
-    file_id: described(Schema.Null, "Not supported: send the image itself, or its URL as `image_url`.")
-  })
-)
+/** Lengths that no model has are moved to one that it has, however far they are off. */
+const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
+  strict: true,
+  decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),
+  encode: (length) => length
+}).annotations(problem("must be an integer"))
 
 const texts = {
   seconds:
@@ -46,18 +45,18 @@ const texts = {
   n: "Only 1."
 }
 
-/** What a request for a video may hold. Fields that are not listed are accepted and ignored; null means left out. */
+/**
+ * A request for a video. Fields that are not listed are accepted and ignored; null means left out. The first field that
+ * is wrong is the one reported, in an alias that is overruled too.
+ */
 export const VideoCreateRequest = Schema.Struct({
   model,
   prompt,
+  image: optional(References, texts.image),
+  input_reference: optional(Frames, texts.inputReference),
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
-  image: optional(References, texts.image),
-  input_reference: optional(
-    Schema.Union(Frame, Schema.Array(Frame).pipe(atMost(mostReferences))),
-    texts.inputReference
-  ),
-  n: optional(Schema.Literal(1), texts.n)
+  n: optional(One, texts.n)
 }).annotations({ identifier: "VideoCreateRequest" })
 
 /** The same as a form, where an empty text means left out. */
