@@ -23,29 +23,18 @@ const Frame = Schema.Union(
   })
 )
 
-const Decoded = Schema.Array(
-  Schema.Union(
-    Schema.TaggedStruct("Url", { url: Schema.String }),
-    Schema.TaggedStruct("Bytes", { bytes: Schema.Uint8ArrayFromSelf })
-  )
-)
-
 const few = atMost(mostReferences)
 
-export const References = readWith(Schema.Union(Reference, few(Schema.Array(Reference))), Decoded, (value) =>
+export const References = readWith(Schema.Union(Reference, few(Schema.Array(Reference))), (value) =>
   readReferences("image", value)
 )
 
-export const RequiredReferences = readWith(
-  Schema.Union(Reference, few(Schema.NonEmptyArray(Reference))),
-  Decoded,
-  (value) => {
-    const references = readReferences("image", value)
-    return refused(references) || references.length > 0 ? references : refuseAt("image", "image", "is required")
-  }
-)
+export const RequiredReferences = readWith(Schema.Union(Reference, few(Schema.NonEmptyArray(Reference))), (value) => {
+  const references = readReferences("image", value)
+  return refused(references) || references.length > 0 ? references : refuseAt("image", "image", "is required")
+})
 
-export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), Decoded, (value) =>
+export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), (value) =>
   readReferences("input_reference", value)
 )
 

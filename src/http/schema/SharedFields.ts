@@ -1,18 +1,20 @@
 import { Schema } from "effect"
 import { longestPrompt } from "../../domain/Media.ts"
+import { isFilled } from "../body/Fields.ts"
 import { Empty, Filled, upTo } from "./Constraints.ts"
 import { problem } from "./Decoding.ts"
 
-/** A form may have sent it as a file. */
-const Required = Filled.annotations(
-  problem((value) => (value instanceof Uint8Array ? "must be text, not a file" : "is required"))
-)
+const longest = longestPrompt.toLocaleString("en-US")
 
-export const modelOf = (kind: string) => Required.annotations({ description: `The catalog id of ${kind}.` })
+/** A form may have sent it as a file. */
+const required = (value: unknown) => (value instanceof Uint8Array ? "must be text, not a file" : "is required")
+
+export const modelOf = (kind: string) =>
+  Filled.annotations({ ...problem(required), description: `The catalog id of ${kind}.` })
 
 export const promptFor = (description: string) =>
-  Required.pipe(upTo(longestPrompt)).annotations({
-    ...problem(`must have at most ${longestPrompt.toLocaleString("en-US")} characters`),
+  Filled.pipe(upTo(longestPrompt)).annotations({
+    ...problem((value) => (isFilled(value) ? `must have at most ${longest} characters` : required(value))),
     description
   })
 
