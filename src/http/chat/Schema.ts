@@ -18,7 +18,7 @@ import {
   TooManyRequests,
   Unavailable
 } from "../schema/Errors.ts"
-import { modelOf, One, unsupported } from "../schema/SharedFields.ts"
+import { modelOf, n, unsupported } from "../schema/SharedFields.ts"
 import { ChatCompletion } from "./CompletionSchema.ts"
 
 const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
@@ -161,9 +161,9 @@ export const ChatCompletionRequest = Schema.Struct({
     "Reasoning models only; which values a model takes is in its `params`. `none` is left out, `minimal` is `low`."
   ),
   web_search: optional(Flag, "Default false; server-side web search, where the model has it."),
-  n: optional(One, "Only 1."),
-  functions: described(unsupported("use `tools`"), "Not supported: use `tools`."),
-  function_call: described(unsupported("use `tool_choice`"), "Not supported: use `tool_choice`."),
+  n,
+  functions: unsupported("use `tools`"),
+  function_call: unsupported("use `tool_choice`"),
   stop: optional(Stop, "Generation stops at these."),
   tools: optional(Schema.Array(Tool), "Functions that the model may call; models with the tools capability."),
   tool_choice: optional(ToolChoice, "A function, where named, is one of `tools`."),

@@ -27,7 +27,7 @@ export const decodeImageBody = (
     })
   )
 
-const spoken: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
+const jsonValues: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
   ["1", 1],
   ["false", false]
 ])
@@ -35,6 +35,6 @@ const spoken: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
 /** The body that a form stands for: what is no text in JSON is none here, and files are bytes. */
 export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
   const body = formObject(parts)
-  const said = (value: unknown) => spoken.get(value) ?? value
-  return { ...body, n: said(body.n), stream: said(body.stream) }
+  const decode = (value: unknown) => jsonValues.get(value) ?? value
+  return { ...body, n: decode(body.n), stream: decode(body.stream) }
 }

@@ -19,7 +19,7 @@ import {
 } from "../schema/Errors.ts"
 import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
 import { Files, References, RequiredReferences } from "../schema/References.ts"
-import { modelOf, One, promptFor, unsupported } from "../schema/SharedFields.ts"
+import { formN, formUnsupported, modelOf, n, promptFor, unsupported } from "../schema/SharedFields.ts"
 
 const model = modelOf("an image model")
 const prompt = promptFor("What the image shows, or what is to change.")
@@ -44,11 +44,9 @@ const texts = {
   resolution: "Decides the price; which ones a model has is in its `params`.",
   quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
   responseFormat: "Default `url`: the image is stored and the link is permanent.",
-  stream: "Only false: images are not streamed.",
-  mask: "Not supported: describe the edit in `prompt`.",
-  images: "Not supported: use `image`.",
-  n: "Only 1."
+  stream: "Only false: images are not streamed."
 }
+const insteadOf = { mask: "describe the edit in `prompt`", images: "use `image`" }
 
 /**
  * A request for an image. Fields that are not listed are accepted and ignored; null means left out. The first field
@@ -57,10 +55,10 @@ const texts = {
 export const ImageGenerationRequest = Schema.Struct({
   model,
   prompt,
-  mask: described(unsupported("describe the edit in `prompt`"), texts.mask),
-  images: described(unsupported("use `image`"), texts.images),
+  mask: unsupported(insteadOf.mask),
+  images: unsupported(insteadOf.images),
   image: optional(References, "Reference images; with any of them the request is an edit."),
-  n: optional(One, texts.n),
+  n,
   response_format: optional(Format, texts.responseFormat),
   stream: optional(NotStreamed, texts.stream),
   resolution: optional(Resolution, texts.resolution),
@@ -81,10 +79,10 @@ const ImageEditForm = Schema.Struct({
   resolution: described(Schema.Literal(...resolutions, ""), texts.resolution),
   quality: described(Anything, texts.quality),
   response_format: described(Schema.Literal("url", "b64_json", ""), texts.responseFormat),
-  n: described(Schema.Literal("1", ""), texts.n),
+  n: formN,
   stream: described(Schema.Literal("false", ""), texts.stream),
-  mask: described(Schema.Literal(""), texts.mask),
-  images: described(Schema.Literal(""), texts.images)
+  mask: formUnsupported(insteadOf.mask),
+  images: formUnsupported(insteadOf.images)
 })
 
 export const ImageResponse = Schema.Struct({

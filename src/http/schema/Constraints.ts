@@ -17,13 +17,10 @@ export const Anything = Schema.declare((value: unknown): value is unknown => val
   arbitrary: () => (fc) => fc.jsonValue()
 })
 
-/** Nothing, or a text, a list or an object without content. */
-export const isEmpty = (value: unknown): boolean =>
-  value === undefined ||
-  value === null ||
-  value === "" ||
-  (typeof value === "object" && Object.keys(value).length === 0)
+const isEmpty = (value: unknown): boolean =>
+  value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
 
+/** Nothing: null, or a text, a list or an object without content. */
 export const Empty = Schema.declare((value: unknown): value is unknown => isEmpty(value), {
   jsonSchema: { type: ["array", "null", "object", "string"], maxItems: 0, maxLength: 0, maxProperties: 0 },
   arbitrary: () => (fc) => fc.constantFrom<unknown>(null, "", [], {})

@@ -3,6 +3,7 @@ import { longestPrompt } from "../../domain/Media.ts"
 import { isFilled } from "../body/Fields.ts"
 import { Empty, Filled, upTo } from "./Constraints.ts"
 import { problem } from "./Decoding.ts"
+import { described, optional } from "./Described.ts"
 
 const longest = longestPrompt.toLocaleString("en-US")
 
@@ -18,7 +19,10 @@ export const promptFor = (description: string) =>
     description
   })
 
-export const One = Schema.Literal(1).annotations(problem("must be 1"))
+export const n = optional(Schema.Literal(1).annotations(problem("must be 1")), "Only 1.")
+export const formN = described(Schema.Literal("1", ""), "Only 1.")
 
 /** A field of other services that would change what is made, had it anything in it. */
-export const unsupported = (instead: string) => Empty.annotations(problem(`is not supported: ${instead}`))
+export const unsupported = (instead: string) =>
+  described(Empty.annotations(problem(`is not supported: ${instead}`)), `Not supported: ${instead}.`)
+export const formUnsupported = (instead: string) => described(Schema.Literal(""), `Not supported: ${instead}.`)

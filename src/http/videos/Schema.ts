@@ -22,7 +22,7 @@ import {
 } from "../schema/Errors.ts"
 import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
 import { Files, Frames, References } from "../schema/References.ts"
-import { modelOf, One, promptFor } from "../schema/SharedFields.ts"
+import { formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
@@ -41,8 +41,7 @@ const texts = {
     "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
   duration: "Alias of `seconds`, which wins when both are given.",
   image: "The reference frame; of several the first is used. Some models require one, some take none.",
-  inputReference: "Alias of `image`, which wins when both are given.",
-  n: "Only 1."
+  inputReference: "Alias of `image`, which wins when both are given."
 }
 
 /**
@@ -56,7 +55,7 @@ export const VideoCreateRequest = Schema.Struct({
   input_reference: optional(Frames, texts.inputReference),
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
-  n: optional(One, texts.n)
+  n
 }).annotations({ identifier: "VideoCreateRequest" })
 
 /** The same as a form, where an empty text means left out. */
@@ -70,7 +69,7 @@ const VideoCreateForm = Schema.Struct({
   input_reference: described(Files, texts.inputReference),
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
   "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
-  n: described(Schema.Literal("1", ""), texts.n)
+  n: formN
 })
 
 export const Video = Schema.Struct({
