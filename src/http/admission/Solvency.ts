@@ -5,7 +5,7 @@ import { InsufficientCredits } from "../../domain/Failure.ts"
 import { available, type OrgId } from "../../domain/Organization.ts"
 import type { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import type { Ledger } from "../../services/ledger/Ledger.ts"
-import { keyOf } from "../response/Repeatable.ts"
+import { idempotencyKeyOf } from "./IdempotencyKey.ts"
 
 interface Services {
   readonly ledger: Context.Tag.Service<Ledger>
@@ -23,7 +23,7 @@ export const checkSolvency = Effect.fnUntraced(function* (
   request: IncomingMessage
 ) {
   if (available(yield* ledger.balance(org)) > 0n) return
-  const key = endpoint === "chat" ? undefined : keyOf(request)
+  const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
   if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
   return yield* new InsufficientCredits()
 })

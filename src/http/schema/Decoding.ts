@@ -9,7 +9,7 @@ type Problem = (value: unknown) => string
 /** Says what is wrong with a value that a schema refuses: "must be 1". */
 export const problem = (text: string | Problem) => ({ [problemId]: typeof text === "string" ? () => text : text })
 
-/** What a function reads, which says itself what is wrong; the schema documents the field, and is looked at first. */
+/** A field that a function reads once it has the documented shape; its refusal travels as the value. */
 export const readWith = <A, I, R>(documented: Schema.Schema<A, I>, read: (value: A) => Read<R>) =>
   Schema.transformOrFail(
     documented,
