@@ -30,17 +30,14 @@ export interface Admitted extends Incoming {
   readonly record: RequestRecord
   readonly response: ServerResponse
   readonly departure: Departure
-  /** What every answer from here on carries. */
   readonly headers: () => Readonly<Record<string, string>>
 }
 
-/** An endpoint that generates something, for which its caller pays. */
 export interface Endpoint {
   readonly surface: Surface
   readonly scope: KeyScope
   /** Whether a small request takes its rate unit together with its hold, in one statement. */
   readonly admitsWithHold: boolean
-  /** Answers a request; undefined where the answer has been written already. */
   readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
 }
 
@@ -49,10 +46,7 @@ const smallBody = 64 * 1024
 
 const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
 
-/**
- * The path of every generating request: who asks, its rate and scope, the work itself, and one row in the log. It runs
- * in one fiber, which goes on when the client leaves.
- */
+/** Runs in one fiber, which goes on when the client leaves: what was begun is paid for and logged. */
 export class Admission extends Context.Tag("gateway/http/Admission")<
   Admission,
   { readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void> }

@@ -9,7 +9,6 @@ import * as Wire from "../errors/Wire.ts"
 import * as Answer from "../response/Answer.ts"
 
 export interface Outcome {
-  /** Undefined where it has been written. */
   readonly answer: Answer.Answer | undefined
   readonly code: string | null
 }
@@ -29,7 +28,6 @@ export const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Re
         "x-ratelimit-remaining": String(allowance.remaining)
       }
 
-/** Of a caller that is not known, or whose request went wrong where nobody expects it. */
 export const refuse = (cause: Cause.Cause<Failure>, requestId: string): Effect.Effect<Answer.Answer> => {
   const headers = { "x-request-id": requestId }
   if (Cause.isInterruptedOnly(cause)) return Effect.succeed(Answer.failure(new Aborted(), headers))

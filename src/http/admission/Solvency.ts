@@ -12,10 +12,7 @@ interface Services {
   readonly idempotency: Context.Tag.Service<Idempotency>
 }
 
-/**
- * Fails for an organization with nothing available, so that a large body is not received for nothing. A repetition
- * passes: its first result may be replayed, which costs nothing.
- */
+/** Spares receiving a large body in vain; a repetition passes, since a replay costs nothing. */
 export const checkSolvency = Effect.fnUntraced(function* (
   { idempotency, ledger }: Services,
   org: OrgId,

@@ -20,7 +20,6 @@ const collectionSeconds = 10
 
 export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
 
-/** A request whose body is still to come. */
 export interface Incoming {
   readonly request: IncomingMessage
   /** Receives the body, of at most so many bytes; of a longer one hardly more than that is received. */
@@ -28,7 +27,6 @@ export interface Incoming {
 }
 
 interface IncomingBody extends Incoming {
-  /** The request is over: gives the body's memory back. */
   readonly release: () => void
 }
 
@@ -37,7 +35,6 @@ export class BodyReceiver {
   readonly #budget = new BodyMemoryBudget()
   readonly #receptions = new Set<Reception>()
   readonly #collectGarbage: () => void
-  /** Bytes of bodies in blocks since garbage was collected. */
   #uncollected = 0
   #secondsSinceCollection = 0
   #collectionsDue = 0
@@ -68,17 +65,13 @@ export class BodyReceiver {
     }
   }
 
-  /** To be run once a second. */
   readonly inspect = Effect.sync(() => {
     for (const reception of this.#receptions) reception.inspect()
     this.#secondsSinceCollection += 1
     if (this.#secondsSinceCollection >= collectionSeconds) this.#collect()
   })
 
-  /**
-   * A process that falls silent after large bodies has no other reason to collect them. What their connections kept
-   * until then goes with a second collection.
-   */
+  /** A silent process collects large bodies only here; what their connections kept goes with a second collection. */
   #collect(): void {
     const { reserved } = this.#budget
     if (this.#uncollected - reserved >= collectedBytes) {
@@ -91,7 +84,6 @@ export class BodyReceiver {
     this.#collectGarbage()
   }
 
-  /** Most bodies have come by the time they are asked for. */
   #ready(request: IncomingMessage, limitBytes: number, memory: BodyMemory): Effect.Effect<Buffer> | undefined {
     if (!request.complete || request.destroyed || request.readableLength > limitBytes) return undefined
     if (!memory.tryReserve(request.readableLength)) return undefined

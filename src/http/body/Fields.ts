@@ -2,10 +2,7 @@ import { InvalidRequest } from "../../domain/Failure.ts"
 
 export type JsonObject = { readonly [key: string]: unknown }
 
-/**
- * What a piece of a body was read as, or the first thing wrong with it. A plain union: wrapping each piece of a
- * long conversation costs more than reading it.
- */
+/** A plain union: wrapping each piece of a long conversation costs more than reading it. */
 export type Read<A> = A | InvalidRequest
 
 export const refused = (read: unknown): read is InvalidRequest => read instanceof InvalidRequest

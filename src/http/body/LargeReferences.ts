@@ -20,7 +20,6 @@ function* decodeText(text: string): EventLoop.Steps<unknown> {
 
 const isLargeText = (value: unknown): value is string => isString(value) && value.length > smallText
 
-/** The large text of a reference, which may stand in an object. */
 const largeTextIn = (value: unknown): string | undefined => {
   const text = isObject(value) && isAbsent(value.file_id) ? value.image_url : value
   return isLargeText(text) ? text : undefined

@@ -19,15 +19,12 @@ export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 /** `full`: there is no memory for more now; `longer`: it is longer than it may be. */
 type Progress = "complete" | "full" | "longer"
 
-/** A body in the middle of being received. */
 export class Reception {
   received = 0
-  /** Waits for memory, which is not its sender's fault. */
   isHeld = false
   readonly #request: IncomingMessage
   readonly #memory: BodyMemory
   readonly #limitBytes: number
-  /** Complete but for the last, which has `#filled` bytes. */
   readonly #blocks: Array<Buffer> = []
   #filled = 0
   #stop: ((failure: BodyTooSlow) => void) | undefined
@@ -77,14 +74,12 @@ export class Reception {
     return all.length === 1 && first !== undefined ? first : Buffer.concat(all)
   }
 
-  /** To be called once a second. */
   inspect(): void {
     if (this.isHeld) {
       this.#seconds = -1
       return
     }
     if (this.#seconds < 0) {
-      // It began, or went on, a part of a second ago.
       this.#receivedInPeriod = this.received
     } else if (this.received - this.#receivedBefore < fastPace) {
       this.#memory.shrink(this.received)

@@ -66,7 +66,6 @@ const readRequest = (body: typeof Body.Type): Read<ChatRequest> => {
   }
 }
 
-/** Reads the body of a chat request, already parsed. */
 export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
   Either.flatMap(decode(json), (body) => {
     const request = readRequest(body)

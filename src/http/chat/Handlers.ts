@@ -18,7 +18,6 @@ import { decodeChatBody } from "./ChatBody.ts"
 import { largeChat, largeRequest } from "./LargeChat.ts"
 import { makeSink } from "./Sse.ts"
 
-/** `POST /v1/chat/completions`. */
 export const chatEndpoint = Effect.gen(function* () {
   const catalog = yield* Catalog
   const chat = yield* ChatCompletions
@@ -26,7 +25,6 @@ export const chatEndpoint = Effect.gen(function* () {
   const limits = yield* Limits
   const clock = yield* Effect.clock
 
-  /** What is asked for, once its body has been read. */
   const jobOf = (asked: ChatRequest, record: RequestRecord): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
     const model = catalog.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })

@@ -54,7 +54,6 @@ const UserMessage = Schema.Struct({
   name: optional(Schema.String)
 }).annotations({ identifier: "UserMessage" })
 
-/** A tool call of an earlier answer, whose `type` clients may leave out. */
 const EarlierToolCall = Schema.Struct({
   id: Filled,
   type: optional(Schema.Literal("function")),
@@ -136,10 +135,7 @@ const Stop = Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(maxStops))).a
   )
 )
 
-/**
- * A chat request. Fields that are not listed are accepted and ignored; null means left out. The first field that is
- * wrong is the one reported.
- */
+/** Unlisted fields are ignored, null means left out, and the first wrong field is the one reported. */
 export const ChatCompletionRequest = Schema.Struct({
   model: modelOf("a chat model"),
   messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)),

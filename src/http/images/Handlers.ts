@@ -31,7 +31,6 @@ const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
   ]
 })
 
-/** `POST /v1/images/generations` and `/v1/images/edits`. */
 export const imageEndpoints = Effect.gen(function* () {
   const catalog = yield* Catalog
   const ids = yield* Ids

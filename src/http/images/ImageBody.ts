@@ -11,7 +11,6 @@ const decodeEdit = decoder(ImageEditRequest)
 
 const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
 
-/** Reads the body of an image request, already parsed. */
 export const decodeImageBody = (
   body: unknown,
   { needsReference }: { readonly needsReference: boolean }

@@ -48,10 +48,7 @@ const texts = {
 }
 const insteadOf = { mask: "describe the edit in `prompt`", images: "use `image`" }
 
-/**
- * A request for an image. Fields that are not listed are accepted and ignored; null means left out. The first field
- * that is wrong is the one reported.
- */
+/** Unlisted fields are ignored, null means left out, and the first wrong field is the one reported. */
 export const ImageGenerationRequest = Schema.Struct({
   model,
   prompt,

@@ -1,4 +1,3 @@
-/** The headers that say where a result comes from. */
 export const resultHeaders = ({ replayed, sandbox }: { readonly replayed: boolean; readonly sandbox: boolean }) => ({
   ...(sandbox ? { "x-gateway-sandbox": "true" } : {}),
   ...(replayed ? { "idempotency-replayed": "true" } : {})

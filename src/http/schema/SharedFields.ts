@@ -22,7 +22,6 @@ export const promptFor = (description: string) =>
 export const n = optional(Schema.Literal(1).annotations(problem("must be 1")), "Only 1.")
 export const formN = described(Schema.Literal("1", ""), "Only 1.")
 
-/** A field of other services that would change what is made, had it anything in it. */
 export const unsupported = (instead: string) =>
   described(Empty.annotations(problem(`is not supported: ${instead}`)), `Not supported: ${instead}.`)
 export const formUnsupported = (instead: string) => described(Schema.Literal(""), `Not supported: ${instead}.`)

@@ -35,7 +35,6 @@ const limitOf = (asked: string | ReadonlyArray<string> | undefined): number => {
 /** Of an id that none can have the database is not asked; it has no NUL, for one. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
-/** `POST /v1/videos`. */
 export const videoEndpoint = Effect.gen(function* () {
   const catalog = yield* Catalog
   const limits = yield* Limits

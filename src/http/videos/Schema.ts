@@ -44,10 +44,7 @@ const texts = {
   inputReference: "Alias of `image`, which wins when both are given."
 }
 
-/**
- * A request for a video. Fields that are not listed are accepted and ignored; null means left out. The first field that
- * is wrong is the one reported, in an alias that is overruled too.
- */
+/** Unlisted fields are ignored, null means left out; a wrong alias is refused even where it is overruled. */
 export const VideoCreateRequest = Schema.Struct({
   model,
   prompt,
@@ -164,7 +161,6 @@ export const Videos = HttpApiGroup.make("videos")
   .addError(Internal)
   .middleware(Authenticated)
 
-/** What is served through the platform's router: all but what generates. */
 export const VideosRead = HttpApiGroup.make("videos")
   .add(list)
   .add(find)

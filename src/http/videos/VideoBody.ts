@@ -8,7 +8,6 @@ import { VideoCreateRequest } from "./Schema.ts"
 
 const decode = decoder(VideoCreateRequest)
 
-/** Reads the body of a video request, already parsed. */
 export const decodeVideoBody = (body: unknown): Either.Either<VideoAsk, InvalidRequest> =>
   Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
     model,
