@@ -7,7 +7,6 @@ import { Models } from "./models/Schema.ts"
 import { describe } from "./openapi/Document.ts"
 import { Videos, VideosRead } from "./videos/Schema.ts"
 
-/** The contract: every endpoint under `/v1`. */
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
   .add(Images)

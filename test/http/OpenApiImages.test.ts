@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Either, FastCheck } from "effect"
+import { Arbitrary, Either, FastCheck, Schema } from "effect"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
 import { ImageEditRequest, ImageGenerationRequest } from "../../src/http/images/Schema.ts"
 import { gif } from "../support/ImageBodies.ts"
@@ -111,8 +111,8 @@ describe("images in the OpenAPI document", () => {
       if (Either.isRight(result)) accepted++
       else assert.match(result.left.message, /^Failed to process the reference image\.$|^`image` is required\.$/)
     }
-    const generation = Arbitrary.make(ImageGenerationRequest)
-    const edit = Arbitrary.make(ImageEditRequest)
+    const generation = Arbitrary.make(Schema.encodedBoundSchema(ImageGenerationRequest))
+    const edit = Arbitrary.make(Schema.encodedBoundSchema(ImageEditRequest))
     FastCheck.assert(FastCheck.property(generation, (body) => isTaken(body, false)))
     FastCheck.assert(FastCheck.property(edit, (body) => isTaken(body, true)))
     assert.isAbove(accepted, 30)

@@ -1,14 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
 import type { Caller, Scope as KeyScope } from "../../domain/ApiKey.ts"
-import {
-  Aborted,
-  AddressBlocked,
-  type Failure,
-  InsufficientScope,
-  isFailure,
-  RateLimited
-} from "../../domain/Failure.ts"
+import { Aborted, AddressBlocked, type Failure, InsufficientScope, RateLimited } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
@@ -25,10 +18,10 @@ import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
-import { type BodyCutOff, BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
-import { unexpected } from "../errors/Unexpected.ts"
-import * as Wire from "../errors/Wire.ts"
+import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
+import type { BodyCutOff } from "../body/Reception.ts"
 import * as Answer from "../response/Answer.ts"
+import { explain, headersOf, type Outcome, refuse } from "./FailureAnswer.ts"
 import { presentedKey } from "./PresentedKey.ts"
 import { contextMaker, type RequestContext } from "./RequestContext.ts"
 import { checkSolvency } from "./Solvency.ts"
@@ -37,24 +30,15 @@ export interface Admitted extends Incoming {
   readonly record: RequestRecord
   readonly response: ServerResponse
   readonly departure: Departure
-  /** What every answer from here on carries. */
   readonly headers: () => Readonly<Record<string, string>>
 }
 
-/** An endpoint that generates something, for which its caller pays. */
 export interface Endpoint {
   readonly surface: Surface
   readonly scope: KeyScope
   /** Whether a small request takes its rate unit together with its hold, in one statement. */
   readonly admitsWithHold: boolean
-  /** Answers a request; undefined where the answer has been written already. */
   readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
-}
-
-interface Outcome {
-  /** Undefined where it has been written. */
-  readonly answer: Answer.Answer | undefined
-  readonly code: string | null
 }
 
 /** A body of up to so many bytes, if it came with its head, is read before the rate unit is taken. */
@@ -62,16 +46,7 @@ const smallBody = 64 * 1024
 
 const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
 
-const refusals: Readonly<Partial<Record<Failure["_tag"], string>>> = {
-  AddressBlocked: "access_denied",
-  MissingApiKey: "invalid_api_key",
-  InvalidApiKey: "invalid_api_key"
-}
-
-/**
- * The path of every generating request: who asks, its rate and scope, the work itself, and one row in the log. It runs
- * in one fiber, which goes on when the client leaves.
- */
+/** Runs in one fiber, which goes on when the client leaves: what was begun is paid for and logged. */
 export class Admission extends Context.Tag("gateway/http/Admission")<
   Admission,
   { readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void> }
@@ -209,55 +184,4 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
         return Admission.of({ serve })
       })
     )
-}
-
-const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
-  allowance === undefined
-    ? { "x-request-id": requestId }
-    : {
-        "x-request-id": requestId,
-        "x-ratelimit-limit": String(allowance.limit),
-        "x-ratelimit-remaining": String(allowance.remaining)
-      }
-
-/** Of a caller that is not known, or whose request went wrong where nobody expects it. */
-const refuse = (cause: Cause.Cause<Failure>, requestId: string): Effect.Effect<Answer.Answer> => {
-  const headers = { "x-request-id": requestId }
-  if (Cause.isInterruptedOnly(cause)) return Effect.succeed(Answer.failure(new Aborted(), headers))
-  const failure = Cause.failureOption(cause)
-  if (Option.isNone(failure))
-    return Effect.map(unexpected(cause, requestId), (error) => Answer.wireError(error, headers))
-  const reason = refusals[failure.value._tag]
-  if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
-  return Effect.succeed(Answer.failure(failure.value, headers))
-}
-
-const logFailed = ({ requestId }: RequestRecord, cause: Cause.Cause<unknown>) =>
-  Effect.annotateLogs(Effect.logError("A request failed unexpectedly", cause), "request_id", requestId)
-
-const explain = (
-  cause: Cause.Cause<Failure | BodyCutOff>,
-  record: RequestRecord,
-  response: ServerResponse
-): Effect.Effect<Outcome> => {
-  const answered = (error: Wire.WireError): Outcome => ({
-    answer: Answer.wireError(error, headersOf(record)),
-    code: error.body.error.code
-  })
-  if (Cause.isInterruptedOnly(cause)) {
-    const aborted = answered(Wire.toWire(new Aborted()))
-    return Effect.succeed(response.headersSent ? { ...aborted, answer: undefined } : aborted)
-  }
-  const failure = Cause.failureOption(cause)
-  if (Option.isNone(failure) || Option.isSome(Cause.dieOption(cause))) {
-    return Effect.map(unexpected(cause, record.requestId), answered)
-  }
-  // Nothing of it counts as having been looked at.
-  if (failure.value._tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
-  if (!isFailure(failure.value)) {
-    record.departed = true
-    return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
-  }
-  const wire = Wire.toWire(failure.value)
-  return Effect.as(wire.status === 500 ? logFailed(record, cause) : Effect.void, answered(wire))
 }

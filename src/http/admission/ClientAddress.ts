@@ -16,11 +16,7 @@ const normalise = (entry: string): string | undefined => {
   return ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined
 }
 
-/**
- * The address of the client, when the last `trustedProxies` entries of X-Forwarded-For were written by proxies of
- * ours. Entries further left are the client's own words and are not believed; a broken header means the socket's
- * own address.
- */
+/** Only the entries that our own proxies wrote are believed; a broken header means the socket's address. */
 export const clientAddress = (
   socketAddress: string | undefined,
   forwardedFor: string | ReadonlyArray<string> | undefined,

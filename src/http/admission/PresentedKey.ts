@@ -4,7 +4,6 @@ type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefine
 
 const bearer = /^bearer\s+(.*)$/i
 
-/** The key as sent: a bearer token, or the x-api-key header. */
 export const presentedKey = (headers: Headers): Option.Option<Redacted.Redacted> => {
   const { authorization, "x-api-key": plain } = headers
   const token = typeof authorization === "string" ? bearer.exec(authorization)?.[1] : undefined

@@ -4,23 +4,19 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { clientAddress } from "./ClientAddress.ts"
 
-/** What is known of a request before anything is decided about it. */
 export class RequestContext extends Context.Reference<RequestContext>()("gateway/http/RequestContext", {
   defaultValue: () => ({
     /** The client's own x-request-id where it is well-formed, else one made here. */
     requestId: "none",
     /** The client's address, behind the proxies that are trusted. */
     address: "unknown",
-    /** Unix milliseconds of its beginning, for the log. */
     at: 0,
-    /** The same on the monotonic clock, for durations. */
     startedAt: 0
   })
 }) {}
 
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Makes the context of each request. */
 export const contextMaker = (options: { readonly trustedProxies: number }) =>
   Effect.gen(function* () {
     const ids = yield* Ids

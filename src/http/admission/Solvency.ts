@@ -5,17 +5,14 @@ import { InsufficientCredits } from "../../domain/Failure.ts"
 import { available, type OrgId } from "../../domain/Organization.ts"
 import type { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import type { Ledger } from "../../services/ledger/Ledger.ts"
-import { keyOf } from "../response/Repeatable.ts"
+import { idempotencyKeyOf } from "./IdempotencyKey.ts"
 
 interface Services {
   readonly ledger: Context.Tag.Service<Ledger>
   readonly idempotency: Context.Tag.Service<Idempotency>
 }
 
-/**
- * Fails for an organization with nothing available, so that a large body is not received for nothing. A repetition
- * passes: its first result may be replayed, which costs nothing.
- */
+/** Spares receiving a large body in vain; a repetition passes, since a replay costs nothing. */
 export const checkSolvency = Effect.fnUntraced(function* (
   { idempotency, ledger }: Services,
   org: OrgId,
@@ -23,7 +20,7 @@ export const checkSolvency = Effect.fnUntraced(function* (
   request: IncomingMessage
 ) {
   if (available(yield* ledger.balance(org)) > 0n) return
-  const key = endpoint === "chat" ? undefined : keyOf(request)
+  const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
   if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
   return yield* new InsufficientCredits()
 })

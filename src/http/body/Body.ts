@@ -13,7 +13,6 @@ const isMultipart = (contentType: string): boolean => /^\s*multipart\/form-data\
 
 const typeOf = (request: IncomingMessage): string => request.headers["content-type"] ?? ""
 
-/** Refused before it is received. */
 const readPlain = (incoming: Incoming, limitBytes: number): Effect.Effect<Buffer, InvalidRequest | ReceiveFailure> => {
   const encoding = incoming.request.headers["content-encoding"] ?? "identity"
   return encoding === "identity"

@@ -8,7 +8,6 @@ const totalBytes = 512 * 1024 * 1024
 const mostOfOne = totalBytes / 2
 const patience = "20 seconds"
 
-/** What one request's body may take of the budget, in bytes. */
 export interface BodyMemory {
   readonly reserved: () => number
   /** Reserves up to so many bytes in all, if there is room now. */
@@ -21,21 +20,16 @@ export interface BodyMemory {
 
 interface Waiter {
   readonly org: OrgId
-  /** Bytes beyond what it has. */
   readonly more: number
   readonly admit: () => void
 }
 
-/**
- * The memory for request bodies. An organization may take more while it holds no more than is left for all the
- * others, so that whatever some hold, there is something left for one that comes new.
- */
+/** An organization may take more only while as much is left for all others, so that a newcomer finds room. */
 export class BodyMemoryBudget {
   #free = totalBytes
   readonly #held = new Map<OrgId, number>()
   readonly #waiting = new Set<Waiter>()
 
-  /** Bytes that all bodies have reserved. */
   get reserved(): number {
     return totalBytes - this.#free
   }

@@ -1,12 +1,8 @@
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { longestPrompt } from "../../domain/Media.ts"
 
 export type JsonObject = { readonly [key: string]: unknown }
 
-/**
- * What a piece of a body was read as, or the first thing wrong with it. A plain union: wrapping each piece of a
- * long conversation costs more than reading it.
- */
+/** A plain union: wrapping each piece of a long conversation costs more than reading it. */
 export type Read<A> = A | InvalidRequest
 
 export const refused = (read: unknown): read is InvalidRequest => read instanceof InvalidRequest
@@ -25,67 +21,17 @@ export const isString = (value: unknown): value is string => typeof value === "s
 export const isFilled = (value: unknown): value is string => typeof value === "string" && value !== ""
 export const isBoolean = (value: unknown): value is boolean => typeof value === "boolean"
 
-export const isOne = (value: unknown): value is 1 => value === 1
-
 /** Clients send null for a field they leave out. */
 export const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
-
-/** Nothing, or a text, a list or an object without content. */
-export const isEmpty = (value: unknown): boolean =>
-  isAbsent(value) || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
-
-export const isBetween =
-  (least: number, most: number) =>
-  (value: unknown): value is number =>
-    typeof value === "number" && value >= least && value <= most
-
-export const isIntegerBetween =
-  (least: number, most: number) =>
-  (value: unknown): value is number =>
-    typeof value === "number" && Number.isInteger(value) && value >= least && value <= most
 
 export const isOneOf =
   <const A extends string>(...words: ReadonlyArray<A>) =>
   (value: unknown): value is A =>
     words.some((word) => word === value)
 
-/** A field that may be left out and is right or wrong by itself. */
-export interface Field<A> {
-  readonly name: string
-  readonly check: (body: JsonObject) => InvalidRequest | undefined
-  /** Its value, once checked. */
-  readonly of: (body: JsonObject) => A | undefined
-}
-
-export const field = <A>(name: string, is: (value: unknown) => value is A, expected: string): Field<A> => ({
-  name,
-  check: (body) => {
-    const value = body[name]
-    return isAbsent(value) || is(value) ? undefined : refuseAt(name, name, `must be ${expected}`)
-  },
-  of: (body) => {
-    const value = body[name]
-    return is(value) ? value : undefined
-  }
-})
-
 /** The model that a body names, whatever else it is: the log tells it of requests that are refused, too. */
 export const modelIn = (body: unknown): string | undefined =>
   isObject(body) && isString(body.model) ? body.model : undefined
-
-/** A text that must be there; a form may have sent it as a file. */
-export const readText = (body: JsonObject, name: string): Read<string> => {
-  const value = body[name]
-  if (isFilled(value)) return value
-  return refuseAt(name, name, value instanceof Uint8Array ? "must be text, not a file" : "is required")
-}
-
-export const readPrompt = (body: JsonObject): Read<string> => {
-  const prompt = readText(body, "prompt")
-  return refused(prompt) || prompt.length <= longestPrompt
-    ? prompt
-    : refuseAt("prompt", "prompt", `must have at most ${longestPrompt.toLocaleString("en-US")} characters`)
-}
 
 export const each = <A>(
   items: ReadonlyArray<unknown>,

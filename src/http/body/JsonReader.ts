@@ -6,7 +6,6 @@ import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { type JsonLimits, JsonUnreadable, parseJson } from "../../services/runtime/JsonParser.ts"
 import { refuse } from "./Fields.ts"
 
-/** Documents of up to so many bytes are parsed at once, in well under a millisecond. */
 const smallDocument = 64 * 1024
 
 export const bodyLimits: JsonLimits = {

@@ -3,7 +3,7 @@ import { largestReference, mostReferences } from "../../domain/Media.ts"
 import { decodeBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Fields.ts"
-import { base64In } from "./ReferenceFields.ts"
+import { base64In } from "./References.ts"
 
 /** Characters of base64 that are decoded where the fields are read. */
 const smallText = 256 * 1024
@@ -20,7 +20,6 @@ function* decodeText(text: string): EventLoop.Steps<unknown> {
 
 const isLargeText = (value: unknown): value is string => isString(value) && value.length > smallText
 
-/** The large text of a reference, which may stand in an object. */
 const largeTextIn = (value: unknown): string | undefined => {
   const text = isObject(value) && isAbsent(value.file_id) ? value.image_url : value
   return isLargeText(text) ? text : undefined

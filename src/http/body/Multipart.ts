@@ -9,7 +9,6 @@ const largestHeadBytes = 16 * 1024
 const crlf = "\r\n"
 const endOfHead = "\r\n\r\n"
 
-/** A part as its sender described it; `value` is text, or the bytes of a file. */
 export interface Part {
   readonly name: string
   readonly value: string | Uint8Array
@@ -79,10 +78,7 @@ function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps
   return value === undefined ? wrong("has a text part that is not UTF-8") : { name, value }
 }
 
-/**
- * Reads a whole `multipart/form-data` body. What the names of files say is not looked at. Written by hand, since the
- * body is in memory already, and parsers of streams lose parts whose file name is not Latin.
- */
+/** Written by hand: the body is in memory already, and stream parsers lose parts whose file name is not Latin. */
 export function* parseForm(contentType: string, body: Buffer): Steps<Read<ReadonlyArray<Part>>> {
   const boundary = readBoundary(contentType)
   if (refused(boundary)) return boundary
@@ -112,14 +108,10 @@ export function* parseForm(contentType: string, body: Buffer): Steps<Read<Readon
   return parts
 }
 
-/** The same at once. */
 export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<Part>> =>
   atOnce(parseForm(contentType, body))
 
-/**
- * A form as the object that JSON would have: what is repeated, or named as in `image[]`, is an array, and an empty text
- * is left out, as clients send it for what was not given.
- */
+/** What is repeated, or named as in `image[]`, is an array; an empty text is left out, as clients mean it. */
 export const formObject = (parts: ReadonlyArray<Part>): JsonObject => {
   const values = new Map<string, ReadonlyArray<string | Uint8Array>>()
   const lists = new Set<string>()

@@ -66,7 +66,6 @@ export class SseEncoder {
 
   constructor(options: {
     readonly id: string
-    /** Unix seconds. */
     readonly created: number
     readonly model: string
     readonly includeUsage: boolean
@@ -79,7 +78,6 @@ export class SseEncoder {
     this.usageHead = `data: ${common},"choices":[],"usage":`
   }
 
-  /** The text of these events; empty for those that show only at the end. */
   encode(events: ReadonlyArray<ChatEvent>): string {
     let text = ""
     for (const event of events) if (isShown(event)) text += this.one(event)
@@ -88,7 +86,6 @@ export class SseEncoder {
     return this.chunk(`"role":"assistant","content":""`) + text
   }
 
-  /** The end of a whole stream. */
   finish(usage: Usage): string {
     return this.includeUsage ? `${this.usageHead}${JSON.stringify(usageJson(usage))}}\n\n${done}` : done
   }

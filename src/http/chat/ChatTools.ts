@@ -25,7 +25,6 @@ interface Definition {
   readonly schema: JsonObject | undefined
 }
 
-/** What tools and response formats share: a name, a description, `strict` and a JSON Schema. */
 const readDefinition = (
   definition: JsonObject,
   param: string,

@@ -78,7 +78,6 @@ export const ChatCompletionChunk = Schema.Struct({
   })
 }).annotations({ identifier: "ChatCompletionChunk" })
 
-/** What one `data:` line of a stream holds before the closing `[DONE]`. */
 export const ChatStreamEvent = Schema.Union(ChatCompletionChunk, Envelope).annotations({
   identifier: "ChatStreamEvent",
   description:

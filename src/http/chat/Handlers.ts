@@ -9,16 +9,15 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { readDocument } from "../body/Body.ts"
-import type { BodyCutOff } from "../body/BodyReceiver.ts"
 import { modelIn } from "../body/Fields.ts"
 import { Limits } from "../body/Limits.ts"
+import type { BodyCutOff } from "../body/Reception.ts"
 import { type Answer, json } from "../response/Answer.ts"
 import { completionJson, SseEncoder } from "./ChatAnswer.ts"
 import { decodeChatBody } from "./ChatBody.ts"
 import { largeChat, largeRequest } from "./LargeChat.ts"
 import { makeSink } from "./Sse.ts"
 
-/** `POST /v1/chat/completions`. */
 export const chatEndpoint = Effect.gen(function* () {
   const catalog = yield* Catalog
   const chat = yield* ChatCompletions
@@ -26,7 +25,6 @@ export const chatEndpoint = Effect.gen(function* () {
   const limits = yield* Limits
   const clock = yield* Effect.clock
 
-  /** What is asked for, once its body has been read. */
   const jobOf = (asked: ChatRequest, record: RequestRecord): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
     const model = catalog.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })

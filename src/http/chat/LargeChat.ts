@@ -23,7 +23,6 @@ function* holdsFewArguments({ messages }: ChatRequest): EventLoop.Steps<boolean>
   return true
 }
 
-/** A request that is worked on in slices from here on. */
 export const largeChat = (request: ChatRequest): Effect.Effect<ChatRequest, InvalidRequest> =>
   Effect.flatMap(EventLoop.inSlices(holdsFewArguments(request)), (isUsable) =>
     isUsable ? Effect.succeed({ ...request, isLarge: true }) : tooMany

@@ -1,8 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { reasoningEfforts } from "../../domain/Model.ts"
+import { isArray, isFilled } from "../body/Fields.ts"
 import { Authenticated } from "../schema/Authenticated.ts"
-import { atLeast, atMost, between, Empty, Filled, Integer, matching } from "../schema/Constraints.ts"
+import { atLeast, atMost, between, Filled, Integer, matching } from "../schema/Constraints.ts"
+import { problem } from "../schema/Decoding.ts"
 import { described, optional } from "../schema/Described.ts"
 import {
   BadGateway,
@@ -16,6 +18,7 @@ import {
   TooManyRequests,
   Unavailable
 } from "../schema/Errors.ts"
+import { modelOf, n, unsupported } from "../schema/SharedFields.ts"
 import { ChatCompletion } from "./CompletionSchema.ts"
 
 const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
@@ -51,7 +54,6 @@ const UserMessage = Schema.Struct({
   name: optional(Schema.String)
 }).annotations({ identifier: "UserMessage" })
 
-/** A tool call of an earlier answer, whose `type` clients may leave out. */
 const EarlierToolCall = Schema.Struct({
   id: Filled,
   type: optional(Schema.Literal("function")),
@@ -113,42 +115,55 @@ const ResponseFormat = Schema.Union(
   })
 )
 
-const TokenCap = Integer.pipe(atLeast(1))
-const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({ arbitrary: () => (fc) => fc.integer() })
-const Penalty = Schema.Number.pipe(between(-2, 2))
+const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
+const TokenCap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
+const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({
+  ...problem("must be an integer"),
+  arbitrary: () => (fc) => fc.integer()
+})
+const numberFrom = (least: number, most: number) =>
+  Schema.Number.pipe(between(least, most)).annotations(problem(`must be a number from ${least} to ${most}`))
+const StreamOptions = Schema.Struct({ include_usage: optional(Flag) }).annotations(problem("must be an object"))
+const efforts = ["none", "minimal", ...reasoningEfforts] as const
+const Effort = Schema.Literal(...efforts).annotations(problem(`must be one of ${efforts.join(", ")}`))
+const maxStops = 16
+const Stop = Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(maxStops))).annotations(
+  problem((value) =>
+    isArray(value) && value.every(isFilled)
+      ? `must hold at most ${maxStops} strings`
+      : "must be a non-empty string or an array of non-empty strings"
+  )
+)
 
-/** What a chat request may hold. Fields that are not listed are accepted and ignored; null means left out. */
+/** Unlisted fields are ignored, null means left out, and the first wrong field is the one reported. */
 export const ChatCompletionRequest = Schema.Struct({
-  model: Filled.annotations({ description: "The catalog id of a chat model." }),
+  model: modelOf("a chat model"),
   messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)),
-  stream: optional(Schema.Boolean, "Default false; true answers with server-sent events."),
-  stream_options: optional(
-    Schema.Struct({ include_usage: optional(Schema.Boolean) }),
-    "`include_usage` adds a last chunk with the usage."
-  ),
+  stream: optional(Flag, "Default false; true answers with server-sent events."),
+  stream_options: optional(StreamOptions, "`include_usage` adds a last chunk with the usage."),
   max_tokens: optional(
     TokenCap,
     "Default 4096. Above the model's own cap it is lowered to that cap; some models refuse it instead."
   ),
   max_completion_tokens: optional(TokenCap, "Alias of `max_tokens`; wins when both are given."),
-  temperature: optional(Schema.Number.pipe(between(0, 2)), "Dropped for models that take no sampling."),
-  top_p: optional(Schema.Number.pipe(between(0, 1)), "Dropped for models that take no sampling."),
-  stop: optional(Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(16))), "Generation stops at these."),
-  tools: optional(Schema.Array(Tool), "Functions that the model may call; models with the tools capability."),
-  tool_choice: optional(ToolChoice, "A function, where named, is one of `tools`."),
-  parallel_tool_calls: optional(Schema.Boolean, "Whether one answer may hold several tool calls."),
+  temperature: optional(numberFrom(0, 2), "Dropped for models that take no sampling."),
+  top_p: optional(numberFrom(0, 1), "Dropped for models that take no sampling."),
+  seed: optional(Seed, "Dropped for models that take no sampling."),
+  frequency_penalty: optional(numberFrom(-2, 2), "Dropped for models that take no sampling."),
+  presence_penalty: optional(numberFrom(-2, 2), "Dropped for models that take no sampling."),
+  parallel_tool_calls: optional(Flag, "Whether one answer may hold several tool calls."),
   reasoning_effort: optional(
-    Schema.Literal("none", "minimal", ...reasoningEfforts),
+    Effort,
     "Reasoning models only; which values a model takes is in its `params`. `none` is left out, `minimal` is `low`."
   ),
-  response_format: optional(ResponseFormat, "Not every model takes one."),
-  web_search: optional(Schema.Boolean, "Default false; server-side web search, where the model has it."),
-  seed: optional(Seed, "Dropped for models that take no sampling."),
-  frequency_penalty: optional(Penalty, "Dropped for models that take no sampling."),
-  presence_penalty: optional(Penalty, "Dropped for models that take no sampling."),
-  n: optional(Schema.Literal(1), "Only 1."),
-  functions: described(Empty, "Not supported: use `tools`."),
-  function_call: described(Empty, "Not supported: use `tool_choice`.")
+  web_search: optional(Flag, "Default false; server-side web search, where the model has it."),
+  n,
+  functions: unsupported("use `tools`"),
+  function_call: unsupported("use `tool_choice`"),
+  stop: optional(Stop, "Generation stops at these."),
+  tools: optional(Schema.Array(Tool), "Functions that the model may call; models with the tools capability."),
+  tool_choice: optional(ToolChoice, "A function, where named, is one of `tools`."),
+  response_format: optional(ResponseFormat, "Not every model takes one.")
 }).annotations({ identifier: "ChatCompletionRequest" })
 
 const complete = HttpApiEndpoint.post("complete", "/chat/completions")

@@ -30,13 +30,9 @@ const drained = (response: ServerResponse): Effect.Effect<void> =>
     return Effect.sync(done)
   })
 
-/**
- * Writes a chat stream to a client as it comes: one string per batch of events, no fiber, span or schema per
- * event. Writing waits while the client does not read, so that the provider is not read either.
- */
+/** One string per batch of events; waits while the client does not read, so that the provider is not read either. */
 export const makeSink = (options: {
   readonly response: ServerResponse
-  /** Asked when the head goes out. */
   readonly headers: () => Readonly<Record<string, string>>
   readonly encoder: SseEncoder
   readonly departure: Departure

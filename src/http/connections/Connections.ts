@@ -4,7 +4,6 @@ import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Context } from "effect"
 
-/** A request and what answers it. */
 export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -25,7 +24,6 @@ export class Connection {
   /** Its client sent what is no HTTP: nothing more is read from it. */
   isRefused = false
   readonly #openedAt = performance.now()
-  /** Larger for connections that were used later. */
   lastUse = 0
 
   constructor(socket: Socket, address: string) {
@@ -63,17 +61,13 @@ const descriptorLimit = (): number => {
 const reservedDescriptors = 128
 const mostConnections = 10_000
 
-/**
- * Half of the descriptors that are left after the reserve, since a request may need one more for its provider.
- * Behind a proxy all connections come from the same few addresses.
- */
+/** Half of what the reserve leaves, since a request may need one more descriptor for its provider. */
 export const connectionLimits = (options: { readonly trustedProxies: number; readonly descriptors?: number }) => {
   const { descriptors = descriptorLimit(), trustedProxies } = options
   const total = Math.min(mostConnections, Math.max(2, Math.floor((descriptors - reservedDescriptors) / 2)))
   return { total, perAddress: trustedProxies > 0 ? total : Math.ceil(total / 2) }
 }
 
-/** How many connections there may be. */
 export class ConnectionLimits extends Context.Reference<ConnectionLimits>()("gateway/http/ConnectionLimits", {
   defaultValue: () => connectionLimits({ trustedProxies: 0 })
 }) {}
@@ -112,7 +106,6 @@ export class Connections {
     return connection
   }
 
-  /** Takes note of a request that came over a connection. */
   begin(socket: Duplex, exchange: Exchange): void {
     const connection = this.#open.get(socket)
     if (connection === undefined) return

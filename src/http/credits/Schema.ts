@@ -3,7 +3,6 @@ import { Schema } from "effect"
 import { Authenticated } from "../schema/Authenticated.ts"
 import { Blocked, Internal } from "../schema/Errors.ts"
 
-/** What the key's organization owns, in USD. */
 const CreditBalance = Schema.Struct({
   object: Schema.Literal("credits"),
   available_usd: Schema.Number.annotations({ description: "Spendable: the balance minus what is held." }),

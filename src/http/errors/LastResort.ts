@@ -12,10 +12,7 @@ const expected = (error: unknown) => {
   return Option.liftPredicate(error, isFailure)
 }
 
-/**
- * Turns whatever went wrong inside the application into the error envelope. A defect is an internal error whatever
- * it looks like; an interruption is left to the server.
- */
+/** A defect is an internal error whatever it looks like; an interruption is left to the server. */
 export const lastResort = <R>(
   requestId: string,
   app: Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, R>

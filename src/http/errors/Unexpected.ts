@@ -2,7 +2,6 @@ import { type Cause, Effect, Option } from "effect"
 import { logFailure, outageIn } from "../../services/ledger/Outage.ts"
 import { internalError, outage, type WireError } from "./Wire.ts"
 
-/** What a client is told of a cause that holds no failure of its own request. */
 export const unexpected = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
   const isOutage = Option.isSome(outageIn(cause))
   const logged = isOutage

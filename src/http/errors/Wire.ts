@@ -5,11 +5,9 @@ import type { Surface } from "../../domain/Model.ts"
 import { quoteModel } from "../../domain/ModelName.ts"
 import type { Envelope, ErrorCode, ErrorType } from "../schema/Envelope.ts"
 
-/** An error as a client sees it. */
 export interface WireError {
   readonly status: number
   readonly body: Envelope
-  /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -37,7 +35,6 @@ const restarting: WireError = {
   headers: { "retry-after": String(restartSeconds) }
 }
 
-/** What a client is told of everything that is no `Failure`. */
 export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
 
 /** The same while the database is out of reach: what failed may well succeed then. */
@@ -110,10 +107,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   TimedOut: () => timedOut
 })
 
-/**
- * The last chunk of a stream that had output: the client learns only that it broke or ran out of time.
- * A stream that had none ends with the body that `toWire` gives.
- */
+/** After output the client learns only that the stream broke or ran out of time. */
 export const brokenStream = (failure: Failure): Envelope => {
   if (failure._tag === "SettleFailed") return internalError.body
   return failure._tag === "TimedOut" ? timedOut.body : upstreamError.body

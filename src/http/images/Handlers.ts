@@ -7,12 +7,13 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { Encoded, jsonPieces } from "../../services/runtime/Pieces.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
+import { idempotencyKeyOf } from "../admission/IdempotencyKey.ts"
 import { type Body, readJson, readJsonOrForm } from "../body/Body.ts"
 import { modelIn } from "../body/Fields.ts"
 import { decodeReferences } from "../body/LargeReferences.ts"
 import { Limits } from "../body/Limits.ts"
 import { json, jsonInPieces } from "../response/Answer.ts"
-import { keyOf, marks } from "../response/Repeatable.ts"
+import { resultHeaders } from "../response/ResultHeaders.ts"
 import { decodeImageBody, imageForm } from "./ImageBody.ts"
 
 const endpoint = { surface: "image", scope: "images", admitsWithHold: false } as const
@@ -30,7 +31,6 @@ const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
   ]
 })
 
-/** `POST /v1/images/generations` and `/v1/images/edits`. */
 export const imageEndpoints = Effect.gen(function* () {
   const catalog = yield* Catalog
   const ids = yield* Ids
@@ -50,9 +50,9 @@ export const imageEndpoints = Effect.gen(function* () {
     { headers, record, request }: Admitted,
     asked: Effect.Effect.Success<ReturnType<typeof read>>
   ) {
-    const result = yield* images.generate({ ...asked, idempotencyKey: keyOf(request), record })
+    const result = yield* images.generate({ ...asked, idempotencyKey: idempotencyKeyOf(request), record })
     record.firstByteAt = yield* Monotonic.millis
-    const all = { ...headers(), ...marks(result) }
+    const all = { ...headers(), ...resultHeaders(result) }
     return "url" in result.image
       ? json(200, imageJson(result), all)
       : jsonInPieces(200, jsonPieces(imageJson(result), ids.unguessable()), all)

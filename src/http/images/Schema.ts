@@ -1,8 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { longestPrompt, mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "../schema/Authenticated.ts"
-import { Anything, atMost, Empty, Filled, Integer, upTo } from "../schema/Constraints.ts"
+import { Anything, Filled, Integer } from "../schema/Constraints.ts"
+import { problem } from "../schema/Decoding.ts"
 import { described, optional } from "../schema/Described.ts"
 import {
   BadGateway,
@@ -18,45 +18,53 @@ import {
   Unavailable
 } from "../schema/Errors.ts"
 import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
-import { Files, Reference, References } from "../schema/Reference.ts"
+import { Files, References, RequiredReferences } from "../schema/References.ts"
+import { formN, formUnsupported, modelOf, n, promptFor, unsupported } from "../schema/SharedFields.ts"
 
-const model = Filled.annotations({ description: "The catalog id of an image model." })
-const prompt = Filled.pipe(upTo(longestPrompt)).annotations({
-  description: "What the image shows, or what is to change."
-})
+const model = modelOf("an image model")
+const prompt = promptFor("What the image shows, or what is to change.")
 
 const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
-const formats = ["url", "b64_json"] as const
+const longestEcho = 32
+
+/** Only described by those that there are: what no model has is told together with the model's name. */
+const AnyResolution = Filled.annotations({
+  ...problem("must be one of 1K, 2K, 4K"),
+  jsonSchema: { type: "string", enum: [...resolutions] }
+})
+const Resolution = Schema.transform(AnyResolution, Schema.String, {
+  strict: true,
+  decode: (text) => text.slice(0, longestEcho).toUpperCase(),
+  encode: (text) => text
+})
+const Format = Schema.Literal("url", "b64_json").annotations(problem("must be url or b64_json"))
+const NotStreamed = Schema.Literal(false).annotations(problem("must be false: images are not streamed"))
 
 const texts = {
   resolution: "Decides the price; which ones a model has is in its `params`.",
   quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
   responseFormat: "Default `url`: the image is stored and the link is permanent.",
-  stream: "Only false: images are not streamed.",
-  mask: "Not supported: describe the edit in `prompt`.",
-  images: "Not supported: use `image`.",
-  n: "Only 1."
+  stream: "Only false: images are not streamed."
 }
+const insteadOf = { mask: "describe the edit in `prompt`", images: "use `image`" }
 
-/** What a request for an image may hold. Fields that are not listed are accepted and ignored; null means left out. */
+/** Unlisted fields are ignored, null means left out, and the first wrong field is the one reported. */
 export const ImageGenerationRequest = Schema.Struct({
   model,
   prompt,
+  mask: unsupported(insteadOf.mask),
+  images: unsupported(insteadOf.images),
   image: optional(References, "Reference images; with any of them the request is an edit."),
-  resolution: optional(Schema.Literal(...resolutions), texts.resolution),
-  quality: described(Anything, texts.quality),
-  response_format: optional(Schema.Literal(...formats), texts.responseFormat),
-  n: optional(Schema.Literal(1), texts.n),
-  stream: optional(Schema.Literal(false), texts.stream),
-  mask: described(Empty, texts.mask),
-  images: described(Empty, texts.images)
+  n,
+  response_format: optional(Format, texts.responseFormat),
+  stream: optional(NotStreamed, texts.stream),
+  resolution: optional(Resolution, texts.resolution),
+  quality: described(Anything, texts.quality)
 }).annotations({ identifier: "ImageGenerationRequest" })
 
 export const ImageEditRequest = Schema.Struct({
   ...ImageGenerationRequest.fields,
-  image: Schema.Union(Reference, Schema.NonEmptyArray(Reference).pipe(atMost(mostReferences))).annotations({
-    description: "The images to edit."
-  })
+  image: RequiredReferences.annotations({ description: "The images to edit." })
 }).annotations({ identifier: "ImageEditRequest" })
 
 /** The same as a form, where an empty text means left out. */
@@ -67,11 +75,11 @@ const ImageEditForm = Schema.Struct({
   "image[]": described(Files, "Another name of `image`."),
   resolution: described(Schema.Literal(...resolutions, ""), texts.resolution),
   quality: described(Anything, texts.quality),
-  response_format: described(Schema.Literal(...formats, ""), texts.responseFormat),
-  n: described(Schema.Literal("1", ""), texts.n),
+  response_format: described(Schema.Literal("url", "b64_json", ""), texts.responseFormat),
+  n: formN,
   stream: described(Schema.Literal("false", ""), texts.stream),
-  mask: described(Schema.Literal(""), texts.mask),
-  images: described(Schema.Literal(""), texts.images)
+  mask: formUnsupported(insteadOf.mask),
+  images: formUnsupported(insteadOf.images)
 })
 
 export const ImageResponse = Schema.Struct({

@@ -41,7 +41,6 @@ const wholeForLongSuffix = (request: IncomingMessage, size: number) => {
   if (suffix !== undefined && size > 0 && Number(suffix) > size) request.headers.range = "bytes=0-"
 }
 
-/** What the library says of a file that it cannot send. */
 interface Unsendable extends Error {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>

@@ -10,7 +10,6 @@ const Discount = Schema.optional(Integer.pipe(between(1, 100))).annotations({
 })
 const Approximate = Schema.Boolean.annotations({ description: "Billing uses what was actually used." })
 
-/** USD per million tokens. */
 const ChatPricing = Schema.Struct({
   prompt_per_1m_usd: Usd,
   completion_per_1m_usd: Usd,
@@ -37,7 +36,6 @@ const VideoPricing = Schema.Struct({
   official_per_video_usd: Schema.optional(Usd)
 }).annotations({ identifier: "VideoPricing", description: "USD per second or per clip." })
 
-/** A request parameter that a model accepts, ready to be shown as a control. */
 const ParamField = Schema.Struct({
   key: Schema.String.annotations({ description: "The request field's name." }),
   type: Schema.Literal("slider", "number", "boolean", "select", "image", "text"),

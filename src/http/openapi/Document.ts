@@ -14,7 +14,6 @@ const rate = {
 }
 const sandbox = { "x-gateway-sandbox": textHeader("`true` where the sandbox made the answer up.") }
 const replayed = { "idempotency-replayed": textHeader("`true` where this is the kept result of an earlier request.") }
-/** What single statuses carry besides. */
 const headersOf: Readonly<Record<string, object>> = {
   "302": { location: textHeader("The video's `url`.") },
   "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
@@ -67,7 +66,6 @@ const securitySchemes = {
 
 const filled = { minLength: 1, minItems: 1 }
 
-/** What the schemas of single fields cannot say. */
 const constraints: Readonly<Record<string, object>> = {
   ImageEditForm: {
     anyOf: ["image", "image[]"].map((name) => ({ required: [name], properties: { [name]: filled } }))
@@ -76,7 +74,6 @@ const constraints: Readonly<Record<string, object>> = {
 
 const platformSchemas = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
 
-/** Makes the generated document say what the wire does: paths relative to `/v1`, the envelope, keys, headers. */
 export const describe = (spec: Pick<OpenApi.OpenAPISpec, "paths" | "components">) => ({
   paths: Record.mapEntries(spec.paths, (item, path) => [
     path.replace(/^\/v1(?=\/)/, ""),

@@ -38,7 +38,6 @@ const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyArray<Fa
   TimedOut: [new Failure.TimedOut()]
 })
 
-/** Messages that tell something different each time. */
 const patterns: { readonly [tag in Tag]?: string } = {
   InvalidRequest: "^[\\s\\S]+$",
   ModelNotFound: "^The model `[\\s\\S]*` does not exist or is not (?:a chat|an image|a video) model\\.$",

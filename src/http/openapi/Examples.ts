@@ -1,6 +1,4 @@
-/** Examples of one operation. */
 export interface Examples {
-  /** By content type, then by name. */
   readonly request?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly answer: unknown
 }
@@ -8,7 +6,6 @@ export interface Examples {
 const picture = "https://example.com/cat.png"
 const created = 1_795_247_029
 
-/** Examples by operation id, with a model that the operation takes. */
 export const examplesOf = (model: string): Readonly<Record<string, Examples>> => {
   const video = { id: "vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a", object: "video", model, created_at: created, seconds: 8 }
   const ask = (content: unknown) => ({ model, messages: [{ role: "user", content }] })

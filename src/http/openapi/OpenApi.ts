@@ -4,7 +4,6 @@ import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
 
-/** The request bodies whose `model` is one of a surface. */
 const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["chat", "ChatCompletionRequest"],
   ["image", "ImageGenerationRequest"],

@@ -7,10 +7,8 @@ import { toWire, type WireError } from "../errors/Wire.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-/** What a client is told. */
 export interface Answer {
   readonly status: number
-  /** Lower-case names. */
   readonly headers: Headers
   readonly body: string | Pieces
 }
@@ -27,7 +25,6 @@ export const jsonText = (status: number, text: string, headers: Headers = {}): A
   body: text
 })
 
-/** A large answer, made as its client takes it. */
 export const jsonInPieces = (status: number, pieces: Pieces, headers: Headers = {}): Answer => ({
   status,
   headers: headersOf(pieces.length, headers),
@@ -42,7 +39,6 @@ export const wireError = (error: WireError, headers: Headers = {}): Answer =>
 
 export const failure = (error: Failure, headers: Headers = {}): Answer => wireError(toWire(error), headers)
 
-/** Writes an answer; a large one as fast as its client reads. */
 export const send = (response: ServerResponse, { body, headers, status }: Answer): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (response.destroyed) return Effect.void

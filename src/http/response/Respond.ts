@@ -7,7 +7,6 @@ type Headers = Readonly<Record<string, string>>
 
 const respond = ({ body, headers, status }: Answer.Answer) => HttpServerResponse.raw(body, { status, headers })
 
-/** A ready answer: the text as it is, with its length known. */
 export const jsonText = (status: number, text: string, headers: Headers = {}) =>
   respond(Answer.jsonText(status, text, headers))
 

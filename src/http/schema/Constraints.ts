@@ -11,7 +11,6 @@ export const Filled = Schema.String.pipe(Schema.filter((text) => text !== "", { 
 export const matching = (pattern: RegExp) =>
   Schema.String.pipe(Schema.filter((text) => pattern.test(text), { jsonSchema: { pattern: pattern.source } }))
 
-/** Any JSON at all. */
 export const Anything = Schema.declare((value: unknown): value is unknown => value !== undefined, {
   jsonSchema: { type: ["array", "boolean", "null", "number", "object", "string"] },
   arbitrary: () => (fc) => fc.jsonValue()
@@ -26,18 +25,15 @@ export const Empty = Schema.declare((value: unknown): value is unknown => isEmpt
   arbitrary: () => (fc) => fc.constantFrom<unknown>(null, "", [], {})
 })
 
-/** A number within its bounds, both included. */
 export const between = (minimum: number, maximum: number) => (schema: Schema.Schema<number>) =>
   schema.pipe(Schema.filter((value) => value >= minimum && value <= maximum, { jsonSchema: { minimum, maximum } }))
 
 export const atLeast = (minimum: number) => (schema: Schema.Schema<number>) =>
   schema.pipe(Schema.filter((value) => value >= minimum, { jsonSchema: { minimum } }))
 
-/** A text of at most so many characters. */
 export const upTo = (maxLength: number) => (schema: Schema.Schema<string>) =>
   schema.pipe(Schema.filter((text) => text.length <= maxLength, { jsonSchema: { maxLength } }))
 
-/** A list of at most so many items. */
 export const atMost =
   (maxItems: number) =>
   <A extends ReadonlyArray<unknown>, I>(schema: Schema.Schema<A, I>) =>

@@ -31,7 +31,6 @@ export const ErrorCode = Schema.Literal(
 )
 export type ErrorCode = typeof ErrorCode.Type
 
-/** The body of every error, and of the chunk that ends a broken stream. */
 export const Envelope = Schema.Struct({
   error: Schema.Struct({
     message: Schema.String.annotations({ description: "For people." }),

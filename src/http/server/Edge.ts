@@ -18,10 +18,7 @@ const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
     Effect.catchAllDefect(() => Effect.succeed(false))
   )
 
-/**
- * The outermost layer of every request: an id, the address block list before anything else, and an envelope for
- * whatever fails.
- */
+/** The outermost layer: the block list comes before routing, and every failure gets an envelope. */
 export const edge = Effect.fnUntraced(function* (options: { readonly trustedProxies: number }) {
   const auth = yield* Auth
   const inFlight = yield* InFlight

@@ -4,7 +4,6 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Context, Effect, Layer, Runtime } from "effect"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 
-/** Endpoints by their paths; each answers POST. */
 export class GeneratingRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
   GeneratingRoutes,
   ReadonlyMap<string, Endpoint>
@@ -29,10 +28,7 @@ const pathOf = (target: string): string => {
   return (path.includes("%") ? decoded(path) : path).replace(/(?<=.)\/$/, "")
 }
 
-/**
- * The platform's server with a way of their own for requests that generate: one fiber each, no middleware, no router.
- * Everything else is the platform's.
- */
+/** Generating requests skip the platform's router and middleware: one fiber each. */
 export const layer = (node: Server) =>
   Layer.effect(
     HttpServer.HttpServer,

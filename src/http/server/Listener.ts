@@ -36,7 +36,6 @@ const refuse = (socket: Duplex, answer: string): void => {
 const mostLingering = 32
 const lingerMillis = 1000
 
-/** Refuses connections before anything is read from them as a request. */
 const makeTurnAway = () => {
   let lingering = 0
   return (socket: Socket, answer: string): void => {
@@ -54,14 +53,10 @@ const makeTurnAway = () => {
   }
 }
 
-/**
- * Answers what Node's own parser refuses, which never becomes a request, or not a whole one. Answers to requests that
- * came before it over the same connection are finished first.
- */
+/** Answers what Node's parser refuses, after the answers to earlier requests of the same connection. */
 const refuseUnparsed = ({ latest, previous, socket }: Connection, answer: string): void => {
   const isWithinLatest = latest !== undefined && !latest.request.complete
   if (isWithinLatest && latest.response.headersSent) {
-    // Its answer says all that there is to say.
     if (latest.response.writableFinished) return void socket.destroy()
     return void latest.response.once("finish", () => socket.destroySoon())
   }

@@ -42,11 +42,7 @@ const peerDelay = Duration.seconds(5)
 /** More than Node takes as a request's head; with a shorter limit the router would not know the path of a long id. */
 const longestTarget = 64 * 1024
 
-/**
- * Runs first at a stop, while the server still answers: stays unready for the delay, waits for running requests, then
- * ends what is left. Closing the server after that would still wait for connections that never finish their request;
- * those get two seconds.
- */
+/** Runs first at a stop, while the server still answers; connections that never finish their request get two seconds more. */
 const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {

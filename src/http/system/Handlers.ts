@@ -23,7 +23,6 @@ const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
   )
 }
 
-/** What is served beside the API: health, metrics, and the API's own description. */
 export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonly publicUrl: string }) =>
   HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {

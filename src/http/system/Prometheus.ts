@@ -5,7 +5,6 @@ export const Family = Schema.Struct({
   name: Schema.String,
   help: Schema.NullOr(Schema.String),
   kind: Schema.Literal("counter", "gauge", "histogram"),
-  /** By name and labels, as they are shown. */
   samples: Schema.Record({ key: Schema.String, value: Schema.String })
 })
 export type Family = typeof Family.Type
@@ -53,7 +52,6 @@ const kind = ({ metricKey: { keyType }, metricState }: Pair): Family["kind"] => 
   return MetricKeyType.isCounterKey(keyType) && keyType.incremental ? "counter" : "gauge"
 }
 
-/** Every metric that this process has registered, as it is now. */
 export const snapshot = (): Families => {
   const families = new Map<string, Family>()
   for (const pair of Metric.unsafeSnapshot()) {
@@ -94,7 +92,6 @@ export const sum = (processes: ReadonlyArray<Families>): Families => {
 /** What outlives the process that counted it: everything but its gauges. */
 export const withoutGauges = (families: Families): Families => families.filter((family) => family.kind !== "gauge")
 
-/** Metrics in the Prometheus text format, version 0.0.4. */
 export const exposition = (families: Families): string => {
   const lines = families.flatMap((family) => [
     ...(family.help === null ? [] : [`# HELP ${family.name} ${family.help.replace(/\n/g, " ")}`]),

@@ -1,6 +1,5 @@
 import { Context, type Effect } from "effect"
 
-/** What `/readyz` asks: nothing here may be slow. */
 export class Readiness extends Context.Tag("gateway/http/Readiness")<
   Readiness,
   {

@@ -8,13 +8,14 @@ import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { VideoJobs } from "../../services/videos/VideoJobs.ts"
 import { ReadApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
+import { idempotencyKeyOf } from "../admission/IdempotencyKey.ts"
 import { type Body, readJsonOrForm } from "../body/Body.ts"
 import { modelIn } from "../body/Fields.ts"
 import { decodeReferences } from "../body/LargeReferences.ts"
 import { Limits } from "../body/Limits.ts"
 import * as Answer from "../response/Answer.ts"
-import { keyOf, marks } from "../response/Repeatable.ts"
 import { json } from "../response/Respond.ts"
+import { resultHeaders } from "../response/ResultHeaders.ts"
 import { CurrentCaller } from "../schema/Authenticated.ts"
 import { contentOf, videoJson } from "./VideoAnswer.ts"
 import { decodeVideoBody, videoForm } from "./VideoBody.ts"
@@ -34,7 +35,6 @@ const limitOf = (asked: string | ReadonlyArray<string> | undefined): number => {
 /** Of an id that none can have the database is not asked; it has no NUL, for one. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
-/** `POST /v1/videos`. */
 export const videoEndpoint = Effect.gen(function* () {
   const catalog = yield* Catalog
   const limits = yield* Limits
@@ -54,12 +54,12 @@ export const videoEndpoint = Effect.gen(function* () {
   const create = Effect.fnUntraced(function* (admitted: Admitted) {
     const { headers, record, request } = admitted
     const asked = yield* read(admitted)
-    const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: keyOf(request), record })
+    const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: idempotencyKeyOf(request), record })
     record.firstByteAt = yield* Monotonic.millis
     const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
     return Answer.json(202, videoJson(video), {
       ...headers(),
-      ...marks({ replayed, sandbox: video.sandbox || sandbox })
+      ...resultHeaders({ replayed, sandbox: video.sandbox || sandbox })
     })
   })
 
@@ -87,7 +87,9 @@ export const VideosHandlers = HttpApiBuilder.group(
         Effect.map(list(limitOf(urlParams.limit)), (all) => json(200, { object: "list", data: all.map(videoJson) }))
       )
       .handleRaw("find", ({ path: { id } }) =>
-        Effect.map(find(id), (video) => json(200, videoJson(video), marks({ replayed: false, sandbox: video.sandbox })))
+        Effect.map(find(id), (video) =>
+          json(200, videoJson(video), resultHeaders({ replayed: false, sandbox: video.sandbox }))
+        )
       )
       .handleRaw("content", ({ path: { id } }) =>
         Effect.gen(function* () {
@@ -96,7 +98,7 @@ export const VideosHandlers = HttpApiBuilder.group(
           const headers = { location, "content-length": "0" }
           return HttpServerResponse.empty({
             status: 302,
-            headers: { ...headers, ...marks({ replayed: false, sandbox: video.sandbox }) }
+            headers: { ...headers, ...resultHeaders({ replayed: false, sandbox: video.sandbox }) }
           })
         })
       )

@@ -1,8 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { longestPrompt, mostReferences } from "../../domain/Media.ts"
 import { Authenticated } from "../schema/Authenticated.ts"
-import { atMost, Filled, Integer, matching, upTo } from "../schema/Constraints.ts"
+import { Integer, matching } from "../schema/Constraints.ts"
+import { problem } from "../schema/Decoding.ts"
 import { described, optional } from "../schema/Described.ts"
 import {
   BadGateway,
@@ -21,43 +21,38 @@ import {
   Unavailable
 } from "../schema/Errors.ts"
 import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
-import { Files, Reference, References } from "../schema/Reference.ts"
+import { Files, Frames, References } from "../schema/References.ts"
+import { formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
 
-const model = Filled.annotations({ description: "The catalog id of a video model." })
-const prompt = Filled.pipe(upTo(longestPrompt)).annotations({ description: "The scene." })
-const WrittenInteger = matching(/^-?\d+$/)
-const Length = Schema.Union(Integer, WrittenInteger)
-const FormLength = matching(/^(?:-?\d+)?$/)
+const model = modelOf("a video model")
+const prompt = promptFor("The scene.")
+const WrittenInteger = matching(/^-?\d{1,400}$/)
+const FormLength = matching(/^(?:-?\d{1,400})?$/)
 
-const Frame = Schema.Union(
-  Reference,
-  Schema.Struct({
-    image_url: Reference,
-    file_id: described(Schema.Null, "Not supported: send the image itself, or its URL as `image_url`.")
-  })
-)
+/** Lengths that no model has are moved to one that it has, however far they are off. */
+const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
+  strict: true,
+  decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),
+  encode: (length) => length
+}).annotations(problem("must be an integer"))
 
 const texts = {
   seconds:
     "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
   duration: "Alias of `seconds`, which wins when both are given.",
   image: "The reference frame; of several the first is used. Some models require one, some take none.",
-  inputReference: "Alias of `image`, which wins when both are given.",
-  n: "Only 1."
+  inputReference: "Alias of `image`, which wins when both are given."
 }
 
-/** What a request for a video may hold. Fields that are not listed are accepted and ignored; null means left out. */
+/** Unlisted fields are ignored, null means left out; a wrong alias is refused even where it is overruled. */
 export const VideoCreateRequest = Schema.Struct({
   model,
   prompt,
+  image: optional(References, texts.image),
+  input_reference: optional(Frames, texts.inputReference),
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
-  image: optional(References, texts.image),
-  input_reference: optional(
-    Schema.Union(Frame, Schema.Array(Frame).pipe(atMost(mostReferences))),
-    texts.inputReference
-  ),
-  n: optional(Schema.Literal(1), texts.n)
+  n
 }).annotations({ identifier: "VideoCreateRequest" })
 
 /** The same as a form, where an empty text means left out. */
@@ -71,7 +66,7 @@ const VideoCreateForm = Schema.Struct({
   input_reference: described(Files, texts.inputReference),
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
   "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
-  n: described(Schema.Literal("1", ""), texts.n)
+  n: formN
 })
 
 export const Video = Schema.Struct({
@@ -166,7 +161,6 @@ export const Videos = HttpApiGroup.make("videos")
   .addError(Internal)
   .middleware(Authenticated)
 
-/** What is served through the platform's router: all but what generates. */
 export const VideosRead = HttpApiGroup.make("videos")
   .add(list)
   .add(find)

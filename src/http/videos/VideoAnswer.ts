@@ -15,7 +15,6 @@ export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, s
   ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
 })
 
-/** Where the mp4 is, of a video that has one. */
 export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Either.Either<string, InvalidRequest> =>
   status === "completed" && url !== undefined
     ? Either.right(url)

@@ -1,71 +1,20 @@
 import { Either } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import type { VideoAsk } from "../../domain/Video.ts"
-import {
-  field,
-  isAbsent,
-  isArray,
-  isObject,
-  isOne,
-  isString,
-  type JsonObject,
-  type Read,
-  readPrompt,
-  readText,
-  refuse,
-  refuseAt,
-  refused
-} from "../body/Fields.ts"
+import { isAbsent, isArray, type JsonObject } from "../body/Fields.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
-import { readReferences } from "../body/ReferenceFields.ts"
+import { decoder } from "../schema/Decoding.ts"
+import { VideoCreateRequest } from "./Schema.ts"
 
-const n = field("n", isOne, "1")
+const decode = decoder(VideoCreateRequest)
 
-const wholeNumber = /^-?\d{1,400}$/
-
-/** Lengths that no model has are moved to one that it has, however far they are off. */
-const within = (seconds: number): number =>
-  Math.min(Math.max(seconds, Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER)
-
-const readSeconds = (body: JsonObject, name: "seconds" | "duration"): Read<number | undefined> => {
-  const value = body[name]
-  if (isAbsent(value)) return undefined
-  if (isString(value) ? wholeNumber.test(value) : Number.isInteger(value)) return within(Number(value))
-  return refuseAt(name, name, "must be an integer")
-}
-
-const readBody = (body: unknown): Read<VideoAsk> => {
-  if (!isObject(body)) return refuse(null, "The body must be a JSON object.")
-  const model = readText(body, "model")
-  if (refused(model)) return model
-  const prompt = readPrompt(body)
-  if (refused(prompt)) return prompt
-  const image = readReferences("image", body.image)
-  if (refused(image)) return image
-  const inputReference = readReferences("input_reference", body.input_reference)
-  if (refused(inputReference)) return inputReference
-  const seconds = readSeconds(body, "seconds")
-  if (refused(seconds)) return seconds
-  const duration = readSeconds(body, "duration")
-  if (refused(duration)) return duration
-  const problem = n.check(body)
-  if (problem !== undefined) return problem
-  return {
+export const decodeVideoBody = (body: unknown): Either.Either<VideoAsk, InvalidRequest> =>
+  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
     model,
     prompt,
-    seconds: seconds ?? duration,
-    references: image.length > 0 ? image : inputReference
-  }
-}
-
-/**
- * Reads the body of a video request, already parsed. The first thing wrong is the one reported, in an alias that is
- * overruled too; unknown fields are passed over.
- */
-export const decodeVideoBody = (body: unknown): Either.Either<VideoAsk, InvalidRequest> => {
-  const read = readBody(body)
-  return refused(read) ? Either.left(read) : Either.right(read)
-}
+    seconds: seconds ?? duration ?? undefined,
+    references: [image, input_reference].find((references) => references?.length) ?? []
+  }))
 
 const asList = (value: unknown): ReadonlyArray<unknown> => {
   if (isAbsent(value)) return []

@@ -12,7 +12,6 @@ const readBytes = (bytes: Uint8Array | undefined): Read<Reference> =>
 
 const dataUrl = /^data:[^,]*;base64,/i
 
-/** The base64 of a text that is no URL of the web. */
 export const base64In = (value: string): string | undefined => {
   if (/^https?:\/\//i.test(value)) return undefined
   // Only the start is looked at: the rest is megabytes of base64.

@@ -1,0 +1,60 @@
+import { Either, ParseResult, Schema } from "effect"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import { type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+
+const problemId = Symbol.for("gateway/http/problem")
+
+type Problem = (value: unknown) => string
+
+/** Says what is wrong with a value that a schema refuses: "must be 1". */
+export const problem = (text: string | Problem) => ({ [problemId]: typeof text === "string" ? () => text : text })
+
+/** A field that a function reads once it has the documented shape; its refusal travels as the issue's value. */
+export const readWith = <A, I, R>(documented: Schema.Schema<A, I>, read: (value: A) => Read<R>) =>
+  Schema.transformOrFail(
+    documented,
+    Schema.declare((_value): _value is R => true),
+    {
+      strict: true,
+      decode: (value, _, ast) => {
+        const result = read(value)
+        return refused(result) ? ParseResult.fail(new ParseResult.Type(ast, result)) : ParseResult.succeed(result)
+      },
+      encode: (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "requests are only decoded"))
+    }
+  )
+
+const innerIssues = (issue: ParseResult.ParseIssue): ReadonlyArray<ParseResult.ParseIssue> => {
+  if ("issues" in issue) return "_tag" in issue.issues ? [issue.issues] : issue.issues
+  return "issue" in issue ? [issue.issue] : []
+}
+
+const annotationsOf = (issue: ParseResult.ParseIssue) => {
+  if (issue._tag === "Missing") return { [problemId]: () => "is required", ...issue.ast.type.annotations }
+  return "ast" in issue ? issue.ast.annotations : {}
+}
+
+/** The innermost explanation: what encloses it only knows that something in it is wrong. */
+const explain = (issue: ParseResult.ParseIssue, param: string, path: string): InvalidRequest | undefined => {
+  if (refused(issue.actual)) return issue.actual
+  const at = issue._tag === "Pointer" ? `${path}.${String(issue.path)}` : path
+  for (const inner of innerIssues(issue)) {
+    const explained = explain(inner, param, at)
+    if (explained !== undefined) return explained
+  }
+  const told = annotationsOf(issue)[problemId]
+  return typeof told === "function" ? refuseAt(param, path, String(told(issue.actual))) : undefined
+}
+
+const refusalOf = (issue: ParseResult.ParseIssue): InvalidRequest => {
+  const [field] = innerIssues(issue)
+  if (field?._tag !== "Pointer") return refuse(null, "The body must be a JSON object.")
+  const name = String(field.path)
+  return explain(field.issue, name, name) ?? refuseAt(name, name, "is not valid")
+}
+
+/** Decodes a body, already parsed; the first field that is wrong, in their order in the schema, is the one reported. */
+export const decoder = <A, I>(schema: Schema.Schema<A, I>) => {
+  const decode = ParseResult.decodeUnknownEither(schema)
+  return (body: unknown): Either.Either<A, InvalidRequest> => Either.mapLeft(decode(body), refusalOf)
+}
