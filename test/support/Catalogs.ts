@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatModel, Model, Surface } from "../../src/domain/Model.ts"
-import { everything, type Features, wires } from "../../src/services/catalog/Adapters.ts"
+import { type Adapter, everything, wires } from "../../src/services/catalog/Adapters.ts"
 import { Catalog, type CatalogOptions } from "../../src/services/catalog/Catalog.ts"
 
 export const builtIn = readFileSync(new URL("../../catalog.yaml", import.meta.url), "utf8")
@@ -56,8 +56,9 @@ models:
 `
 
 /** An adapter that can do whatever a catalog promises on these surfaces. */
-export const serving = (...surfaces: ReadonlyArray<Surface>): ReadonlyMap<Surface, Features> =>
-  new Map(surfaces.map((surface) => [surface, everything]))
+export const serving = (...surfaces: ReadonlyArray<Surface>): Adapter => ({
+  surfaces: new Map(surfaces.map((surface) => [surface, everything]))
+})
 
 export const options = (over: Partial<CatalogOptions> & { readonly text?: string } = {}): CatalogOptions => ({
   source: { file: "catalog.yaml", text: over.text ?? small },

@@ -1,8 +1,8 @@
 import type { ChatRequest, Tool } from "../../domain/Chat.ts"
-import type { Route } from "../../domain/Model.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import { isBlank, systemOf, turnsOf, type WireMessage, type WireText } from "./Messages.ts"
 import type { Options } from "./Options.ts"
-import { type ThinkingFields, thinkingOf } from "./Thinking.ts"
+import { type ThinkingFields, thinkingFields } from "./Thinking.ts"
 
 export interface WireTool {
   name: string
@@ -69,20 +69,29 @@ const wireSystem = (parts: Array<WireText>): string | Array<WireText> => {
   return parts.length === 1 && first !== undefined ? first.text : parts
 }
 
-export const wireRequest = (route: Route, options: Options, request: ChatRequest, stream: boolean): WireRequest => {
+/** Whether the host takes the way in which thinking is asked for. */
+export interface Quirks {
+  readonly thinking: boolean
+}
+
+type Encodable = Pick<ChatCall<Options, Quirks>, "route" | "request" | "options" | "isStream" | "quirks">
+
+export const encodeRequest = ({ isStream, options, quirks, request, route }: Encodable): WireRequest => {
   const system = systemOf(request.messages)
   const turns = turnsOf(request.messages)
   const stops = request.stop.filter((stop) => !isBlank(stop))
+  const { thinking, ...others } = thinkingFields(options, request)
   return {
     model: route.model,
     max_tokens: request.maxTokens,
-    // At least one turn is wanted: what the system alone says is then the user's.
+    // At least one turn is wanted: the system's text is then the user's.
     ...(turns.length === 0
       ? { messages: [{ role: "user", content: system }] }
       : { ...(system.length === 0 ? undefined : { system: wireSystem(system) }), messages: turns }),
-    ...(stream ? { stream } : undefined),
+    ...(isStream ? { stream: true } : undefined),
     ...(stops.length === 0 ? undefined : { stop_sequences: stops }),
     ...toolFields(request, turns),
-    ...thinkingOf(options, request)
+    ...others,
+    ...(quirks.thinking && thinking !== undefined ? { thinking } : undefined)
   }
 }

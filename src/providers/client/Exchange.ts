@@ -10,7 +10,7 @@ export interface UpstreamHead {
   readonly headers: UpstreamHeaders
 }
 
-export interface UpstreamAnswer extends UpstreamHead {
+export interface UpstreamResponse extends UpstreamHead {
   readonly body: string
 }
 
@@ -46,7 +46,7 @@ export interface Broken {
   readonly unsent: boolean
 }
 
-export type Outcome = UpstreamAnswer | Broken
+export type Outcome = UpstreamResponse | Broken
 
 /** An answer taken whole, up to a limit. `done` hears of the outcome first; anything after it is of no account. */
 export class Gathered extends Exchange {

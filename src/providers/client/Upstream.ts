@@ -5,7 +5,7 @@ import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import type { Pieces } from "../../services/runtime/Pieces.ts"
-import { Flowing, Gathered, type Received, type Taken, type UpstreamAnswer, type UpstreamHead } from "./Exchange.ts"
+import { Flowing, Gathered, type Received, type Taken, type UpstreamHead, type UpstreamResponse } from "./Exchange.ts"
 import { encodeJson, LargeJson } from "./JsonBody.ts"
 
 const answerLimitBytes = 64 * 1024 * 1024
@@ -123,7 +123,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
   }
 
   const post = (request: Sendable) =>
-    Effect.async<UpstreamAnswer, ProviderFailure>((resume) => {
+    Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
       const exchange = new Gathered(answerLimitBytes, (outcome) => {
         if (!("broke" in outcome)) resume(Effect.succeed(outcome))
         else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
@@ -157,7 +157,7 @@ export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {
     /** The whole answer to a request of any method, whatever its status; past 64 MiB a failure of class `retry`. */
-    readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamAnswer, ProviderFailure>
+    readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamResponse, ProviderFailure>
     /** Head first, body by pulls; the call is cancelled when the scope closes. */
     readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>
   }

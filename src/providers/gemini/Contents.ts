@@ -1,7 +1,7 @@
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import { parseArguments } from "../chat/CallArguments.ts"
-import { opened, sentinel } from "../chat/ThoughtSignatures.ts"
+import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
 
 export interface WireBlob {
   mimeType: string
@@ -71,7 +71,7 @@ export const isInline = (messages: ReadonlyArray<Message>): boolean =>
   )
 
 /** A conversation on this wire. A system's words stand apart, unless there are no others. */
-export const contentsOf = (
+export const encodeContents = (
   route: Route,
   messages: ReadonlyArray<Message>,
   policy: SignaturePolicy
@@ -82,7 +82,7 @@ export const contentsOf = (
   const turn = messages.findLastIndex(({ role }) => role === "user")
 
   const signatureOf = (call: ToolCall, isFirst: boolean, isCurrent: boolean): string | undefined => {
-    const own = policy === "sentinel" ? undefined : opened(route, call.signature)
+    const own = policy === "sentinel" ? undefined : unseal(route, call.signature)
     return own ?? (isFirst && isCurrent && policy !== "optional" ? sentinel : undefined)
   }
   /** A model's calls follow at once what they answer, so what it said in several messages is one turn. */

@@ -25,7 +25,7 @@ const budgetOf = (effort: ReasoningEffort, maxTokens: number): number => {
  * How much a model is to think. From Gemini 3 on it thinks whether asked or not, by levels, and tells its thoughts only
  * where they are asked for; Gemini 2.5 has a budget. A host refuses both in one request.
  */
-export const thinkingOf = (request: ChatRequest, { thinking = "level" }: Options): WireThinking | undefined => {
+export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Options): WireThinking | undefined => {
   const effort = request.reasoningEffort
   if (thinking === "none") return undefined
   if (thinking === "level") {
