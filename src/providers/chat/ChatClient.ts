@@ -1,4 +1,4 @@
-import { Effect, type Either, type Scope } from "effect"
+import { Effect, Either, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
 import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
@@ -122,15 +122,16 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const body = parseJson(response.body)
       const fields = asFields(body)
       const error = format.errorIn(fields)
-      const answer =
-        error === undefined
-          ? Effect.mapError(format.decode(body, call), (wrong) =>
-              typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong
-            )
-          : fail(route, { ...response, body: JSON.stringify(error) })
-      return Effect.mapBoth(answer, {
-        onFailure: (failure) => withSpent(failure, format.usageIn(fields)),
-        onSuccess: (decoded) => cutAnswer(decoded, format.ownStops?.(request, options) ?? [])
+      const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields))
+      if (error !== undefined) {
+        return Effect.mapError(fail(route, { ...response, body: JSON.stringify(error) }), spend)
+      }
+      return Either.match(format.decode(body, call), {
+        onLeft: (wrong) =>
+          Effect.fail(
+            spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
+          ),
+        onRight: (answer) => Effect.succeed(cutAnswer(answer, format.ownStops?.(request, options) ?? []))
       })
     }
 

@@ -82,7 +82,7 @@ export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): Cha
 export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
-  const say = (text: string, out: Array<ChatEvent>) => {
+  const push = (text: string, out: Array<ChatEvent>) => {
     if (text !== "") out.push({ type: "content", text })
   }
 
@@ -90,10 +90,10 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     if (cut.over) {
       if (event.type === "usage") out.push(event)
     } else if (event.type === "content" && event.text !== "") {
-      say(cut.take(event.text), out)
+      push(cut.take(event.text), out)
       if (cut.over) out.push({ type: "finish", reason: "stop" })
     } else {
-      if (event.type === "tool_call" || event.type === "finish") say(cut.rest(), out)
+      if (event.type === "tool_call" || event.type === "finish") push(cut.rest(), out)
       out.push(event)
     }
   }

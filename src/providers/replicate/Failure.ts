@@ -41,8 +41,8 @@ const classify = (response: UpstreamResponse, { fields, text }: Refusal, nowMill
   const usual = classifyConvention(response, nowMillis, "image")
   if (usual.class === "limit") {
     const [, seconds] = resets.exec(text) ?? []
-    const told = seconds === undefined ? undefined : Number(seconds)
-    return { ...usual, retryAfterSeconds: usual.retryAfterSeconds ?? told }
+    const inText = seconds === undefined ? undefined : Number(seconds)
+    return { ...usual, retryAfterSeconds: usual.retryAfterSeconds ?? inText }
   }
   if (usual.class !== "request") return usual
   if (moderated.test(text)) return { ...usual, class: "moderation" }
