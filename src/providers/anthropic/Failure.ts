@@ -21,10 +21,7 @@ const readError = (body: string): AnthropicError => {
 const accountCode =
   /spend_limit_reached$|^organization_(on_hold|type_not_supported)$|^parent_organization_required$|billing|^cmek_|^claude_code_|^sandbox_egress_restricted$/
 
-/**
- * A 400 may speak to the operator: `Your credit balance is too low…`, `You have reached your specified API usage
- * limits…`, `This organization has been disabled.` Only its first words count: further on stands what the customer sent.
- */
+/** A 400 may speak to the operator. Only its first words count: further on stands what the customer sent. */
 const toOperator =
   /^(your (credit|organization|workspace|account|api key|plan)|you have (reached|exceeded|run out)|this (organization|workspace|account|api key))\b/i
 
@@ -43,7 +40,6 @@ const classify = (status: number | undefined, { code, message, type }: Anthropic
   return status === 400 && imageFault.test(message) ? { class: "request", param: "messages" } : undefined
 }
 
-/** The failure that a response means, by its body before its status. */
 export const decodeFailure = (
   account: ProviderAccount,
   response: UpstreamResponse,
@@ -55,7 +51,6 @@ export const decodeFailure = (
   return amendFailure(failure, { ...classify(failure.status, error), detail })
 }
 
-/** Whether the host refuses how thinking was asked for, which is the route's choice and never the customer's. */
 export const refusesThinking = ({ body, status }: UpstreamResponse): boolean => {
   const { message, type } = readError(body)
   return status === 400 && type === "invalid_request_error" && /\bthinking\b/i.test(message)

@@ -5,7 +5,6 @@ import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
   Schema.optionalWith(schema, { exact: true, default: () => value })
 
-/** What a route's `options` may say. */
 export const Options = Schema.Struct({
   auth: withDefault(oneOf("x-api-key", "bearer"), "x-api-key"),
   version: withDefault(Schema.String.pipe(Schema.pattern(/^\d{4}-\d{2}-\d{2}$/)), "2023-06-01"),

@@ -17,7 +17,6 @@ export type WireToolChoice =
   | ({ type: "tool"; name: string } & Parallel)
   | { type: "none" }
 
-/** The body of `POST /v1/messages`. */
 export interface WireRequest extends ThinkingFields {
   model: string
   max_tokens: number
@@ -63,13 +62,11 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<WireMessage>): Pa
 /** Stop sequences of white space alone, which this wire refuses: the gateway cuts at them itself. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
 
-/** Of several parts a list, so that none runs into another. */
 const wireSystem = (parts: Array<WireText>): string | Array<WireText> => {
   const [first] = parts
   return parts.length === 1 && first !== undefined ? first.text : parts
 }
 
-/** Whether the host takes the way in which thinking is asked for. */
 export interface Quirks {
   readonly thinking: boolean
 }

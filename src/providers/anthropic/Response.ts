@@ -27,19 +27,16 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
   return { prompt, completion, cached, cacheWrite, reasoning: Math.min(completion, thought) }
 }
 
-/** Undefined where the call has no name. */
 export const decodeCallHead = (block: Fields, newId: () => string) => {
   const name = asText(block.name)
   return name === "" ? undefined : { id: asText(block.id) || newId(), name }
 }
 
-/** A block's whole input as a JSON text; empty where there is none. */
 export const inputText = (input: unknown): string => {
   const fields = asFields(input)
   return Object.keys(fields).length > 0 ? JSON.stringify(fields) : ""
 }
 
-/** Left says what is wrong with it. */
 export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { content, stop_reason, usage } = asFields(body)
   if (!Array.isArray(content)) return Either.left("no content")

@@ -10,10 +10,7 @@ interface Call {
   isEmpty: boolean
 }
 
-/**
- * Decodes the events of one message. Its finish comes once `message_stop` has said that it is whole, and its usage after
- * that; that of the prompt at the start as well, for streams that are cut short.
- */
+/** The usage of the prompt is passed on at the start as well, for streams that are cut short. */
 export const makeDecoder = (newId: () => string): ChatDecoder => {
   const calls = new Map<unknown, Call>()
   let callCount = 0

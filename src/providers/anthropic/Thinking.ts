@@ -23,14 +23,10 @@ const budget = (maxTokens: number): WireThinking | undefined => {
   return { type: "enabled", budget_tokens: tokens }
 }
 
-/** Whether the request makes the model call a tool. */
 export const forcesTool = ({ toolChoice, tools }: ChatRequest): boolean =>
   tools.length > 0 && toolChoice !== undefined && toolChoice !== "auto" && toolChoice !== "none"
 
-/**
- * Whether the model would have to go on from a turn of its own: one that called tools, or one begun for it. With a
- * budget such a turn must open with its signed thinking, which does not survive the chat-completions wire.
- */
+/** With a budget such a turn must open with its signed thinking, which the chat-completions wire does not carry. */
 const goesOn = ({ messages }: ChatRequest): boolean => {
   const last = messages.findLast(({ role }) => role === "assistant")
   return (
@@ -38,7 +34,6 @@ const goesOn = ({ messages }: ChatRequest): boolean => {
   )
 }
 
-/** What turns thinking on for a `reasoning_effort` of any value, and off without one. */
 export const thinkingFields = (options: Options, request: ChatRequest): ThinkingFields => {
   const asked = request.reasoningEffort !== undefined
   if (options.thinking === "always") {

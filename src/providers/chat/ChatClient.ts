@@ -13,7 +13,6 @@ import { collect, failWith, isEventStream, isSuccess } from "../client/UpstreamR
 import { type ChatDecoder, chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 
-/** A request to a host, and what encoding it and decoding its response depend on. */
 export interface ChatCall<Options, Quirks = {}> {
   readonly route: Route
   readonly request: ChatRequest
@@ -25,7 +24,6 @@ export interface ChatCall<Options, Quirks = {}> {
   readonly newId: () => string
 }
 
-/** What a refusal says of a host. */
 export interface Adaptation<Quirks> {
   readonly changes: Partial<Quirks>
   /** Whether the route's later requests are encoded so from the start. */
@@ -36,7 +34,6 @@ export interface Adaptation<Quirks> {
 export interface ChatFormat<Options, Quirks extends object = {}>
   extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
   readonly options: OptionsDecoder<Options>
-  /** Why a request cannot be encoded, where it cannot. */
   readonly unencodable?: (request: ChatRequest) => string | undefined
   readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
   readonly encode: (call: ChatCall<Options, Quirks>) => object
@@ -53,9 +50,7 @@ export interface ChatFormat<Options, Quirks extends object = {}>
   /** The error in a body or an event of a good status, in the shape of an error response. */
   readonly errorIn: (body: Fields) => Fields | undefined
   readonly usageIn: (body: Fields) => Usage | undefined
-  /** That of the convention where it is left out. */
   readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
-  /** Before a refusal has said otherwise. */
   readonly quirks: (options: Options) => Quirks
   /** Undefined where the request's encoding is not what was refused. */
   readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined

@@ -9,7 +9,6 @@ import { reader, type SseEvent } from "./Sse.ts"
 /** `"whole"` ends the stream; a failure breaks it, and so does any other text, which says how. */
 export type StreamOutcome = ProviderFailure | string | undefined
 
-/** Decodes one stream of a wire format, synchronously. */
 export interface ChatDecoder {
   /** Appends what an event means. An event without a `type` has its SSE name as one. */
   readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
@@ -22,7 +21,6 @@ export interface ChatDecoder {
 }
 
 export interface StreamFailures {
-  /** The failure that an event means, where it is an error. */
   readonly decode: (event: Fields) => ProviderFailure | undefined
   readonly protocol: (what: string) => ProviderFailure
 }
@@ -91,7 +89,6 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures:
   })
 }
 
-/** Pulls events that are all there already. */
 export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
   let left = events
   return Effect.suspend(() => {

@@ -14,7 +14,6 @@ const digest = ({ model, provider }: RouteBase, signature: string): string =>
     .digest("base64url")
     .slice(0, digestLength)
 
-/** A signature as it leaves the adapter; undefined for what is none. */
 export const seal = (route: RouteBase, signature: unknown): string | undefined =>
   typeof signature === "string" && base64.test(signature) ? digest(route, signature) + signature : undefined
 

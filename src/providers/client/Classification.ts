@@ -20,7 +20,6 @@ export interface HostError {
 export interface Classification {
   readonly class: FailureClass
   readonly retryAfterSeconds: number | undefined
-  /** The field of our own API at fault. */
   readonly param: string | undefined
 }
 
@@ -106,7 +105,6 @@ export const readHeader = (headers: UpstreamHeaders, name: string): string | und
 const numeric = /^\d+(\.\d+)?$/
 const httpDate = /^[A-Za-z]{3}/
 
-/** Seconds, from `retry-after-ms` or `retry-after` as a number or a date. */
 export const retryAfterSeconds = (headers: UpstreamHeaders, nowMillis: number): number | undefined => {
   const millis = readHeader(headers, "retry-after-ms")?.trim()
   if (millis !== undefined && numeric.test(millis)) return Number(millis) / 1_000
@@ -167,7 +165,6 @@ const detailOf = (answer: UpstreamResponse, error: HostError | undefined): strin
   return answer.status < 400 ? `${answer.status} without an answer` : `${answer.status} ${answer.body}`
 }
 
-/** The failure that a response means, with a word of it for the operator. */
 export const decodeFailure = (
   account: ProviderAccount,
   answer: UpstreamResponse,
@@ -182,7 +179,6 @@ export const decodeFailure = (
   })
 }
 
-/** A response that is not what the protocol says. */
 export const protocolFailure = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
   new ProviderFailure({ class: "retry", status, detail: loggable(account, what) })
 

@@ -37,7 +37,6 @@ class Exchange {
   }
 }
 
-/** The status that had come, where one had. */
 export type Received = number | undefined
 
 export interface Broken {
@@ -92,7 +91,6 @@ export class Gathered extends Exchange {
 const highWaterBytes = 65_536
 const lingerMillis = 1_000
 
-/** What a body has brought, or how it ended. */
 export type Taken =
   | { readonly _tag: "Chunks"; readonly chunks: ReadonlyArray<Uint8Array> }
   | { readonly _tag: "Over"; readonly outcome: Option.Option<ProviderFailure> }

@@ -4,7 +4,6 @@ export type Fields = Readonly<Record<PropertyKey, unknown>>
 
 const none: Fields = {}
 
-/** Undefined where the text is no JSON. */
 export const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)

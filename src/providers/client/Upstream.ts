@@ -15,16 +15,12 @@ const detailSource = 65_536
 /** A request to a path below the account's base address; no redirect leads away from it. */
 export interface UpstreamRequest {
   readonly account: ProviderAccount
-  /** A POST where it is left out. */
   readonly method?: "GET" | "POST" | "PUT" | undefined
-  /** Starts with a slash. */
   readonly path: string
-  /** The header that carries the credential, where the account has one. */
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
   /** Lower-case names; the account's own headers win over them. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: string | Uint8Array | Pieces | LargeJson | undefined
-  /** What the body is: JSON where it is left out. */
   readonly contentType?: string | undefined
 }
 
@@ -72,10 +68,8 @@ const inPieces = (body: Body): body is Pieces =>
 const sendable = (body: Body): string | Uint8Array | Readable | null =>
   inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
 
-/** A request whose body is written out. */
 type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
-/** Sends the request once its body is written out; most are already. */
 const encoded = <A, E, R>(
   { body, ...request }: UpstreamRequest,
   send: (request: Sendable) => Effect.Effect<A, E, R>

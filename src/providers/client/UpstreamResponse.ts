@@ -12,7 +12,6 @@ export const isSuccess = (head: { readonly status: number }): boolean => head.st
 
 const contentType = (stream: UpstreamStream): string => String(stream.headers["content-type"] ?? "").toLowerCase()
 
-/** Whether a stream's request was answered with events, as far as the head tells. */
 export const isEventStream = (stream: UpstreamStream): boolean =>
   isSuccess(stream) && !/json|html/.test(contentType(stream))
 
@@ -48,7 +47,6 @@ export const parseLargeJson = ({ body }: UpstreamResponse): Effect.Effect<unknow
     Effect.zipLeft(EventLoop.turn)
   )
 
-/** Fails with what a response means. */
 export const failWith =
   (decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure) =>
   ({ provider }: RouteBase, response: UpstreamResponse): Effect.Effect<never, ProviderFailure> =>

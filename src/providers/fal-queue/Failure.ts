@@ -10,7 +10,6 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, asList, asRecords, asText, parseJson } from "../client/Json.ts"
 import { loggable } from "../client/Upstream.ts"
 
-/** What fal says of an error: a list of typed details from a model, one type from the queue. */
 interface FalError {
   readonly type: string | undefined
   readonly details: ReadonlyArray<{ readonly type: string; readonly loc: ReadonlyArray<string>; readonly msg: string }>
@@ -55,7 +54,6 @@ const classify = (response: UpstreamResponse, error: FalError, nowMillis: number
   return usual.class === "request" && image ? { ...usual, param: "image" } : usual
 }
 
-/** The failure that a response means, with a word of it for the operator. */
 export const decodeFailure = (
   account: ProviderAccount,
   response: UpstreamResponse,
@@ -72,14 +70,10 @@ export const decodeFailure = (
   })
 }
 
-/** Whether the result was asked for before there was one. */
 export const isEarly = (response: UpstreamResponse): boolean =>
   response.status === 400 && /\bin (progress|queue)\b/i.test(readError(response).text)
 
-/**
- * Whether a result's refusal says what became of the job, rather than that it could not be asked for: a model's or
- * the queue's own typed error does, and so does any fault of the request.
- */
+/** Whether a refusal says how the job ended: a typed error does, and so does any fault of the request. */
 export const isOutcome = (response: UpstreamResponse, failure: ProviderFailure): boolean => {
   if (failure.class === "moderation" || failure.class === "request") return true
   if (failure.class !== "retry") return false

@@ -2,7 +2,6 @@ import { Record, Schema } from "effect"
 import { makeOptions } from "../client/RouteOptions.ts"
 import { commonOptions, makeJobOptions } from "../jobs/Options.ts"
 
-/** The options that are no fields of the input. */
 export const optionNames: ReadonlySet<string> = new Set(Object.keys(commonOptions))
 
 /** Some of a route's options say how a request is written, all others are fields of it. */

@@ -17,7 +17,6 @@ const usualPath = (model: string, id: string): string => {
   return `/${words.slice(0, namespaces.has(words[0] ?? "") ? 3 : 2).join("/")}/requests/${encodeURIComponent(id)}`
 }
 
-/** Undefined where the response to a submit names no job. */
 export const decodeHandle = (account: ProviderAccount, body: unknown, model: string): Handle | undefined => {
   const { cancel_url, request_id, response_url, status_url } = asFields(body)
   const id = asText(request_id)
@@ -31,7 +30,6 @@ export const decodeHandle = (account: ProviderAccount, body: unknown, model: str
   }
 }
 
-/** Undefined where the body has no status. */
 export const decodeProgress = (_: ProviderAccount, { body }: UpstreamResponse): Progress | "completed" | undefined => {
   const { status } = asFields(parseJson(body))
   if (typeof status !== "string") return undefined
@@ -47,10 +45,7 @@ const decodeMedia = (body: unknown): Media | undefined => {
     : { url, revisedPrompt: typeof revised_prompt === "string" ? revised_prompt : undefined }
 }
 
-/**
- * What the response to a result's request says of the job. A refusal that says nothing of it is a failure.
- * @param refusal what the response means as a failure
- */
+/** A refusal that says nothing of the job is a failure. */
 export const decodeResult = (
   account: ProviderAccount,
   response: UpstreamResponse,

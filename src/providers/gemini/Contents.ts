@@ -21,15 +21,11 @@ export interface WireContent {
   parts: Array<WirePart>
 }
 
-/**
- * What stands beside replayed calls: the model's own signatures and, where one is required and missing, the sentinel
- * (`required`), or none in its place (`optional`); or the sentinel whatever there is (`sentinel`).
- */
+/** Replayed calls keep their signatures; `required` puts the sentinel for a missing one, `sentinel` for each. */
 export type SignaturePolicy = "required" | "optional" | "sentinel"
 
 const dataUrl = /^data:([^;,]+)[^,]*;base64,/i
 
-/** The bytes of a picture in a `data:` URL; undefined for any other URL. */
 const blobOf = (url: string): WireBlob | undefined => {
   const head = dataUrl.exec(url.slice(0, 200))
   if (head === null) return undefined
@@ -61,7 +57,6 @@ const callPart = ({ function: { arguments: text, name }, id }: ToolCall): WirePa
 const joined = (content: string | ReadonlyArray<TextPart>): string =>
   typeof content === "string" ? content : content.map(({ text }) => text).join("")
 
-/** Whether all pictures of a request are in it. */
 export const isInline = (messages: ReadonlyArray<Message>): boolean =>
   messages.every(
     ({ content, role }) =>
@@ -93,7 +88,6 @@ export const encodeContents = (
     contents.push(content)
     return content
   }
-  /** The results of one turn's calls come together. */
   const results = (): WireContent => {
     const last = contents.at(-1)
     if (last?.parts.some(({ functionResponse }) => functionResponse !== undefined) === true) return last

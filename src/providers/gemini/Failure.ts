@@ -48,13 +48,11 @@ export const decodeFailure = (
   })
 }
 
-/** Reasons by which the host says that it shows no more of what it made, or none of it. */
 export const isFiltered = (reason: string): boolean =>
   /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT)$|^(BLOCKLIST|SPII|MODEL_ARMOR|JAILBREAK)$/.test(reason)
 
 export const moderationFailure = (status: number, reason: unknown): ProviderFailure =>
   new ProviderFailure({ class: "moderation", status, detail: `moderated: ${String(reason).slice(0, 100)}` })
 
-/** Why a prompt was refused as a whole. */
 export const blockIn = ({ promptFeedback }: Fields): string | undefined =>
   asText(asFields(promptFeedback).blockReason) || undefined

@@ -13,7 +13,6 @@ import type { Options } from "./Options.ts"
 
 type WirePart = { text: string } | { inlineData: { mimeType: string; data: Encoded } }
 
-/** The body of `generateContent` for a picture. */
 export interface WireImage {
   contents: [{ role: "user"; parts: Array<WirePart> }]
   generationConfig: {
@@ -22,7 +21,6 @@ export interface WireImage {
   }
 }
 
-/** The body of `predict`. */
 export interface WirePrediction {
   instances: Array<{ prompt: string }>
   parameters: { sampleCount: 1; includeRaiReason: true; sampleImageSize?: Resolution; aspectRatio?: string }
@@ -104,7 +102,6 @@ const decodePredicted = (route: ImageRoute, body: Fields): Decoded => {
   )
 }
 
-/** Decodes the body of a success. */
 export const decodeImage = (route: ImageRoute, { api }: Options, body: unknown): Decoded => {
   const { provider } = route
   if (!Predicate.isRecord(body)) return Either.left(protocolFailure(provider, 200, "an answer that is no JSON object"))

@@ -2,7 +2,6 @@ import { identity, Schema } from "effect"
 import type { Feature, RouteOptions } from "../../domain/Model.ts"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 
-/** What a route's `options` may say, for chat and for images. */
 export const Options = Schema.Struct({
   thinking: optional(oneOf("level", "budget", "none")),
   call_signatures: optional(Schema.Boolean),

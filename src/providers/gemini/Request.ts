@@ -31,7 +31,6 @@ export interface WireConfig {
   thinkingConfig?: WireThinking
 }
 
-/** The body of `generateContent` and `streamGenerateContent` for a chat. */
 export interface WireRequest {
   contents: Array<WireContent>
   systemInstruction?: { parts: Array<WirePart> }
@@ -40,17 +39,14 @@ export interface WireRequest {
   generationConfig: WireConfig
 }
 
-/** In what models differ, and the signatures that this conversation needs. */
 export interface Quirks {
   readonly signatures: SignaturePolicy
   readonly penalties: boolean
   readonly sampling: boolean
 }
 
-/** The most stop sequences that the host takes. */
 const mostStops = 5
 
-/** The stop sequences that the gateway looks for itself. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > mostStops ? stop : [])
 
 /** The host's seeds have 32 bits: a longer one keeps its lower ones, so that the same seed stays the same. */
@@ -107,7 +103,6 @@ const encodeConfig = (request: ChatRequest, options: Options, { penalties, sampl
 
 type Encodable = Pick<ChatCall<Options, Quirks>, "route" | "request" | "options" | "quirks">
 
-/** A request with pictures has all of them inline. */
 export const encodeRequest = ({ options, quirks, request, route }: Encodable): WireRequest => {
   const { contents, system } = encodeContents(route, request.messages, quirks.signatures)
   return {

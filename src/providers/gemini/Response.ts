@@ -70,7 +70,6 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     return undefined
   }
 
-  /** A host that stopped without anything that could be shown has failed. */
   const checkFinish = (): StreamOutcome => {
     const why = reason.slice(0, 100)
     if (isBreak(reason)) return `finishReason ${why}`
@@ -132,7 +131,6 @@ const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
   return { content: isSilent ? null : content, reasoning: reasoning || undefined, toolCalls, finish, usage }
 }
 
-/** Decodes a whole answer, or the list of chunks that a host makes of one. */
 export const decodeAnswer = (body: unknown, context: Context): Either.Either<ChatAnswer, ProviderFailure> => {
   const { provider } = context.route
   const events: Array<ChatEvent> = []

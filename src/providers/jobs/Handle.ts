@@ -2,7 +2,6 @@ import { Either, Schema } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { VideoHandle } from "../../services/routing/Provider.ts"
 
-/** Where a job's status, result and cancellation are, below the account's own address. */
 export interface Handle {
   readonly id: string
   readonly status: string

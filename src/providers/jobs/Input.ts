@@ -10,19 +10,15 @@ import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { loggable } from "../client/Upstream.ts"
 import type { Fields, JobOptions } from "./Options.ts"
 
-/** What is asked of which of the host's models. */
 export interface Submission {
   readonly model: string
-  /** With each reference as a `Base64`. */
   readonly input: Fields
 }
 
 type Encoded<A> = Either.Either<A, ProviderFailure>
 
-/** How a host wants its jobs. */
 export interface InputFormat {
   readonly options: OptionsDecoder<JobOptions>
-  /** The usual fields of references. */
   readonly pictureField: string
   readonly clipField: string
 }

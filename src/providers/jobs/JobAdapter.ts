@@ -37,7 +37,6 @@ const isOver = (progress: Progress): progress is End => progress.state === "done
 
 /** A host that takes pictures and clips as jobs: each is submitted, polled until it is over, and its result fetched. */
 export interface JobFormat extends InputFormat {
-  /** As spans call it. */
   readonly name: string
   readonly authorization: UpstreamRequest["authorization"]
   /**
@@ -117,7 +116,6 @@ const decodeInline = ({ provider }: RouteBase, { url }: Media) => {
     : Effect.succeed(bytes)
 }
 
-/** Adapters for the pictures and clips of such a host. */
 export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
   const upstream = yield* Upstream
   const fetcher = yield* Fetcher

@@ -4,7 +4,6 @@ import { optional } from "../client/RouteOptions.ts"
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** How a route's jobs are written. */
 export interface JobOptions {
   /** Where references go. Undefined: the surface's usual field. */
   readonly imageField: string | undefined
@@ -12,13 +11,9 @@ export interface JobOptions {
   readonly isList: (field: string) => boolean
   readonly secondsField: string
   readonly sizeField: string
-  /** What the size field says for each resolution. */
   readonly sizes: Readonly<Partial<Record<Resolution, unknown>>> | undefined
-  /** Sent with every request. */
   readonly fixed: Fields
-  /** Sent with requests that have a reference. */
   readonly withImage: Fields
-  /** Sent with requests that have none. */
   readonly withoutImage: Fields
 }
 
@@ -26,7 +21,6 @@ const Field = Schema.String.pipe(Schema.pattern(/^[a-z][a-z0-9_]*$/, { message: 
 const Size = Schema.Union(Schema.String, Schema.Struct({ width: Schema.Int, height: Schema.Int }))
 export const InputFields = Schema.Record({ key: Field, value: Schema.Unknown })
 
-/** The options that every host with jobs has. */
 export const commonOptions = {
   image_field: optional(Field),
   seconds_field: optional(Field),

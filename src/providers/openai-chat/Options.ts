@@ -2,7 +2,6 @@ import { identity, Predicate, Schema } from "effect"
 import type { Feature, RouteOptions } from "../../domain/Model.ts"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 
-/** What a route's `options` may say. */
 export const Options = Schema.Struct({
   max_tokens_field: optional(oneOf("max_tokens", "max_completion_tokens")),
   reasoning_history: optional(Schema.Boolean),

@@ -7,7 +7,6 @@ import { sentinel } from "../chat/ThoughtSignatures.ts"
 import { defined } from "../client/Defined.ts"
 import type { Options } from "./Options.ts"
 
-/** In what hosts differ: fields that some of them refuse. */
 export interface Quirks {
   readonly maxTokensField: "max_tokens" | "max_completion_tokens"
   readonly streamOptions: boolean
@@ -44,7 +43,6 @@ export interface WireTool {
   }
 }
 
-/** The body of `POST /chat/completions`. */
 export interface WireRequest {
   model: string
   messages: Array<WireMessage>
@@ -96,7 +94,6 @@ const encodePart = (part: Part): WirePart => {
   return { type: "image_url", image_url: known ? { url, detail } : { url } }
 }
 
-/** What an assistant's message is to bring along, for hosts that want it back. */
 interface History {
   readonly reasoning: boolean
   /** Whether the first of its calls says that nobody has its signature. */
@@ -162,7 +159,6 @@ const toolFields = (request: ChatRequest) => {
   return { tools, ...defined({ tool_choice: request.toolChoice, parallel_tool_calls: request.parallelToolCalls }) }
 }
 
-/** For hosts that refuse or ignore stop sequences. */
 export const ownStops = ({ stop }: ChatRequest, options: Options): ReadonlyArray<string> =>
   options.stop === "cut" ? stop : []
 

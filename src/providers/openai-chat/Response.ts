@@ -2,7 +2,6 @@ import { Either, Predicate } from "effect"
 import type { ChatAnswer, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
 
-/** Text that comes as a string or as a list of text parts. */
 export const textOf = (content: unknown): string =>
   typeof content === "string"
     ? content
@@ -16,14 +15,12 @@ export const argumentsOf = (value: unknown): string =>
 
 export const reasoningOf = (message: Fields): string => textOf(message.reasoning_content) || textOf(message.reasoning)
 
-/** The error inside a 200, of the whole or of its choice. */
 export const errorIn = (body: Fields): Fields | undefined => {
   if (Boolean(body.error) || body.object === "error") return body
   const { error } = asFields(asList(body.choices)[0])
   return error ? { error } : undefined
 }
 
-/** Reasons by which a host says that it did not finish. */
 export const isBreak = (reason: unknown): boolean => reason === "error" || reason === "insufficient_system_resource"
 
 const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
@@ -39,7 +36,6 @@ export const decodeFinish = (
   holds: { readonly calls: boolean; readonly refusal: boolean }
 ): FinishReason => reasons.get(reason) ?? (holds.calls ? "tool_calls" : holds.refusal ? "content_filter" : "stop")
 
-/** Undefined where the host counted nothing. */
 export const decodeUsage = (usage: unknown): Usage | undefined => {
   if (!Predicate.isRecord(usage)) return undefined
   const ofPrompt = asFields(usage.prompt_tokens_details)
@@ -72,7 +68,6 @@ const decodeToolCall = (call: unknown, newId: () => string): ToolCall | undefine
   }
 }
 
-/** Left says what is wrong with it. */
 export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { choices, usage } = asFields(body)
   if (!Array.isArray(choices)) return Either.left("no choices in the answer")

@@ -8,15 +8,11 @@ interface Call {
   /** The host's own id, by which fragments without an index find their call. */
   readonly hostId: string | undefined
   opened: boolean
-  /** Arguments that came before the name. */
   early: string
   empty: boolean
 }
 
-/**
- * Puts a stream's tool call fragments to their calls. Hosts count calls from 0, repeat one index for all, or send
- * none: a fragment with a name and an id not seen before opens a call, whatever its index.
- */
+/** Hosts count calls from 0, repeat one index, or send none: a fragment with a name and a new id opens a call. */
 export const make = (newId: () => string) => {
   const calls: Array<Call> = []
   const byHostIndex = new Map<number, Call>()
@@ -45,7 +41,6 @@ export const make = (newId: () => string) => {
       return calls.length > 0
     },
 
-    /** Appends what one fragment adds to its call. */
     take: (fragment: unknown, out: Array<ChatEvent>): void => {
       if (!Predicate.isRecord(fragment)) return
       const part = asFields(fragment.function)

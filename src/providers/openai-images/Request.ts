@@ -7,7 +7,6 @@ import type { UpstreamRequest } from "../client/Upstream.ts"
 import { type FilePart, multipart } from "./Multipart.ts"
 import type { Options } from "./Options.ts"
 
-/** What generations and edits have in common. */
 export interface WireFields extends Pick<Options, "quality" | "background" | "output_format" | "response_format"> {
   model: string
   prompt: string
@@ -15,7 +14,6 @@ export interface WireFields extends Pick<Options, "quality" | "background" | "ou
   size?: string
 }
 
-/** The body of `POST /images/generations`. */
 export interface WireGeneration extends WireFields, Pick<Options, "moderation"> {}
 
 const encodeFields = (model: string, request: ImageRequest, options: Options): WireFields => {
@@ -34,7 +32,6 @@ export const encodeGeneration = (model: string, request: ImageRequest, options: 
   ...Struct.pick(options, "moderation")
 })
 
-/** All but the references. */
 export const encodeEdit = encodeFields
 
 const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyArray<FilePart> =>
@@ -69,10 +66,7 @@ const edit = (model: string, request: ImageRequest, options: Options, mark: stri
   return { path, ...multipart(mark, texts(fields), files) }
 }
 
-/**
- * The call for a request, an edit where it has references. Undefined: the route cannot edit. The mark sets files apart:
- * take one that nobody can guess.
- */
+/** Undefined where the route cannot edit. The mark sets files apart: take one that nobody can guess. */
 export const encodeContent = (
   route: ImageRoute,
   request: ImageRequest,

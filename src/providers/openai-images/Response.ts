@@ -2,11 +2,9 @@ import { Data, Predicate } from "effect"
 import { fromBase64 } from "../../services/media/Base64.ts"
 import { asText, type Fields } from "../client/Json.ts"
 
-/** What a response holds: the picture or where it is, an error, or nothing that this wire knows. */
 export type Decoded = Data.TaggedEnum<{
   Bytes: { readonly bytes: Uint8Array; readonly revisedPrompt: string | undefined }
   Url: { readonly url: string; readonly revisedPrompt: string | undefined }
-  /** A JSON text in the shape of an error response. */
   Error: { readonly body: string }
   Moderated: {}
   /** Says what is wrong, without a word of the response. */
@@ -34,7 +32,6 @@ const decodeItem = (item: Fields): Decoded | undefined => {
   return dataUrl.test(url) ? decodeBytes(url, revisedPrompt) : Decoded.Url({ url, revisedPrompt })
 }
 
-/** Decodes the body of a success, already parsed. */
 export const decodeImage = (body: unknown): Decoded => {
   if (!Predicate.isRecord(body)) return Decoded.Broken({ what: "an answer that is no JSON object" })
   if (body.error) return Decoded.Error({ body: JSON.stringify({ error: body.error }) })

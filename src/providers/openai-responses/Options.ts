@@ -2,7 +2,6 @@ import { identity, Schema } from "effect"
 import type { Feature } from "../../domain/Model.ts"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 
-/** What a route's `options` may say. */
 export const Options = Schema.Struct({
   reasoning_summary: optional(oneOf("auto", "concise", "detailed", "none")),
   web_search: optional(Schema.Struct({ type: Schema.String }, { key: Schema.String, value: Schema.Unknown })),
@@ -10,7 +9,6 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-/** This wire has no sampling. */
 export const features = (): ReadonlySet<Feature> =>
   new Set(["tools", "vision", "response_format", "web_search", "reasoning"])
 

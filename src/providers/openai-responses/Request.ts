@@ -31,7 +31,6 @@ export interface WireFunction {
   strict: boolean
 }
 
-/** A web search, by default `{type: "web_search"}`. */
 export type WireSearch = NonNullable<Options["web_search"]>
 
 export type WireFormat =
@@ -44,7 +43,6 @@ export type WireFormat =
       strict: boolean
     }
 
-/** The body of `POST /responses`. */
 export interface WireRequest {
   model: string
   input: Array<WireItem>

@@ -2,10 +2,8 @@ import { Either, Predicate } from "effect"
 import type { ChatAnswer, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { asCount, asFields, asRecords, asText, type Fields } from "../client/Json.ts"
 
-/** What comes between the paragraphs of a reasoning. */
 export const paragraph = "\n\n"
 
-/** Undefined where the host counted nothing. */
 export const decodeUsage = (usage: unknown): Usage | undefined => {
   const { input_tokens, input_tokens_details, output_tokens, output_tokens_details } = asFields(usage)
   const prompt = asCount(input_tokens)
@@ -26,7 +24,6 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
 export const errorIn = (body: Fields): Fields | undefined =>
   Predicate.isRecord(body.error) || body.status === "failed" || body.object === "error" ? body : undefined
 
-/** Whether a response ended; hosts that know no `incomplete` say nothing. */
 export const isOver = ({ status }: Fields): boolean =>
   status === "completed" || status === "incomplete" || status === undefined || status === null
 
@@ -49,7 +46,6 @@ export const decodeCall = (item: Fields, newId: () => string): ToolCall | undefi
 const reasoningTexts = (item: Fields): ReadonlyArray<string> =>
   [...asRecords(item.summary), ...asRecords(item.content)].map(({ text }) => asText(text)).filter((text) => text !== "")
 
-/** Left says what is wrong with it. */
 export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> => {
   const response = asFields(body)
   if (!Array.isArray(response.output)) return Either.left("no output in the answer")

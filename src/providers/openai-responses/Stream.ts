@@ -6,10 +6,7 @@ import { asFields, asText, type Fields } from "../client/Json.ts"
 import { decodeAnswer, decodeFinish, decodeUsage, errorIn, isOver, paragraph } from "./Response.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 
-/**
- * Decodes the events of a response. What it does not know is no output: searches, annotations, parts, obfuscation.
- * @param isShort whether the gateway can count the prompt
- */
+/** `isShort`: the gateway can count the prompt. */
 export const makeDecoder = (
   newId: () => string,
   isShort: boolean,

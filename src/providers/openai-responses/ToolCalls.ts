@@ -7,10 +7,7 @@ interface Call {
   isEmpty: boolean
 }
 
-/**
- * Puts a stream's pieces of function calls to their calls. Output positions count messages and reasoning too, ours
- * count calls alone. A call's pieces name its item or, with hosts whose item ids change, its position.
- */
+/** Pieces of a call name its item or, with hosts whose item ids change, its output position. */
 export const make = (newId: () => string) => {
   const calls: Array<Call> = []
   const byCallId = new Map<unknown, Call>()
@@ -50,20 +47,17 @@ export const make = (newId: () => string) => {
       return true
     },
 
-    /** More of a call's arguments; false where there is no such call. */
     piece: (event: Fields, out: Array<ChatEvent>): boolean => {
       const call = find(event.item_id, event.output_index)
       if (call !== undefined) push(call, asText(event.delta), out)
       return call !== undefined
     },
 
-    /** All of a call's arguments, for hosts that send no pieces. */
     whole: (event: Fields, out: Array<ChatEvent>): void => {
       const call = find(event.item_id, event.output_index)
       if (call?.isEmpty === true) push(call, asText(event.arguments), out)
     },
 
-    /** Appends what makes every call whole. */
     close: (out: Array<ChatEvent>): void => {
       for (const call of calls) if (call.isEmpty) push(call, "{}", out)
     }

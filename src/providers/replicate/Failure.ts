@@ -9,7 +9,6 @@ import { loggable } from "../client/Upstream.ts"
 const moderated =
   /\bnsfw\b|(?<!case[- ])\bsensitive\b|\bE005\b|content (was |has been )?flagged|moderation|safety (system|filter|polic|guideline)|(content|usage) polic|responsible ai|risk control/i
 
-/** The failure of a prediction that ran. */
 export const predictionFailure = (account: ProviderAccount, status: number, error: string): ProviderFailure =>
   new ProviderFailure({
     class: moderated.test(error) ? "moderation" : "retry",
@@ -18,9 +17,7 @@ export const predictionFailure = (account: ProviderAccount, status: number, erro
   })
 
 interface Refusal {
-  /** In Replicate's own words. */
   readonly text: string
-  /** Fields of the input that it finds fault with. */
   readonly fields: ReadonlyArray<string>
 }
 
@@ -52,7 +49,6 @@ const classify = (response: UpstreamResponse, { fields, text }: Refusal, nowMill
   return image ? { ...usual, param: "image" } : usual
 }
 
-/** The failure that a refusal means, with a word of it for the operator. */
 export const decodeFailure = (
   account: ProviderAccount,
   response: UpstreamResponse,

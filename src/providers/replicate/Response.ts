@@ -5,7 +5,6 @@ import { type Handle, isInside, rebase } from "../jobs/Handle.ts"
 import type { Progress } from "../jobs/JobAdapter.ts"
 import { predictionFailure } from "./Failure.ts"
 
-/** Undefined where the response names no prediction. */
 export const decodeHandle = (account: ProviderAccount, body: unknown): Handle | undefined => {
   const { id: given, urls } = asFields(body)
   const id = asText(given)
