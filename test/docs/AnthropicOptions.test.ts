@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { Options, optionsOf } from "../../src/providers/anthropic/Options.ts"
+import { options as decoder, Options } from "../../src/providers/anthropic/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
 import { routeTo } from "../providers/anthropic/Hosts.ts"
@@ -24,7 +24,7 @@ describe("the options of anthropic", () => {
   })) {
     it(`${name} takes what the docs say, and nothing else`, () => {
       const [, effect = ""] = told.find(([option]) => option === name) ?? []
-      const taken = (value: string) => Either.isRight(optionsOf(routeTo("http://x", { [name]: value })))
+      const taken = (value: string) => Either.isRight(decoder.decode({ [name]: value }))
       for (const value of values) {
         assert.isTrue(taken(value), value)
         assert.include(effect.split("`"), value)
@@ -34,7 +34,7 @@ describe("the options of anthropic", () => {
   }
 
   it("have the defaults of the docs", () => {
-    const { auth, thinking, version } = Either.getOrThrow(optionsOf(routeTo("http://x")))
+    const { auth, thinking, version } = decoder.of(routeTo("http://x"))
     for (const [name, value] of Object.entries({ auth, thinking, version })) {
       const [, effect = ""] = told.find(([option]) => option === name) ?? []
       assert.include(effect, `\`${value}\` (default)`)
@@ -54,7 +54,7 @@ describe("the options of anthropic", () => {
           .filter(({ provider }) => provider.adapter === "anthropic")
         assert.isAbove(routes.length, 0)
         for (const route of routes) {
-          Either.getOrThrow(optionsOf(route))
+          decoder.of(route)
           assert.isDefined(route.options.thinking, route.id)
         }
       })

@@ -106,7 +106,7 @@ describe("the catalogs of the docs", () => {
       const surfaces = ["chat", "image", "video"] as const
       const spoken = [...(yield* registered)].map(([name, served]) => [
         name,
-        ...surfaces.map((surface) => (served.has(surface) ? "yes" : ""))
+        ...surfaces.map((surface) => (served.surfaces.has(surface) ? "yes" : ""))
       ])
       const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name, , ...cells]) => {
         assert.isNotEmpty(cells[surfaces.length], `${name}: what it cannot do`)

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Either } from "effect"
-import { optionNames, optionsOf } from "../../src/providers/fal-queue/Options.ts"
+import { options as decoder, optionNames } from "../../src/providers/fal-queue/Options.ts"
 import { videoRoute } from "../providers/fal-queue/Hosts.ts"
 import { page, section, table } from "./Markdown.ts"
 
@@ -15,7 +14,7 @@ describe("the options of fal-queue", () => {
   })
 
   it("have the defaults of the docs", () => {
-    const { secondsField, sizeField } = Either.getOrThrow(optionsOf(videoRoute("https://queue.fal.run")))
+    const { secondsField, sizeField } = decoder.of(videoRoute("https://queue.fal.run"))
     const effects = new Map(documented.map(([name, effect = ""]) => [name, effect]))
     assert.include(effects.get("seconds_field"), `default \`${secondsField}\``)
     assert.include(effects.get("size_field"), `default \`${sizeField}\``)

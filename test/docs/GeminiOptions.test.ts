@@ -1,14 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { Options, optionsOf } from "../../src/providers/gemini/Options.ts"
+import { options as decoder, Options } from "../../src/providers/gemini/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
-import { routeTo } from "../providers/gemini/Wire.ts"
+import { wrongOptions } from "../support/WrongOptions.ts"
 import { fences, page, section, table } from "./Markdown.ts"
 
 const providers = page("docs/providers.md")
 const told = table(section(providers, "Google's Gemini API"), "Option")
-const taken = (name: string, value: unknown) => Either.isRight(optionsOf(routeTo("http://x", { [name]: value })))
+const taken = (name: string, value: unknown) => Either.isRight(decoder.decode({ [name]: value }))
 
 describe("the options of gemini", () => {
   it("are those of the docs", () => {
@@ -33,8 +33,7 @@ describe("the options of gemini", () => {
   }
 
   it("that are misspelt or have another value are refused by name", () => {
-    const wrong = optionsOf(routeTo("http://x", { image_sizes: false, aspect_ratio: "wide", call_signatures: "no" }))
-    const message = Either.getOrThrow(Either.flip(wrong))
+    const message = wrongOptions(decoder.decode({ image_sizes: false, aspect_ratio: "wide", call_signatures: "no" }))
     for (const name of ["image_sizes", "aspect_ratio", "call_signatures"]) assert.include(message, name)
     assert.isTrue(taken("aspect_ratio", "16:9"))
   })
@@ -51,7 +50,7 @@ describe("the options of gemini", () => {
         )
         assert.isAbove(routes.length, 0)
         for (const route of routes) {
-          const { api, image_size, thinking = "level" } = Either.getOrThrow(optionsOf(route))
+          const { api, image_size, thinking = "level" } = decoder.of(route)
           if (route.surface === "chat") {
             assert.strictEqual(thinking, route.model.startsWith("gemini-2.5") ? "budget" : "level", route.id)
           } else {

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { Options, optionsOf } from "../../src/providers/openai-images/Options.ts"
+import { options as decoder, Options } from "../../src/providers/openai-images/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
-import { routeTo } from "../providers/openai-images/Hosts.ts"
 import { fences, page, section, table } from "./Markdown.ts"
 
 const heading = "A host that speaks OpenAI's images API"
@@ -36,7 +35,7 @@ describe("the options of openai-images", () => {
   })) {
     it(`${name} takes what the docs say, and nothing else`, () => {
       const [, effect = ""] = table(section(providers, heading), "Option").find(([option]) => option === name) ?? []
-      const taken = (value: string) => Either.isRight(optionsOf(routeTo("http://x", { [name]: value })))
+      const taken = (value: string) => Either.isRight(decoder.decode({ [name]: value }))
       assert.deepStrictEqual(
         values.map(taken),
         values.map(() => true)
@@ -56,7 +55,7 @@ describe("the options of openai-images", () => {
         const routes = yield* imageRoutes(text)
         assert.isAbove(routes.length, 0)
         for (const route of routes) {
-          const { quality, size, sizes } = Either.getOrThrow(optionsOf(route))
+          const { quality, size, sizes } = decoder.of(route)
           assert.oneOf(quality, ["low", "medium", "high"], route.id)
           for (const resolution of route.resolutions) {
             assert.match(sizes?.[resolution] ?? size ?? "", /^\d+x\d+$/, `${route.id} ${resolution}`)

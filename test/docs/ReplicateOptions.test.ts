@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect } from "effect"
 import type { RouteBase } from "../../src/domain/Model.ts"
-import { Options, optionsOf } from "../../src/providers/replicate/Options.ts"
+import { options as decoder, Options } from "../../src/providers/replicate/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
 import { clipRoute } from "../providers/replicate/Hosts.ts"
@@ -20,7 +20,7 @@ describe("the options of replicate", () => {
   })
 
   it("have the defaults of the docs", () => {
-    const { isList, secondsField, sizeField } = Either.getOrThrow(optionsOf(clipRoute("https://api.replicate.com")))
+    const { isList, secondsField, sizeField } = decoder.of(clipRoute("https://api.replicate.com"))
     assert.include(effects.get("seconds_field"), `default \`${secondsField}\``)
     assert.include(effects.get("size_field"), `default \`${sizeField}\``)
     assert.include(effects.get("image_list"), "default `true` for `image_input` and names that end in `s`")
@@ -41,7 +41,7 @@ describe("the options of replicate", () => {
         const { models } = yield* Catalog.make(options({ text, environment: { REPLICATE_API_TOKEN: "k" } }))
         const routes = models.flatMap((model): ReadonlyArray<RouteBase> => model.routes)
         assert.isAbove(routes.length, 0)
-        for (const route of routes) Either.getOrThrow(optionsOf(route))
+        for (const route of routes) decoder.of(route)
       })
     )
   }

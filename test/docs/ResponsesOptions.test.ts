@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { Options, optionsOf } from "../../src/providers/openai-responses/Options.ts"
+import { options as decoder, Options } from "../../src/providers/openai-responses/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
-import { routeTo } from "../providers/openai-responses/Hosts.ts"
+import { wrongOptions } from "../support/WrongOptions.ts"
 import { fences, page, section, table } from "./Markdown.ts"
 
 const providers = page("docs/providers.md")
@@ -19,7 +19,7 @@ describe("the options of openai-responses", () => {
 
   it("reasoning_summary takes what the docs say, and nothing else", () => {
     const [, effect = ""] = told.find(([name]) => name === "reasoning_summary") ?? []
-    const taken = (value: string) => Either.isRight(optionsOf(routeTo("http://x", { reasoning_summary: value })))
+    const taken = (value: string) => Either.isRight(decoder.decode({ reasoning_summary: value }))
     for (const value of ["auto", "concise", "detailed", "none"]) {
       assert.isTrue(taken(value), value)
       assert.include(effect.split("`"), value)
@@ -28,8 +28,7 @@ describe("the options of openai-responses", () => {
   })
 
   it("a misspelt one is refused", () => {
-    const wrong = optionsOf(routeTo("http://x", { inline_image: true, web_search: "yes" }))
-    const message = Either.getOrThrow(Either.flip(wrong))
+    const message = wrongOptions(decoder.decode({ inline_image: true, web_search: "yes" }))
     for (const name of ["inline_image", "web_search"]) assert.include(message, name)
   })
 
@@ -45,7 +44,7 @@ describe("the options of openai-responses", () => {
           .flatMap((model) => (model.surface === "chat" ? model.routes : []))
           .filter(({ provider }) => provider.adapter === "openai-responses")
         assert.isAbove(routes.length, 0)
-        for (const route of routes) Either.getOrThrow(optionsOf(route))
+        for (const route of routes) decoder.of(route)
       })
     )
   }

@@ -46,10 +46,7 @@ interface CallIds {
   readonly ofResult: (id: string) => string
 }
 
-/**
- * Ids of calls as this wire takes them, each once in a conversation. Those of other vendors may be longer, hold other
- * characters, or begin anew with every answer.
- */
+/** Ids of other vendors may be longer, hold other characters, or begin anew with every answer. */
 const callIds = (): CallIds => {
   const seen = new Set<string>()
   const unanswered = new Map<string, Array<string>>()
@@ -102,7 +99,6 @@ const trimmed = ({ content, role }: WireMessage): WireMessage => ({
   )
 })
 
-/** Turns in alternation, the first one the user's. */
 export const turnsOf = (messages: ReadonlyArray<Message>): Array<WireMessage> => {
   const ids = callIds()
   const turns: Array<WireMessage> = []
@@ -121,6 +117,5 @@ export const turnsOf = (messages: ReadonlyArray<Message>): Array<WireMessage> =>
   return inOrder[0]?.role === "assistant" ? [{ role: "user", content: wireText(".") }, ...inOrder] : inOrder
 }
 
-/** What the system says, part by part. */
 export const systemOf = (messages: ReadonlyArray<Message>): Array<WireText> =>
   messages.flatMap((message) => (message.role === "system" ? wireTexts(message.content) : []))

@@ -1,8 +1,8 @@
 import type { ChatRequest, Tool } from "../../domain/Chat.ts"
-import type { Route } from "../../domain/Model.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import { isBlank, systemOf, turnsOf, type WireMessage, type WireText } from "./Messages.ts"
 import type { Options } from "./Options.ts"
-import { type ThinkingFields, thinkingOf } from "./Thinking.ts"
+import { type ThinkingFields, thinkingFields } from "./Thinking.ts"
 
 export interface WireTool {
   name: string
@@ -17,7 +17,6 @@ export type WireToolChoice =
   | ({ type: "tool"; name: string } & Parallel)
   | { type: "none" }
 
-/** The body of `POST /v1/messages`. */
 export interface WireRequest extends ThinkingFields {
   model: string
   max_tokens: number
@@ -63,26 +62,33 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<WireMessage>): Pa
 /** Stop sequences of white space alone, which this wire refuses: the gateway cuts at them itself. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
 
-/** Of several parts a list, so that none runs into another. */
 const wireSystem = (parts: Array<WireText>): string | Array<WireText> => {
   const [first] = parts
   return parts.length === 1 && first !== undefined ? first.text : parts
 }
 
-export const wireRequest = (route: Route, options: Options, request: ChatRequest, stream: boolean): WireRequest => {
+export interface Quirks {
+  readonly thinking: boolean
+}
+
+type Encodable = Pick<ChatCall<Options, Quirks>, "route" | "request" | "options" | "isStream" | "quirks">
+
+export const encodeRequest = ({ isStream, options, quirks, request, route }: Encodable): WireRequest => {
   const system = systemOf(request.messages)
   const turns = turnsOf(request.messages)
   const stops = request.stop.filter((stop) => !isBlank(stop))
+  const { thinking, ...others } = thinkingFields(options, request)
   return {
     model: route.model,
     max_tokens: request.maxTokens,
-    // At least one turn is wanted: what the system alone says is then the user's.
+    // At least one turn is wanted: the system's text is then the user's.
     ...(turns.length === 0
       ? { messages: [{ role: "user", content: system }] }
       : { ...(system.length === 0 ? undefined : { system: wireSystem(system) }), messages: turns }),
-    ...(stream ? { stream } : undefined),
+    ...(isStream ? { stream: true } : undefined),
     ...(stops.length === 0 ? undefined : { stop_sequences: stops }),
     ...toolFields(request, turns),
-    ...thinkingOf(options, request)
+    ...others,
+    ...(quirks.thinking && thinking !== undefined ? { thinking } : undefined)
   }
 }

@@ -1,4 +1,5 @@
 import type { ChatRequest } from "../../domain/Chat.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import type { Options } from "./Options.ts"
 
 export type WireThinking =
@@ -22,14 +23,10 @@ const budget = (maxTokens: number): WireThinking | undefined => {
   return { type: "enabled", budget_tokens: tokens }
 }
 
-/** Whether the request makes the model call a tool. */
 export const forcesTool = ({ toolChoice, tools }: ChatRequest): boolean =>
   tools.length > 0 && toolChoice !== undefined && toolChoice !== "auto" && toolChoice !== "none"
 
-/**
- * Whether the model would have to go on from a turn of its own: one that called tools, or one begun for it. With a
- * budget such a turn must open with its signed thinking, which does not survive the chat-completions wire.
- */
+/** With a budget such a turn must open with its signed thinking, which the chat-completions wire does not carry. */
 const goesOn = ({ messages }: ChatRequest): boolean => {
   const last = messages.findLast(({ role }) => role === "assistant")
   return (
@@ -37,8 +34,7 @@ const goesOn = ({ messages }: ChatRequest): boolean => {
   )
 }
 
-/** What turns thinking on for a `reasoning_effort` of any value, and off without one. */
-export const thinkingOf = (options: Options, request: ChatRequest): ThinkingFields => {
+export const thinkingFields = (options: Options, request: ChatRequest): ThinkingFields => {
   const asked = request.reasoningEffort !== undefined
   if (options.thinking === "always") {
     return asked ? { thinking: { type: "adaptive", display: "summarized" } } : { output_config: { effort: "low" } }
@@ -52,5 +48,11 @@ export const thinkingOf = (options: Options, request: ChatRequest): ThinkingFiel
 }
 
 /** Whether what the model writes is all there is to count: it does not think, or was told not to. */
-export const isOpen = (options: Options, { thinking }: ThinkingFields): boolean =>
-  options.thinking !== "always" && thinking?.type !== "enabled" && thinking?.type !== "adaptive"
+export const isCountable = ({
+  options,
+  quirks,
+  request
+}: Pick<ChatCall<Options, { readonly thinking: boolean }>, "options" | "quirks" | "request">): boolean => {
+  const type = quirks.thinking ? thinkingFields(options, request).thinking?.type : undefined
+  return options.thinking !== "always" && type !== "enabled" && type !== "adaptive"
+}

@@ -1,39 +1,177 @@
-import { Effect, type Scope } from "effect"
-import type { ChatAnswer } from "../../domain/Chat.ts"
-import type { ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
-import type { UpstreamAnswer } from "../client/Exchange.ts"
-import type { Upstream, UpstreamRequest, UpstreamStream } from "../client/Upstream.ts"
-import { gathered, isGood, isStream } from "../client/UpstreamResponse.ts"
-import { chatPullOf, eventsOf } from "./ChatStream.ts"
+import { Effect, Either, type Scope } from "effect"
+import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ProviderAccount, Route } from "../../domain/Model.ts"
+import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { decodeFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { asFields, type Fields, parseJson } from "../client/Json.ts"
+import { jsonBody } from "../client/JsonBody.ts"
+import type { OptionsDecoder } from "../client/RouteOptions.ts"
+import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
+import { collect, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
+import { type ChatDecoder, chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import { cutAnswer, cutPull } from "./Stops.ts"
 
-/** How a wire format asks for chats. `Said` is a request in one of the ways in which it can be said there. */
-export interface Wire<Said> {
-  readonly call: (said: Said, stream: boolean) => UpstreamRequest
-  readonly read: (said: Said, answer: UpstreamAnswer) => Effect.Effect<ChatAnswer, ProviderFailure>
-  readonly pull: (said: Said, stream: UpstreamStream) => ChatPull
-  /** Another way to say what the host refused for how it was said; undefined where there is none. */
-  readonly otherwise: (said: Said, refusal: UpstreamAnswer) => Said | undefined
-  readonly refused: (said: Said, refusal: UpstreamAnswer) => Effect.Effect<never, ProviderFailure>
+export interface ChatCall<Options, Quirks = {}> {
+  readonly route: Route
+  readonly request: ChatRequest
+  readonly options: Options
+  readonly isStream: boolean
+  readonly quirks: Quirks
+  /** Those of the quirks that this call has found out. */
+  readonly adapted: Partial<Quirks>
+  readonly newId: () => string
 }
 
-/** Asks a host for chats, in another way where it wants that. It may answer a stream's request in one piece. */
-export const asking = <Said>(upstream: Upstream["Type"], { call, otherwise, pull, read, refused }: Wire<Said>) => {
-  const ask = (said: Said): Effect.Effect<ChatAnswer, ProviderFailure> =>
-    Effect.flatMap(upstream.post(call(said, false)), (answer) => {
-      if (isGood(answer)) return read(said, answer)
-      const other = otherwise(said, answer)
-      return other === undefined ? refused(said, answer) : ask(other)
-    })
+export interface Adaptation<Quirks> {
+  readonly changes: Partial<Quirks>
+  /** Whether the route's later requests are encoded so from the start. */
+  readonly isLasting: boolean
+}
 
-  const open = (said: Said): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
-    Effect.flatMap(upstream.open(call(said, true)), (stream) => {
-      if (isStream(stream)) return Effect.succeed(pull(said, stream))
-      return Effect.flatMap(gathered(stream), (answer) => {
-        if (isGood(answer)) return Effect.map(read(said, answer), (whole) => chatPullOf(eventsOf(whole)))
-        const other = otherwise(said, answer)
-        return other === undefined ? refused(said, answer) : open(other)
+/** A wire format for chats. `Quirks` is in what its hosts, or this account with one, differ. */
+export interface ChatFormat<Options, Quirks extends object = {}>
+  extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
+  readonly options: OptionsDecoder<Options>
+  readonly unencodable?: (request: ChatRequest) => string | undefined
+  readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
+  readonly encode: (call: ChatCall<Options, Quirks>) => object
+  /** Left says what breaks the protocol. */
+  readonly decode: (
+    body: unknown,
+    call: ChatCall<Options, Quirks>
+  ) => Either.Either<ChatAnswer, string | ProviderFailure>
+  readonly decoder: (
+    call: ChatCall<Options, Quirks>,
+    body: UpstreamRequest["body"],
+    failureIn: (error: Fields) => ProviderFailure
+  ) => ChatDecoder
+  /** The error in a body or an event of a good status, in the shape of an error response. */
+  readonly errorIn: (body: Fields) => Fields | undefined
+  readonly usageIn: (body: Fields) => Usage | undefined
+  readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
+  readonly quirks: (options: Options) => Quirks
+  /** Undefined where the request's encoding is not what was refused. */
+  readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined
+  /** The stop sequences that the gateway looks for itself. */
+  readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
+}
+
+interface EncodedRequest<Options, Quirks> {
+  readonly call: ChatCall<Options, Quirks>
+  readonly body: Exclude<UpstreamRequest["body"], undefined>
+}
+
+const rememberedRoutes = 1_000
+
+/** A chat adapter for a wire format. A host may answer a stream's request in one piece. */
+export const makeChatAdapter = <Options, Quirks extends object>(
+  format: ChatFormat<Options, Quirks>
+): Effect.Effect<ChatAdapter, never, Upstream> =>
+  Effect.gen(function* () {
+    type Call = ChatCall<Options, Quirks>
+    type Encoded = EncodedRequest<Options, Quirks>
+    const upstream = yield* Upstream
+    const ids = yield* Ids
+    const newId = () => ids.prefixed("call")
+    const failureOf = format.decodeFailure ?? decodeFailure
+    const fail = failWith(failureOf)
+    const learnt = new Map<string, Quirks>()
+
+    const encode = (call: Call): Encoded => ({ call, body: jsonBody(call.request, format.encode(call)) })
+
+    const begin = (route: Route, request: ChatRequest, isStream: boolean) =>
+      Effect.suspend(() => {
+        const obstacle = format.unencodable?.(request)
+        if (obstacle !== undefined) return Effect.fail(unsentFailure(route, obstacle))
+        const options = format.options.of(route)
+        const quirks = learnt.get(route.id) ?? format.quirks(options)
+        return Effect.succeed(encode({ route, request, options, isStream, quirks, adapted: {}, newId }))
       })
+
+    const remember = ({ options, route: { id } }: Call, changes: Partial<Quirks>) => {
+      const [oldest] = learnt.keys()
+      if (learnt.size >= rememberedRoutes && oldest !== undefined) learnt.delete(oldest)
+      learnt.set(id, { ...(learnt.get(id) ?? format.quirks(options)), ...changes })
+    }
+
+    const adapt = ({ body, call }: Encoded, refusal: UpstreamResponse): Encoded | undefined => {
+      const found = format.adapt?.(call, refusal)
+      if (found === undefined) return undefined
+      const { changes, isLasting } = found
+      if (isLasting) remember(call, changes)
+      const quirks = { ...call.quirks, ...changes }
+      const adapted = encode({ ...call, quirks, adapted: { ...call.adapted, ...changes } })
+      return adapted.body === body ? undefined : adapted
+    }
+
+    const requestOf = ({ body, call }: Encoded): UpstreamRequest => ({
+      account: call.route.provider,
+      ...format.endpoint(call),
+      body
     })
 
-  return { ask, open }
-}
+    const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
+      const { options, request, route } = call
+      const body = parseJson(response.body)
+      const fields = asFields(body)
+      const error = format.errorIn(fields)
+      const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields))
+      if (error !== undefined) {
+        return Effect.mapError(fail(route, { ...response, body: JSON.stringify(error) }), spend)
+      }
+      return Either.match(format.decode(body, call), {
+        onLeft: (wrong) =>
+          Effect.fail(
+            spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
+          ),
+        onRight: (answer) => Effect.succeed(cutAnswer(answer, format.ownStops?.(request, options) ?? []))
+      })
+    }
+
+    /** An event has no headers of its own, hence no Retry-After that would need the time. */
+    const failureIn = ({ route }: Call, error: Fields) =>
+      failureOf(route.provider, { status: 200, headers: {}, body: JSON.stringify(error) }, 0)
+
+    const pull = ({ body, call }: Encoded, stream: UpstreamStream): ChatPull => {
+      const decode = (error: Fields) => failureIn(call, error)
+      const decoder = format.decoder(call, body, decode)
+      const events = chatPull(stream, decoder, {
+        decode: (event) => {
+          const error = event.type === "error" ? event : format.errorIn(event)
+          return error && decode(error)
+        },
+        protocol: (what) => protocolFailure(call.route.provider, 200, what)
+      })
+      const stops = format.ownStops?.(call.request, call.options) ?? []
+      return cutPull(events, stops, () => decoder.isCountable?.() === true)
+    }
+
+    const complete = (encoded: Encoded): Effect.Effect<ChatAnswer, ProviderFailure> =>
+      Effect.flatMap(upstream.post(requestOf(encoded)), (response) => {
+        if (isSuccess(response)) return decode(encoded.call, response)
+        const adapted = adapt(encoded, response)
+        return adapted === undefined ? fail(encoded.call.route, response) : complete(adapted)
+      })
+
+    const open = (encoded: Encoded): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
+      Effect.flatMap(upstream.open(requestOf(encoded)), (stream) => {
+        if (isEventStream(stream)) return Effect.succeed(pull(encoded, stream))
+        return Effect.flatMap(collect(stream), (response) => {
+          if (isSuccess(response)) {
+            return Effect.map(decode(encoded.call, response), (answer) => chatPullOf(eventsOf(answer)))
+          }
+          const adapted = adapt(encoded, response)
+          return adapted === undefined ? fail(encoded.call.route, response) : open(adapted)
+        })
+      })
+
+    return {
+      features: format.features,
+      inlines: format.inlines,
+      declines: format.declines,
+      complete: (route, request) => Effect.flatMap(begin(route, request, false), complete),
+      stream: (route, request) => Effect.flatMap(begin(route, request, true), open)
+    }
+  })

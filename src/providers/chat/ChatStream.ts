@@ -1,48 +1,71 @@
-import { Effect, Option } from "effect"
+import { Effect, Option, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, Usage } from "../../domain/Chat.ts"
-import type { ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
-import { spending } from "../client/Classification.ts"
+import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
+import { withSpent } from "../client/Classification.ts"
+import { type Fields, parseJson } from "../client/Json.ts"
 import type { UpstreamStream } from "../client/Upstream.ts"
 import { reader, type SseEvent } from "./Sse.ts"
 
-/** A wire format's reading of its own stream: synchronous, one for each stream. */
+/** `"whole"` ends the stream; a failure breaks it, and so does any other text, which says how. */
+export type StreamOutcome = ProviderFailure | string | undefined
+
 export interface ChatDecoder {
-  /** Appends what an event means; `"whole"` when it was the stream's last, a failure when it broke the stream. */
-  readonly take: (event: SseEvent, out: Array<ChatEvent>) => ProviderFailure | "whole" | undefined
-  /** The bytes are over, by a failure or by themselves: appends what was held back, or says why the stream is not whole. */
-  readonly close: (out: Array<ChatEvent>, cause: ProviderFailure | undefined) => ProviderFailure | undefined
-  /** The failure for an event too large to be read. */
-  readonly overflow: () => ProviderFailure
+  /** Appends what an event means. An event without a `type` has its SSE name as one. */
+  readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
+  /** Called at `[DONE]` and at the end of the bytes; undefined where the stream is not whole without an event of its own. */
+  readonly finish?: ((out: Array<ChatEvent>) => StreamOutcome) | undefined
   /** What the host has counted since usage was last told: the last event of a stream that breaks. */
-  readonly used: () => Usage | undefined
+  readonly usage: () => Usage | undefined
+  /** Whether the gateway itself can count what the host has used so far; it cannot where this is left out. */
+  readonly isCountable?: (() => boolean) | undefined
+}
+
+export interface StreamFailures {
+  readonly decode: (event: Fields) => ProviderFailure | undefined
+  readonly protocol: (what: string) => ProviderFailure
 }
 
 /** Pulls a decoder's events out of a body: all those of the bytes at hand at once. */
-export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder): ChatPull => {
+export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures: StreamFailures): ChatPull => {
   let out: Array<ChatEvent> = []
   let outcome: Option.Option<ProviderFailure> | undefined
-  const end = (failure: ProviderFailure | undefined) => {
+  let hasBegun = false
+
+  const end = (reached: ProviderFailure | string) => {
     if (outcome !== undefined) return
-    const usage = failure && decoder.used()
+    const failure = reached === "whole" ? undefined : typeof reached === "string" ? failures.protocol(reached) : reached
+    const usage = failure && decoder.usage()
     if (usage !== undefined) out.push({ type: "usage", usage })
-    outcome = Option.fromNullable(failure && spending(failure, usage))
+    outcome = Option.fromNullable(failure && withSpent(failure, usage))
+  }
+  const take = ({ data, event: name }: SseEvent): StreamOutcome => {
+    if (data.trim() === "[DONE]") return decoder.finish?.(out) ?? "[DONE] without a finish reason"
+    const event = parseJson(data)
+    if (!Predicate.isRecord(event)) return "an event that is no object"
+    const typed = event.type === undefined && name !== undefined ? { ...event, type: name } : event
+    const reached = failures.decode(typed) ?? decoder.take(typed, out)
+    // From the first event on the host's work is paid for, so even one without output is passed on.
+    if (!hasBegun && reached === undefined && out.length === 0) out.push({ type: "content", text: "" })
+    hasBegun = true
+    return reached
   }
   const sse = reader((event) => {
-    if (outcome !== undefined) return
-    const step = decoder.take(event, out)
-    if (step !== undefined) end(step === "whole" ? undefined : step)
+    const reached = outcome === undefined ? take(event) : undefined
+    if (reached !== undefined) end(reached)
   })
 
   const feed = (chunks: ReadonlyArray<Uint8Array>) => {
     for (const chunk of chunks) {
-      if (!sse.feed(chunk)) end(decoder.overflow())
+      if (!sse.feed(chunk)) end("an event is too large")
       if (outcome !== undefined) break
     }
     if (outcome !== undefined && Option.isNone(outcome)) stream.finish()
   }
   const close = (cause: Option.Option<ProviderFailure>) => {
     if (Option.isNone(cause)) sse.end()
-    if (outcome === undefined) end(decoder.close(out, Option.getOrUndefined(cause)))
+    if (outcome !== undefined) return
+    const early = () => new ProviderFailure({ class: "network", status: 200, detail: "stream ended early" })
+    end(decoder.finish?.(out) ?? Option.getOrElse(cause, early))
   }
   const ready = (): ChatPull | undefined => {
     if (out.length === 0) return outcome && Effect.fail(outcome)
@@ -66,7 +89,6 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder): ChatPull
   })
 }
 
-/** Pulls events that are all there already. */
 export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
   let left = events
   return Effect.suspend(() => {
@@ -77,7 +99,7 @@ export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
   })
 }
 
-/** The same answer as the events of a stream, for hosts that answer a stream's request in one piece. */
+/** The same answer as the events of a stream. */
 export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   const events: Array<ChatEvent> = []
   if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })

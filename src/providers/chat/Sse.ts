@@ -4,7 +4,6 @@ import { createParser } from "eventsource-parser"
 const eventLimitCharacters = 10 * 1024 * 1024
 
 export interface SseEvent {
-  /** The event's own name, where it has one. */
   readonly event: string | undefined
   readonly data: string
 }
@@ -12,7 +11,6 @@ export interface SseEvent {
 export interface SseReader {
   /** False once an event has passed 10 MiB: nothing more can be read then. */
   readonly feed: (bytes: Uint8Array) => boolean
-  /** Takes a last event that no blank line ended. */
   readonly end: () => void
 }
 

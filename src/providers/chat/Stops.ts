@@ -2,7 +2,6 @@ import { Effect, Option } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../domain/Chat.ts"
 import type { ChatPull } from "../../services/routing/Provider.ts"
 
-/** One stop sequence, followed character by character. */
 class Stop {
   readonly text: string
   /** How many of its first characters the text so far ends with. */
@@ -40,7 +39,6 @@ export class Cut {
     this.#stops = stops.filter((stop) => stop !== "").map((stop) => new Stop(stop))
   }
 
-  /** What can be shown now. */
   take(piece: string): string {
     if (this.over) return ""
     const text = this.#held + piece
@@ -59,7 +57,6 @@ export class Cut {
     return text.slice(0, shown)
   }
 
-  /** What was held back: no more text follows. */
   rest(): string {
     const text = this.over ? "" : this.#held
     this.#held = ""
@@ -75,14 +72,11 @@ export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): Cha
   return cut.over ? { ...answer, content, toolCalls: [], finish: "stop" } : answer
 }
 
-/**
- * The same for a stream. It finishes at the stop sequence and ends there, which cancels the host's call, if the
- * gateway itself can count what was used: else it is read on for its usage.
- */
+/** Ends a stream at the stop sequence where the gateway can count what was used; else reads on for its usage. */
 export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
-  const say = (text: string, out: Array<ChatEvent>) => {
+  const push = (text: string, out: Array<ChatEvent>) => {
     if (text !== "") out.push({ type: "content", text })
   }
 
@@ -90,10 +84,10 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     if (cut.over) {
       if (event.type === "usage") out.push(event)
     } else if (event.type === "content" && event.text !== "") {
-      say(cut.take(event.text), out)
+      push(cut.take(event.text), out)
       if (cut.over) out.push({ type: "finish", reason: "stop" })
     } else {
-      if (event.type === "tool_call" || event.type === "finish") say(cut.rest(), out)
+      if (event.type === "tool_call" || event.type === "finish") push(cut.rest(), out)
       out.push(event)
     }
   }

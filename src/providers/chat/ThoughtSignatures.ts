@@ -14,12 +14,11 @@ const digest = ({ model, provider }: RouteBase, signature: string): string =>
     .digest("base64url")
     .slice(0, digestLength)
 
-/** A signature in the form in which it leaves the adapter; undefined for what is none. */
-export const sealed = (route: RouteBase, signature: unknown): string | undefined =>
+export const seal = (route: RouteBase, signature: unknown): string | undefined =>
   typeof signature === "string" && base64.test(signature) ? digest(route, signature) + signature : undefined
 
 /** The signature that this route sealed; undefined where it is another's, or was damaged on its way. */
-export const opened = (route: RouteBase, seal: string | undefined): string | undefined => {
-  const signature = seal?.slice(digestLength)
-  return signature !== undefined && sealed(route, signature) === seal ? signature : undefined
+export const unseal = (route: RouteBase, sealed: string | undefined): string | undefined => {
+  const signature = sealed?.slice(digestLength)
+  return signature !== undefined && seal(route, signature) === sealed ? signature : undefined
 }

@@ -1,8 +1,9 @@
 import { Predicate } from "effect"
 import type { Usage } from "../../domain/Chat.ts"
-import type { ProviderAccount } from "../../domain/Model.ts"
+import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import type { UpstreamAnswer, UpstreamHeaders } from "./Exchange.ts"
+import type { UpstreamHeaders, UpstreamResponse } from "./Exchange.ts"
+import { parseJson } from "./Json.ts"
 import { loggable } from "./Upstream.ts"
 
 /** What an OpenAI-compatible host said about its error, in lower-case words; `words` in order of weight. */
@@ -16,10 +17,9 @@ export interface HostError {
   readonly message: string
 }
 
-export interface Verdict {
+export interface Classification {
   readonly class: FailureClass
   readonly retryAfterSeconds: number | undefined
-  /** The field of our own API at fault. */
   readonly param: string | undefined
 }
 
@@ -77,7 +77,7 @@ const statusIn = (words: ReadonlyArray<string>): number | undefined => {
 }
 
 /** Reads the usual shapes: `{error: {…}}`, `{error: "text"}`, a flat error, `{detail: […]}`, any of them in an array. */
-export const hostError = (body: unknown): HostError | undefined => {
+export const readHostError = (body: unknown): HostError | undefined => {
   const outer = Array.isArray(body) ? body[0] : body
   if (!Predicate.isRecord(outer)) return undefined
   const error = Predicate.isRecord(outer.error) ? outer.error : outer
@@ -97,15 +97,7 @@ export const hostError = (body: unknown): HostError | undefined => {
   }
 }
 
-export const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
-  } catch {
-    return undefined
-  }
-}
-
-const single = (headers: UpstreamHeaders, name: string): string | undefined => {
+export const readHeader = (headers: UpstreamHeaders, name: string): string | undefined => {
   const value = headers[name]
   return typeof value === "string" ? value : value?.[0]
 }
@@ -113,11 +105,10 @@ const single = (headers: UpstreamHeaders, name: string): string | undefined => {
 const numeric = /^\d+(\.\d+)?$/
 const httpDate = /^[A-Za-z]{3}/
 
-/** Seconds, from `retry-after-ms` or `retry-after` as a number or a date. */
 export const retryAfterSeconds = (headers: UpstreamHeaders, nowMillis: number): number | undefined => {
-  const millis = single(headers, "retry-after-ms")?.trim()
+  const millis = readHeader(headers, "retry-after-ms")?.trim()
   if (millis !== undefined && numeric.test(millis)) return Number(millis) / 1_000
-  const text = single(headers, "retry-after")?.trim()
+  const text = readHeader(headers, "retry-after")?.trim()
   if (text === undefined) return undefined
   if (numeric.test(text)) return Number(text)
   if (!httpDate.test(text)) return undefined
@@ -142,42 +133,45 @@ const classOfText = (status: number, body: string): FailureClass => {
  * What an answer of an OpenAI-compatible host means, by its body before its status; never for a good answer.
  * @param imageParam the field that carries images on this surface
  */
-export const classify = (answer: UpstreamAnswer, nowMillis: number, imageParam: "messages" | "image"): Verdict => {
+export const classify = (
+  answer: UpstreamResponse,
+  nowMillis: number,
+  imageParam: "messages" | "image"
+): Classification => {
   const after = retryAfterSeconds(answer.headers, nowMillis)
-  const verdict = (failure: FailureClass, param?: string): Verdict => ({
+  const classified = (failure: FailureClass, param?: string): Classification => ({
     class: failure,
     retryAfterSeconds: after,
     param
   })
-  const body = parse(answer.body)
-  if (body === undefined) return verdict(classOfText(answer.status, answer.body))
-  const error = hostError(body)
+  const body = parseJson(answer.body)
+  if (body === undefined) return classified(classOfText(answer.status, answer.body))
+  const error = readHostError(body)
   const status = answer.status < 400 ? (error?.status ?? answer.status) : answer.status
-  if (error === undefined) return verdict(classOfStatus(status))
-  if (status === 403 && error.moderated) return verdict("moderation")
+  if (error === undefined) return classified(classOfStatus(status))
+  if (status === 403 && error.moderated) return classified("moderation")
   for (const word of error.words) {
     const known = isSensitive(word) ? "moderation" : classOfWord.get(word)
-    if (known !== undefined) return verdict(known)
-    if (isImageWord(word)) return verdict("request", imageParam)
+    if (known !== undefined) return classified(known)
+    if (isImageWord(word)) return classified("request", imageParam)
   }
   const byStatus = classOfStatus(status)
-  return verdict(byStatus === "request" && error.words.includes("model_not_found") ? "retry" : byStatus)
+  return classified(byStatus === "request" && error.words.includes("model_not_found") ? "retry" : byStatus)
 }
 
 /** Error texts only: what came with a good status may be output, which is never logged. */
-const detailOf = (answer: UpstreamAnswer, error: HostError | undefined): string => {
+const detailOf = (answer: UpstreamResponse, error: HostError | undefined): string => {
   if (error !== undefined) return [answer.status, ...error.words, error.param ?? "", error.message].join(" ")
   return answer.status < 400 ? `${answer.status} without an answer` : `${answer.status} ${answer.body}`
 }
 
-/** The failure that an answer means, with a word of it for the operator. */
-export const refusal = (
+export const decodeFailure = (
   account: ProviderAccount,
-  answer: UpstreamAnswer,
+  answer: UpstreamResponse,
   nowMillis: number,
   imageParam: "messages" | "image" = "messages"
 ): ProviderFailure => {
-  const error = hostError(parse(answer.body))
+  const error = readHostError(parseJson(answer.body))
   return new ProviderFailure({
     ...classify(answer, nowMillis, imageParam),
     status: answer.status < 400 ? (error?.status ?? answer.status) : answer.status,
@@ -185,14 +179,25 @@ export const refusal = (
   })
 }
 
-/** An answer that is not what the protocol says. */
-export const malformed = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
+export const protocolFailure = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
   new ProviderFailure({ class: "retry", status, detail: loggable(account, what) })
 
-/** The same failure of a host that has counted these tokens for it. */
-export const spending = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure => {
-  const { class: kind, detail, param, retryAfterSeconds, status, unsent } = failure
-  return spent === undefined
-    ? failure
-    : new ProviderFailure({ class: kind, status, retryAfterSeconds, unsent, param, spent, detail })
+/** The route cannot do this as the catalog has it; another one may. */
+export const unsentFailure = ({ id, provider }: RouteBase, what: string): ProviderFailure =>
+  new ProviderFailure({
+    class: "retry",
+    status: undefined,
+    unsent: true,
+    detail: loggable(provider, `${id}: ${what}`)
+  })
+
+type FailureFields = ConstructorParameters<typeof ProviderFailure>[0]
+
+export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureFields>): ProviderFailure => {
+  const { class: kind, detail, param, retryAfterSeconds, spent, status, unsent } = failure
+  return new ProviderFailure({ class: kind, status, retryAfterSeconds, unsent, param, spent, detail, ...changes })
 }
+
+/** The same failure of a host that has counted these tokens for it. */
+export const withSpent = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure =>
+  spent === undefined ? failure : amendFailure(failure, { spent })

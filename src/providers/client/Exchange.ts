@@ -10,7 +10,7 @@ export interface UpstreamHead {
   readonly headers: UpstreamHeaders
 }
 
-export interface UpstreamAnswer extends UpstreamHead {
+export interface UpstreamResponse extends UpstreamHead {
   readonly body: string
 }
 
@@ -37,7 +37,6 @@ class Exchange {
   }
 }
 
-/** The status that had come, where one had. */
 export type Received = number | undefined
 
 export interface Broken {
@@ -46,7 +45,7 @@ export interface Broken {
   readonly unsent: boolean
 }
 
-export type Outcome = UpstreamAnswer | Broken
+export type Outcome = UpstreamResponse | Broken
 
 /** An answer taken whole, up to a limit. `done` hears of the outcome first; anything after it is of no account. */
 export class Gathered extends Exchange {
@@ -92,7 +91,6 @@ export class Gathered extends Exchange {
 const highWaterBytes = 65_536
 const lingerMillis = 1_000
 
-/** What a body has brought, or how it ended. */
 export type Taken =
   | { readonly _tag: "Chunks"; readonly chunks: ReadonlyArray<Uint8Array> }
   | { readonly _tag: "Over"; readonly outcome: Option.Option<ProviderFailure> }

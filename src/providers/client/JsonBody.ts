@@ -12,7 +12,6 @@ export class LargeJson {
   }
 }
 
-/** What a chat request is in a provider's words, as its body. */
 export const jsonBody = ({ isLarge = false }: ChatRequest, value: object): string | LargeJson =>
   isLarge ? new LargeJson(value) : JSON.stringify(value)
 

@@ -27,7 +27,7 @@ const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
 }
 
 /** What a result that could not be fetched means for the route, which had answered well: 200 stands for that answer. */
-export const unfetched =
+export const fetchFailure =
   (account: ProviderAccount) =>
   ({ detail, reason, status }: FetchFailed): ProviderFailure =>
     new ProviderFailure({

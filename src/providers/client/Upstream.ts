@@ -5,7 +5,7 @@ import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import type { Pieces } from "../../services/runtime/Pieces.ts"
-import { Flowing, Gathered, type Received, type Taken, type UpstreamAnswer, type UpstreamHead } from "./Exchange.ts"
+import { Flowing, Gathered, type Received, type Taken, type UpstreamHead, type UpstreamResponse } from "./Exchange.ts"
 import { encodeJson, LargeJson } from "./JsonBody.ts"
 
 const answerLimitBytes = 64 * 1024 * 1024
@@ -15,16 +15,12 @@ const detailSource = 65_536
 /** A request to a path below the account's base address; no redirect leads away from it. */
 export interface UpstreamRequest {
   readonly account: ProviderAccount
-  /** A POST where it is left out. */
   readonly method?: "GET" | "POST" | "PUT" | undefined
-  /** Starts with a slash. */
   readonly path: string
-  /** The header that carries the credential, where the account has one. */
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
   /** Lower-case names; the account's own headers win over them. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: string | Uint8Array | Pieces | LargeJson | undefined
-  /** What the body is: JSON where it is left out. */
   readonly contentType?: string | undefined
 }
 
@@ -72,10 +68,8 @@ const inPieces = (body: Body): body is Pieces =>
 const sendable = (body: Body): string | Uint8Array | Readable | null =>
   inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
 
-/** A request whose body is written out. */
 type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
-/** Sends the request once its body is written out; most are already. */
 const encoded = <A, E, R>(
   { body, ...request }: UpstreamRequest,
   send: (request: Sendable) => Effect.Effect<A, E, R>
@@ -123,7 +117,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
   }
 
   const post = (request: Sendable) =>
-    Effect.async<UpstreamAnswer, ProviderFailure>((resume) => {
+    Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
       const exchange = new Gathered(answerLimitBytes, (outcome) => {
         if (!("broke" in outcome)) resume(Effect.succeed(outcome))
         else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
@@ -157,7 +151,7 @@ export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {
     /** The whole answer to a request of any method, whatever its status; past 64 MiB a failure of class `retry`. */
-    readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamAnswer, ProviderFailure>
+    readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamResponse, ProviderFailure>
     /** Head first, body by pulls; the call is cancelled when the scope closes. */
     readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>
   }

@@ -1,38 +1,33 @@
-import { Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { classify, hostError, parse, type Verdict } from "../client/Classification.ts"
-import type { UpstreamAnswer } from "../client/Exchange.ts"
+import {
+  type Classification,
+  classify as classifyConvention,
+  readHeader,
+  readHostError
+} from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { asFields, asList, asRecords, asText, parseJson } from "../client/Json.ts"
 import { loggable } from "../client/Upstream.ts"
 
-/** What fal says of an error: a list of typed details from a model, one type from the queue. */
 interface FalError {
   readonly type: string | undefined
   readonly details: ReadonlyArray<{ readonly type: string; readonly loc: ReadonlyArray<string>; readonly msg: string }>
   readonly text: string
-  readonly retryable: boolean
+  readonly isRetryable: boolean
 }
 
-const header = ({ headers }: UpstreamAnswer, name: string): string | undefined => {
-  const value = headers[name]
-  return typeof value === "string" ? value : value?.[0]
-}
-
-const string = (value: unknown): string => (typeof value === "string" ? value : "")
-
-const errorIn = (answer: UpstreamAnswer): FalError => {
-  const body = parse(answer.body)
-  const { detail, error_type: type } = Predicate.isRecord(body) ? body : {}
-  const details = (Array.isArray(detail) ? detail : []).filter(Predicate.isRecord).map((one) => ({
-    type: string(one.type),
-    loc: Array.isArray(one.loc) ? one.loc.map(String) : [],
-    msg: string(one.msg)
-  }))
+const readError = (response: UpstreamResponse): FalError => {
+  const body = parseJson(response.body)
+  const { detail, error_type } = asFields(body)
+  const details = asRecords(detail).map(({ loc, msg, type }) => {
+    return { type: asText(type), loc: asList(loc).map(String), msg: asText(msg) }
+  })
   return {
-    type: typeof type === "string" ? type : header(answer, "x-fal-error-type"),
+    type: typeof error_type === "string" ? error_type : readHeader(response.headers, "x-fal-error-type"),
     details,
-    text: [string(detail), hostError(body)?.message ?? "", ...details.map(({ msg }) => msg)].join(" ").trim(),
-    retryable: header(answer, "x-fal-retryable")?.toLowerCase() === "true"
+    text: [asText(detail), readHostError(body)?.message ?? "", ...details.map(({ msg }) => msg)].join(" ").trim(),
+    isRetryable: readHeader(response.headers, "x-fal-retryable")?.toLowerCase() === "true"
   }
 }
 
@@ -47,42 +42,41 @@ const modelTypes = new Set([
 ])
 const settled: ReadonlySet<FailureClass> = new Set(["moderation", "account", "limit"])
 
-const verdictOf = (answer: UpstreamAnswer, error: FalError, nowMillis: number): Verdict => {
-  const verdict = classify(answer, nowMillis, "image")
-  const { details, retryable, text } = error
-  if (settled.has(verdict.class)) return verdict
-  if (/exhausted balance/i.test(text)) return { ...verdict, class: "account" }
-  if (retryable || details.some(({ type }) => modelTypes.has(type))) {
-    return { ...verdict, class: "retry", param: undefined }
+const classify = (response: UpstreamResponse, error: FalError, nowMillis: number): Classification => {
+  const usual = classifyConvention(response, nowMillis, "image")
+  const { details, isRetryable, text } = error
+  if (settled.has(usual.class)) return usual
+  if (/exhausted balance/i.test(text)) return { ...usual, class: "account" }
+  if (isRetryable || details.some(({ type }) => modelTypes.has(type))) {
+    return { ...usual, class: "retry", param: undefined }
   }
   const image = details.some(({ loc, type }) => imageTypes.has(type) || loc.some((word) => imageField.test(word)))
-  return verdict.class === "request" && image ? { ...verdict, param: "image" } : verdict
+  return usual.class === "request" && image ? { ...usual, param: "image" } : usual
 }
 
-/** The failure that an answer means, with a word of it for the operator. */
-export const refusal = (account: ProviderAccount, answer: UpstreamAnswer, nowMillis: number): ProviderFailure => {
-  const error = errorIn(answer)
+export const decodeFailure = (
+  account: ProviderAccount,
+  response: UpstreamResponse,
+  nowMillis: number
+): ProviderFailure => {
+  const error = readError(response)
   const fields = error.details.map(({ loc, type }) => `${type} at ${loc.join(".")}`)
-  const said = [error.type ?? "", ...fields, error.text].join(" ").trim()
-  const fallback = answer.status < 400 ? "without an answer" : answer.body
+  const words = [error.type ?? "", ...fields, error.text].join(" ").trim()
+  const fallback = response.status < 400 ? "without an answer" : response.body
   return new ProviderFailure({
-    ...verdictOf(answer, error, nowMillis),
-    status: answer.status,
-    detail: loggable(account, `${answer.status} ${said === "" ? fallback : said}`)
+    ...classify(response, error, nowMillis),
+    status: response.status,
+    detail: loggable(account, `${response.status} ${words === "" ? fallback : words}`)
   })
 }
 
-/** Whether the result was asked for before there was one. */
-export const isEarly = (answer: UpstreamAnswer): boolean =>
-  answer.status === 400 && /\bin (progress|queue)\b/i.test(errorIn(answer).text)
+export const isEarly = (response: UpstreamResponse): boolean =>
+  response.status === 400 && /\bin (progress|queue)\b/i.test(readError(response).text)
 
-/**
- * Whether a result's refusal says what became of the job, rather than that it could not be asked for: a model's or
- * the queue's own typed error does, and so does any fault of the request.
- */
-export const isOutcome = (answer: UpstreamAnswer, failure: ProviderFailure): boolean => {
+/** Whether a refusal says how the job ended: a typed error does, and so does any fault of the request. */
+export const isOutcome = (response: UpstreamResponse, failure: ProviderFailure): boolean => {
   if (failure.class === "moderation" || failure.class === "request") return true
   if (failure.class !== "retry") return false
-  const { details, type } = errorIn(answer)
+  const { details, type } = readError(response)
   return type !== undefined || details.some((detail) => detail.type !== "")
 }

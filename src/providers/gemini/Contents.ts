@@ -1,7 +1,7 @@
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import { parseArguments } from "../chat/CallArguments.ts"
-import { opened, sentinel } from "../chat/ThoughtSignatures.ts"
+import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
 
 export interface WireBlob {
   mimeType: string
@@ -21,15 +21,11 @@ export interface WireContent {
   parts: Array<WirePart>
 }
 
-/**
- * What stands beside replayed calls: the model's own signatures and, where one is required and missing, the sentinel
- * (`required`), or none in its place (`optional`); or the sentinel whatever there is (`sentinel`).
- */
+/** Replayed calls keep their signatures; `required` puts the sentinel for a missing one, `sentinel` for each. */
 export type SignaturePolicy = "required" | "optional" | "sentinel"
 
 const dataUrl = /^data:([^;,]+)[^,]*;base64,/i
 
-/** The bytes of a picture in a `data:` URL; undefined for any other URL. */
 const blobOf = (url: string): WireBlob | undefined => {
   const head = dataUrl.exec(url.slice(0, 200))
   if (head === null) return undefined
@@ -61,7 +57,6 @@ const callPart = ({ function: { arguments: text, name }, id }: ToolCall): WirePa
 const joined = (content: string | ReadonlyArray<TextPart>): string =>
   typeof content === "string" ? content : content.map(({ text }) => text).join("")
 
-/** Whether all pictures of a request are in it. */
 export const isInline = (messages: ReadonlyArray<Message>): boolean =>
   messages.every(
     ({ content, role }) =>
@@ -71,7 +66,7 @@ export const isInline = (messages: ReadonlyArray<Message>): boolean =>
   )
 
 /** A conversation on this wire. A system's words stand apart, unless there are no others. */
-export const contentsOf = (
+export const encodeContents = (
   route: Route,
   messages: ReadonlyArray<Message>,
   policy: SignaturePolicy
@@ -82,7 +77,7 @@ export const contentsOf = (
   const turn = messages.findLastIndex(({ role }) => role === "user")
 
   const signatureOf = (call: ToolCall, isFirst: boolean, isCurrent: boolean): string | undefined => {
-    const own = policy === "sentinel" ? undefined : opened(route, call.signature)
+    const own = policy === "sentinel" ? undefined : unseal(route, call.signature)
     return own ?? (isFirst && isCurrent && policy !== "optional" ? sentinel : undefined)
   }
   /** A model's calls follow at once what they answer, so what it said in several messages is one turn. */
@@ -93,7 +88,6 @@ export const contentsOf = (
     contents.push(content)
     return content
   }
-  /** The results of one turn's calls come together. */
   const results = (): WireContent => {
     const last = contents.at(-1)
     if (last?.parts.some(({ functionResponse }) => functionResponse !== undefined) === true) return last

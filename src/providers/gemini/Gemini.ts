@@ -1,119 +1,101 @@
-import { Effect, Either } from "effect"
-import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
+import { Effect } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
-import type { ImageRoute, Route, RouteBase } from "../../domain/Model.ts"
-import { type Provider, ProviderFailure } from "../../services/routing/Provider.ts"
+import type { ImageRoute, RouteBase } from "../../domain/Model.ts"
+import type { ImageAdapter, Provider } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { jsonPieces } from "../../services/runtime/Pieces.ts"
-import { asking } from "../chat/ChatClient.ts"
-import { chatPull } from "../chat/ChatStream.ts"
-import { cutAnswer, cutPull } from "../chat/Stops.ts"
-import { parse } from "../client/Classification.ts"
-import type { UpstreamAnswer } from "../client/Exchange.ts"
-import { jsonBody, type LargeJson } from "../client/JsonBody.ts"
-import { loggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { isGood, parsed } from "../client/UpstreamResponse.ts"
-import { type Reading, wholeAnswer } from "./Answer.ts"
+import { type Adaptation, type ChatCall, makeChatAdapter } from "../chat/ChatClient.ts"
+import { readHostError, unsentFailure } from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { parseJson } from "../client/Json.ts"
+import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import { failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { isInline } from "./Contents.ts"
-import { refused } from "./Failure.ts"
-import { readPicture, wireImage, wirePrediction } from "./Image.ts"
-import { chatFeatures, imageFeatures, type Options, optionsOf } from "./Options.ts"
-import { declinedBy, ownStops, type Saying, wireRequest } from "./Request.ts"
-import * as Sayings from "./Sayings.ts"
-import { decoder } from "./Stream.ts"
+import { decodeFailure } from "./Failure.ts"
+import { decodeImage, encodeImage, encodePrediction } from "./Image.ts"
+import { chatFeatures, imageFeatures, type Options, options } from "./Options.ts"
+import { declinedBy, encodeRequest, ownStops, type Quirks } from "./Request.ts"
+import { decodeAnswer, decodeUsage, errorIn, makeDecoder } from "./Response.ts"
 
-const call = (route: RouteBase, model: string, method: string, body: UpstreamRequest["body"]): UpstreamRequest => ({
-  account: route.provider,
+const endpoint = (model: string, method: string) => ({
   path: `/v1beta/${model.includes("/") ? model : `models/${model}`}:${method}`,
-  authorization: (secret) => ({ "x-goog-api-key": secret }),
-  body
+  authorization: (secret: string) => ({ "x-goog-api-key": secret })
 })
 
-const unable = ({ provider }: RouteBase, detail: string) =>
-  new ProviderFailure({ class: "retry", status: undefined, detail: loggable(provider, detail), unsent: true })
+const noPenalties = /penalty is not enabled/i
+/** A tool's schema may have the same words. */
+const noSampling =
+  /^(?!.*(propert|declaration|schema)).*\b(temperature|top_?p|sampling)\b.*\b(not|un|deprecated|removed)/i
 
-const usable = (route: RouteBase): Effect.Effect<Options, ProviderFailure> =>
-  Either.match(optionsOf(route), { onLeft: (wrong) => Effect.fail(unable(route, wrong)), onRight: Effect.succeed })
-
-const read = (reading: Reading, { body }: UpstreamAnswer): Effect.Effect<ChatAnswer, ProviderFailure> => {
-  const answer = wholeAnswer(parse(body), reading)
-  return answer instanceof ProviderFailure
-    ? Effect.fail(answer)
-    : Effect.succeed(cutAnswer(answer, ownStops(reading.request)))
+const adapt = (
+  { quirks }: ChatCall<Options, Quirks>,
+  { body, status }: UpstreamResponse
+): Adaptation<Quirks> | undefined => {
+  if (status !== 400) return undefined
+  const { message = "" } = readHostError(parseJson(body)) ?? {}
+  if (quirks.penalties && noPenalties.test(message)) return { changes: { penalties: false }, isLasting: true }
+  if (quirks.sampling && noSampling.test(message)) return { changes: { sampling: false }, isLasting: true }
+  const isOfSignature = quirks.signatures !== "sentinel" && /thought.?signature/i.test(message)
+  // Of this conversation, not of the route.
+  return isOfSignature ? { changes: { signatures: "sentinel" }, isLasting: false } : undefined
 }
 
-/** One way to say a request, in the host's words. */
-interface Said {
-  readonly reading: Reading
-  readonly saying: Saying
-  readonly body: string | LargeJson
-}
+const chat = makeChatAdapter<Options, Quirks>({
+  options,
+  features: chatFeatures,
+  inlines: () => true,
+  declines: (route, request) => declinedBy(options.of(route), request),
+  unencodable: ({ messages }) => (isInline(messages) ? undefined : "a picture that is not inline"),
+  endpoint: ({ isStream, route: { model } }) =>
+    endpoint(model, isStream ? "streamGenerateContent?alt=sse" : "generateContent"),
+  encode: encodeRequest,
+  decode: decodeAnswer,
+  decoder: makeDecoder,
+  errorIn,
+  usageIn: ({ usageMetadata }) => decodeUsage(usageMetadata),
+  decodeFailure,
+  quirks: ({ thinking = "level" }) => ({
+    signatures: thinking === "level" ? "required" : "optional",
+    penalties: true,
+    sampling: true
+  }),
+  adapt,
+  ownStops
+})
 
-/** Google's Gemini API, with `x-goog-api-key`: chats, pictures by Gemini, and by Imagen's `predict`. */
-export const make: Effect.Effect<Provider, never, Upstream> = Effect.gen(function* () {
+const failImage = failWith((account, response, now) => decodeFailure(account, response, now, "image"))
+
+const image = Effect.gen(function* () {
   const upstream = yield* Upstream
   const ids = yield* Ids
-  const sayings = Sayings.make()
 
-  const say = (reading: Reading, saying: Saying): Said => {
-    const { options, request, route } = reading
-    return { reading, saying, body: jsonBody(request, wireRequest(route, request, options, saying)) }
+  const post = ({ provider: account }: RouteBase, model: string, method: string, body: UpstreamRequest["body"]) =>
+    upstream.post({ account, body, ...endpoint(model, method) })
+
+  const ask = (route: ImageRoute, request: ImageRequest) => {
+    const given = options.of(route)
+    const isPredicted = given.api === "predict"
+    const model = request.references.length === 0 ? route.model : isPredicted ? undefined : route.editModel
+    if (model === undefined) return Effect.fail(unsentFailure(route, "the route cannot edit"))
+    return isPredicted
+      ? post(route, model, "predict", JSON.stringify(encodePrediction(request, given)))
+      : post(route, model, "generateContent", jsonPieces(encodeImage(request, given), ids.unguessable()))
   }
 
-  const first = (route: Route, request: ChatRequest): Effect.Effect<Said, ProviderFailure> =>
-    Effect.flatMap(usable(route), (options) => {
-      if (!isInline(request.messages)) return Effect.fail(unable(route, "a picture that is not inline"))
-      const reading = { route, request, options, newId: () => ids.prefixed("call") }
-      return Effect.succeed(say(reading, sayings.of(route, options)))
+  const adapter: ImageAdapter = {
+    features: imageFeatures,
+    generate: Effect.fn("Gemini.generate")(function* (route, request) {
+      const response = yield* ask(route, request)
+      if (!isSuccess(response)) return yield* failImage(route, response)
+      return yield* decodeImage(route, options.of(route), yield* parseLargeJson(response))
     })
-
-  /** Another way to say what was refused, if it is one. */
-  const otherwise = ({ body, reading, saying }: Said, { body: why, status }: UpstreamAnswer): Said | undefined => {
-    const other = status === 400 ? sayings.adapt(reading.route, saying, why) : undefined
-    const said = other && say(reading, other)
-    return said?.body === body ? undefined : said
   }
-
-  const { ask, open } = asking<Said>(upstream, {
-    call: ({ body, reading: { route } }, stream) =>
-      call(route, route.model, stream ? "streamGenerateContent?alt=sse" : "generateContent", body),
-    read: ({ reading }, answer) => read(reading, answer),
-    pull: ({ reading }, stream) => cutPull(chatPull(stream, decoder(reading)), ownStops(reading.request), () => false),
-    otherwise,
-    refused: ({ reading: { route } }, answer) => refused(route, answer, "messages")
-  })
-
-  const draw = (route: ImageRoute, request: ImageRequest, options: Options) => {
-    const edits = request.references.length > 0
-    const predicts = options.api === "predict"
-    const model = edits ? (predicts ? undefined : route.editModel) : route.model
-    if (model === undefined) return Effect.fail(unable(route, "the route cannot edit"))
-    return upstream.post(
-      predicts
-        ? call(route, model, "predict", JSON.stringify(wirePrediction(request, options)))
-        : call(route, model, "generateContent", jsonPieces(wireImage(request, options), ids.unguessable()))
-    )
-  }
-
-  return {
-    adapter: "gemini",
-    chat: {
-      features: chatFeatures,
-      inlines: () => true,
-      declines: (route, request) =>
-        Either.match(optionsOf(route), { onLeft: () => undefined, onRight: (options) => declinedBy(options, request) }),
-      complete: (route, request) => Effect.flatMap(first(route, request), ask),
-      stream: (route, request) => Effect.flatMap(first(route, request), open)
-    },
-    image: {
-      features: imageFeatures,
-      generate: Effect.fn("Gemini.generate")(function* (route, request) {
-        const options = yield* usable(route)
-        const answer = yield* draw(route, request, options)
-        if (!isGood(answer)) return yield* refused(route, answer, "image")
-        const picture = readPicture(route, options, yield* parsed(answer))
-        return picture instanceof ProviderFailure ? yield* picture : picture
-      })
-    }
-  }
+  return adapter
 })
+
+/** Google's Gemini API, with `x-goog-api-key`: chats, pictures by Gemini, and by Imagen's `predict`. */
+export const make: Effect.Effect<Provider, never, Upstream> = Effect.map(Effect.all({ chat, image }), (surfaces) => ({
+  adapter: "gemini",
+  options: options.decode,
+  ...surfaces
+}))

@@ -1,9 +1,9 @@
 import type { ChatRequest, Tool } from "../../domain/Chat.ts"
-import type { Route } from "../../domain/Model.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import { defined } from "../client/Defined.ts"
-import { contentsOf, type SignaturePolicy, type WireContent, type WirePart } from "./Contents.ts"
+import { encodeContents, type SignaturePolicy, type WireContent, type WirePart } from "./Contents.ts"
 import type { Options } from "./Options.ts"
-import { thinkingOf, type WireThinking } from "./Thinking.ts"
+import { encodeThinking, type WireThinking } from "./Thinking.ts"
 
 export interface WireFunction {
   name: string
@@ -31,7 +31,6 @@ export interface WireConfig {
   thinkingConfig?: WireThinking
 }
 
-/** The body of `generateContent` and `streamGenerateContent` for a chat. */
 export interface WireRequest {
   contents: Array<WireContent>
   systemInstruction?: { parts: Array<WirePart> }
@@ -40,81 +39,79 @@ export interface WireRequest {
   generationConfig: WireConfig
 }
 
-/** How this request is said to this host. */
-export interface Saying {
+export interface Quirks {
   readonly signatures: SignaturePolicy
   readonly penalties: boolean
   readonly sampling: boolean
 }
 
-/** The most stop sequences that the host takes. */
 const mostStops = 5
 
-/** The stop sequences that the gateway looks for itself. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > mostStops ? stop : [])
 
 /** The host's seeds have 32 bits: a longer one keeps its lower ones, so that the same seed stays the same. */
-const seedOf = (seed: number | undefined): number | undefined =>
+const encodeSeed = (seed: number | undefined): number | undefined =>
   seed === undefined ? undefined : Number(BigInt.asIntN(32, BigInt(seed)))
 
 /** Zero is the default, and the one number that models take that know no penalties. */
-const penaltyOf = (penalty: number | undefined): number | undefined => (penalty === 0 ? undefined : penalty)
+const encodePenalty = (penalty: number | undefined): number | undefined => (penalty === 0 ? undefined : penalty)
 
-const declarationOf = ({ function: { description, name, parameters } }: Tool): WireFunction => ({
+const encodeDeclaration = ({ function: { description, name, parameters } }: Tool): WireFunction => ({
   name,
   ...defined({ description, parametersJsonSchema: parameters })
 })
 
-const toolsOf = ({ tools, webSearch }: ChatRequest): Array<WireTool> | undefined => {
-  const said: Array<WireTool> = []
-  if (tools.length > 0) said.push({ functionDeclarations: tools.map(declarationOf) })
-  if (webSearch) said.push({ googleSearch: {} })
-  return said.length > 0 ? said : undefined
+const encodeTools = ({ tools, webSearch }: ChatRequest): Array<WireTool> | undefined => {
+  const encoded: Array<WireTool> = []
+  if (tools.length > 0) encoded.push({ functionDeclarations: tools.map(encodeDeclaration) })
+  if (webSearch) encoded.push({ googleSearch: {} })
+  return encoded.length > 0 ? encoded : undefined
 }
 
-const callingOf = ({ toolChoice, tools }: ChatRequest): WireToolConfig["functionCallingConfig"] => {
+const encodeCalling = ({ toolChoice, tools }: ChatRequest): WireToolConfig["functionCallingConfig"] => {
   if (tools.length === 0 || toolChoice === undefined) return undefined
   if (typeof toolChoice === "object") return { mode: "ANY", allowedFunctionNames: [toolChoice.function.name] }
   return { mode: ({ auto: "AUTO", required: "ANY", none: "NONE" } as const)[toolChoice] }
 }
 
-const toolConfigOf = (request: ChatRequest): WireToolConfig | undefined => {
-  const functionCallingConfig = callingOf(request)
+const encodeToolConfig = (request: ChatRequest): WireToolConfig | undefined => {
+  const functionCallingConfig = encodeCalling(request)
   const both = request.tools.length > 0 && request.webSearch
   if (functionCallingConfig === undefined && !both) return undefined
   return defined({ functionCallingConfig, includeServerSideToolInvocations: both ? true : undefined })
 }
 
-const formatOf = ({ responseFormat }: ChatRequest) => {
+const encodeFormat = ({ responseFormat }: ChatRequest) => {
   if (responseFormat === undefined) return undefined
   const responseJsonSchema = responseFormat.type === "json_schema" ? responseFormat.json_schema.schema : undefined
   return { responseMimeType: "application/json", ...defined({ responseJsonSchema }) }
 }
 
-const configOf = (request: ChatRequest, options: Options, { penalties, sampling }: Saying): WireConfig => ({
+const encodeConfig = (request: ChatRequest, options: Options, { penalties, sampling }: Quirks): WireConfig => ({
   maxOutputTokens: request.maxTokens,
-  ...formatOf(request),
+  ...encodeFormat(request),
   ...defined({
     stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, mostStops),
     temperature: sampling ? request.temperature : undefined,
     topP: sampling ? request.topP : undefined,
-    seed: seedOf(request.seed),
-    frequencyPenalty: penalties ? penaltyOf(request.frequencyPenalty) : undefined,
-    presencePenalty: penalties ? penaltyOf(request.presencePenalty) : undefined,
-    thinkingConfig: thinkingOf(request, options)
+    seed: encodeSeed(request.seed),
+    frequencyPenalty: penalties ? encodePenalty(request.frequencyPenalty) : undefined,
+    presencePenalty: penalties ? encodePenalty(request.presencePenalty) : undefined,
+    thinkingConfig: encodeThinking(request, options)
   })
 })
 
-/** A request with pictures has all of them inline. */
-export const wireRequest = (route: Route, request: ChatRequest, options: Options, saying: Saying): WireRequest => {
-  const { contents, system } = contentsOf(route, request.messages, saying.signatures)
+type Encodable = Pick<ChatCall<Options, Quirks>, "route" | "request" | "options" | "quirks">
+
+export const encodeRequest = ({ options, quirks, request, route }: Encodable): WireRequest => {
+  const { contents, system } = encodeContents(route, request.messages, quirks.signatures)
   return {
     contents,
-    generationConfig: configOf(request, options, saying),
+    generationConfig: encodeConfig(request, options, quirks),
     ...defined({
       systemInstruction: system.length === 0 ? undefined : { parts: system },
-      tools: toolsOf(request),
-      toolConfig: toolConfigOf(request)
+      tools: encodeTools(request),
+      toolConfig: encodeToolConfig(request)
     })
   }
 }

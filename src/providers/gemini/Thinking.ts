@@ -12,7 +12,6 @@ const levels = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH" } as 
 
 /** In tokens, as the host's own endpoint for OpenAI's clients has them. */
 const budgets: Readonly<Record<ReasoningEffort, number>> = { low: 1_024, medium: 8_192, high: 24_576, xhigh: 24_576 }
-/** Less is refused by the smallest models. */
 const leastBudget = 512
 
 /** Thoughts count as output: half of what a request may put out is left for the answer itself. */
@@ -21,11 +20,8 @@ const budgetOf = (effort: ReasoningEffort, maxTokens: number): number => {
   return budget < leastBudget ? 0 : budget
 }
 
-/**
- * How much a model is to think. From Gemini 3 on it thinks whether asked or not, by levels, and tells its thoughts only
- * where they are asked for; Gemini 2.5 has a budget. A host refuses both in one request.
- */
-export const thinkingOf = (request: ChatRequest, { thinking = "level" }: Options): WireThinking | undefined => {
+/** Gemini 3 thinks by levels, asked or not; Gemini 2.5 has a budget. A host refuses both in one request. */
+export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Options): WireThinking | undefined => {
   const effort = request.reasoningEffort
   if (thinking === "none") return undefined
   if (thinking === "level") {

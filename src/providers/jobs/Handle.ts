@@ -2,7 +2,6 @@ import { Either, Schema } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { VideoHandle } from "../../services/routing/Provider.ts"
 
-/** Where a job's status, result and cancellation are, below the account's own address. */
 export interface Handle {
   readonly id: string
   readonly status: string
@@ -23,7 +22,7 @@ export const isInside = (account: ProviderAccount, path: string): boolean => {
 }
 
 /** A URL of the host's own, or of a proxy's, as a path below the account's address. */
-export const rebased = (account: ProviderAccount, url: unknown): string | undefined => {
+export const rebase = (account: ProviderAccount, url: unknown): string | undefined => {
   if (typeof url !== "string" || !URL.canParse(url)) return undefined
   const base = new URL(`${account.baseUrl}/`)
   const { host, pathname, search } = new URL(url)
@@ -36,12 +35,12 @@ const Stored = Schema.parseJson(
   Schema.Struct({ id: Schema.String, status: Schema.String, result: Schema.String, cancel: Schema.String })
 )
 
-export const textOf: (handle: Handle) => VideoHandle = Schema.encodeSync(Stored)
+export const encodeHandle: (handle: Handle) => VideoHandle = Schema.encodeSync(Stored)
 
 const decode = Schema.decodeUnknownEither(Stored)
 
 /** A handle as it was kept; left where it is none, or leads away from the account's own address. */
-export const handleOf = (account: ProviderAccount, text: VideoHandle): Either.Either<Handle, string> =>
+export const decodeHandleText = (account: ProviderAccount, text: VideoHandle): Either.Either<Handle, string> =>
   Either.flatMap(
     Either.mapLeft(decode(text), () => "the handle cannot be read"),
     (handle) =>

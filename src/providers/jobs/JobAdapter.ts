@@ -1,6 +1,7 @@
-import { Effect, Either, Stream } from "effect"
+import { Clock, Effect, Either, Stream } from "effect"
 import { largestPicture } from "../../domain/Media.ts"
-import type { ImageRoute, RouteBase, VideoRoute } from "../../domain/Model.ts"
+import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
+import { fromBase64 } from "../../services/media/Base64.ts"
 import { Fetcher, type FetchFailed } from "../../services/media/Fetcher.ts"
 import {
   type FailureClass,
@@ -9,29 +10,57 @@ import {
   type VideoAdapter,
   type VideoHandle
 } from "../../services/routing/Provider.ts"
-import { malformed } from "../client/Classification.ts"
-import { ownOrigin, unfetched } from "../client/OwnOrigin.ts"
-import type { UpstreamRequest } from "../client/Upstream.ts"
-import { type Handle, handleOf, textOf } from "./Handle.ts"
-import type { Submission, submissions } from "./Input.ts"
-import { type End, inlined, isOver, type Media, type Progress } from "./Progress.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { protocolFailure } from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { parseJson } from "../client/Json.ts"
+import { fetchFailure, ownOrigin } from "../client/OwnOrigin.ts"
+import { loggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import { failWith, isSuccess } from "../client/UpstreamResponse.ts"
+import { decodeHandleText, encodeHandle, type Handle } from "./Handle.ts"
+import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./Input.ts"
 
-/** A host that takes pictures and clips as jobs: each is put in, asked after until it is over, and its result fetched. */
-export interface Jobs {
-  /** As spans call it. */
+/** A picture or clip, and where it is: an http(s) URL, or a `data:` URI. */
+export interface Media {
+  readonly url: string
+  readonly revisedPrompt: string | undefined
+}
+
+type End =
+  | { readonly state: "done"; readonly media: Media }
+  | { readonly state: "failed"; readonly failure: ProviderFailure }
+
+/** Where a job stands; the failure of an effect that says so is that of the call. */
+export type Progress = { readonly state: "queued" | "in_progress" } | End
+
+const isOver = (progress: Progress): progress is End => progress.state === "done" || progress.state === "failed"
+
+/** A host that takes pictures and clips as jobs: each is submitted, polled until it is over, and its result fetched. */
+export interface JobFormat extends InputFormat {
   readonly name: string
   readonly authorization: UpstreamRequest["authorization"]
-  readonly written: ReturnType<typeof submissions>
-  /** `waiting`: somebody waits for the answer, so that a host may well take its time for it. */
-  readonly submit: (
-    route: RouteBase,
+  /**
+   * @param mark cannot be guessed
+   * @param isAwaited whether somebody waits for the response, so that a host may well take its time for it
+   */
+  readonly encode: (
     submission: Submission,
-    waiting: boolean
-  ) => Effect.Effect<{ readonly handle: Handle; readonly progress: Progress }, ProviderFailure>
-  readonly progress: (route: RouteBase, handle: Handle) => Effect.Effect<Progress, ProviderFailure>
-  /** Of a job that is done. */
-  readonly result: (route: RouteBase, handle: Handle) => Effect.Effect<Progress, ProviderFailure>
-  readonly cancel: (route: RouteBase, handle: Handle) => Effect.Effect<void, ProviderFailure>
+    mark: string,
+    isAwaited: boolean
+  ) => Pick<UpstreamRequest, "path" | "headers" | "body">
+  readonly decodeHandle: (account: ProviderAccount, body: unknown, model: string) => Handle | undefined
+  /** "completed": the job is over, and its result says how. Undefined where the response does not tell. */
+  readonly decodeProgress: (account: ProviderAccount, response: UpstreamResponse) => Progress | "completed" | undefined
+  /** Left out where the progress of a job that is over says how it ended. */
+  readonly decodeResult?: (
+    account: ProviderAccount,
+    response: UpstreamResponse,
+    refusal: ProviderFailure
+  ) => Either.Either<Progress, ProviderFailure>
+  readonly decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
+  readonly cancelMethod: "POST" | "PUT"
+  /** Whether a refusal to cancel says that the job is over. */
+  readonly isCompleted?: (body: unknown) => boolean
 }
 
 const largestClip = 2 * 1024 * 1024 * 1024
@@ -39,101 +68,171 @@ const clipSeconds = 600
 const pictureSeconds = 60
 const firstPauseMillis = 500
 const longestPauseMillis = 3_000
-const askings = 4
+const attempts = 4
 
 const passing: ReadonlySet<FailureClass> = new Set(["retry", "limit", "network", "timeout"])
 const mayPass = (failure: ProviderFailure) => passing.has(failure.class)
 const mayComeYet = ({ reason, status = 0 }: FetchFailed) =>
   reason === "network" || reason === "timeout" || status >= 500
 
-/** What was taken is paid for: it is asked after again before it is given up. */
-const patiently = <A, E>(asking: Effect.Effect<A, E>, again: (failure: E) => boolean) => {
-  const ask = (pause: number, left: number): Effect.Effect<A, E> =>
+/** A job that was taken is paid for: its host is asked again before it is given up. */
+const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => boolean) => {
+  const run = (pause: number, left: number): Effect.Effect<A, E> =>
     Effect.catchIf(
-      asking,
-      (failure) => left > 0 && again(failure),
-      () => Effect.delay(ask(pause * 2, left - 1), pause)
+      effect,
+      (failure) => left > 0 && mayRetry(failure),
+      () => Effect.delay(run(pause * 2, left - 1), pause)
     )
-  return ask(firstPauseMillis, askings - 1)
+  return run(firstPauseMillis, attempts - 1)
 }
 
-const kept = ({ provider }: RouteBase, text: VideoHandle) =>
+/** It is not known whether the job was taken. No status: what came, if anything came, was not the host's own. */
+const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>
+  new ProviderFailure({ class: failure, status: undefined, detail: loggable(account, what) })
+
+const submitFailure = (account: ProviderAccount) => (failure: ProviderFailure) => {
+  if (failure.status === undefined) return failure
+  const lost = failure.class === "timeout" ? "timeout" : "network"
+  return unknownOutcome(account, lost, `the answer to a submit broke: ${failure.status} ${failure.detail}`)
+}
+
+/** An error page comes from a proxy: the host behind it may have the job. */
+const isLost = ({ body, status }: UpstreamResponse) => status >= 500 && status !== 503 && parseJson(body) === undefined
+
+const readHandle = ({ provider }: RouteBase, text: VideoHandle) =>
   Either.mapLeft(
-    handleOf(provider, text),
+    decodeHandleText(provider, text),
     (wrong) => new ProviderFailure({ class: "retry", status: undefined, detail: wrong, unsent: true })
   )
 
 const isInline = ({ url }: Media) => /^data:/i.test(url)
 
-const decoded = ({ provider }: RouteBase, { url }: Media) => {
-  const bytes = inlined(url)
-  return bytes === undefined ? malformed(provider, 200, "a data URI that is not base64") : Effect.succeed(bytes)
+const decodeInline = ({ provider }: RouteBase, { url }: Media) => {
+  const comma = url.indexOf(",")
+  const isBase64 = /;base64$/i.test(url.slice(0, Math.max(0, comma)))
+  const bytes = isBase64 ? fromBase64(url.slice(comma + 1)) : undefined
+  return bytes === undefined || bytes.length === 0
+    ? protocolFailure(provider, 200, "a data URI that is not base64")
+    : Effect.succeed(bytes)
 }
 
-/** Adapters for the pictures and clips of such a host. */
-export const adapters = Effect.fnUntraced(function* (jobs: Jobs) {
+export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
+  const upstream = yield* Upstream
   const fetcher = yield* Fetcher
+  const ids = yield* Ids
+  const { authorization, decodeResult } = format
+  const fail = failWith(format.decodeFailure)
 
-  const fetching = ({ provider }: RouteBase, { url }: Media, limitBytes: number, withinSeconds: number) =>
-    ({ url, from: "provider", limitBytes, withinSeconds, own: ownOrigin(provider, jobs.authorization) }) as const
+  const submit = Effect.fnUntraced(function* (route: RouteBase, submission: Submission, isAwaited: boolean) {
+    const account = route.provider
+    const encoded = format.encode(submission, ids.unguessable(), isAwaited)
+    const sent = upstream.post({ account, authorization, ...encoded })
+    const response = yield* Effect.mapError(sent, submitFailure(account))
+    const { body, status } = response
+    if (isLost(response)) {
+      return yield* unknownOutcome(account, status === 504 ? "timeout" : "network", `${status} ${body}`)
+    }
+    if (!isSuccess(response)) return yield* fail(route, response)
+    const handle = format.decodeHandle(account, parseJson(body), submission.model)
+    return handle === undefined
+      ? yield* unknownOutcome(account, "network", `${status} without a job`)
+      : { handle, response }
+  })
 
-  const picture = (route: ImageRoute, media: Media) => {
-    if (isInline(media)) return decoded(route, media)
-    const bytes = fetcher.bytes(fetching(route, media, largestPicture, pictureSeconds))
-    return Effect.mapError(patiently(bytes, mayComeYet), unfetched(route.provider))
+  const get = ({ provider: account }: RouteBase, path: string) =>
+    upstream.post({ account, method: "GET", path, authorization })
+
+  const pollResult = Effect.fnUntraced(function* (
+    route: RouteBase,
+    handle: Handle,
+    decode: NonNullable<typeof decodeResult>
+  ) {
+    const response = yield* get(route, handle.result)
+    const refusal = format.decodeFailure(route.provider, response, yield* Clock.currentTimeMillis)
+    return yield* decode(route.provider, response, refusal)
+  })
+
+  const poll = Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {
+    const response = yield* get(route, handle.status)
+    if (!isSuccess(response)) return yield* fail(route, response)
+    const progress = format.decodeProgress(route.provider, response)
+    if (progress === "completed" && decodeResult !== undefined) return yield* pollResult(route, handle, decodeResult)
+    if (progress !== undefined && progress !== "completed") return progress
+    return yield* protocolFailure(route.provider, response.status, "a job without a status")
+  })
+
+  const result = (route: RouteBase, handle: Handle): Effect.Effect<Progress, ProviderFailure> =>
+    decodeResult === undefined ? poll(route, handle) : pollResult(route, handle, decodeResult)
+
+  const cancel = Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {
+    const { provider: account } = route
+    const response = yield* upstream.post({ account, method: format.cancelMethod, path: handle.cancel, authorization })
+    if (isSuccess(response) || format.isCompleted?.(parseJson(response.body)) === true) return
+    yield* fail(route, response)
+  })
+
+  const fetchRequest = ({ provider }: RouteBase, { url }: Media, limitBytes: number, withinSeconds: number) =>
+    ({ url, from: "provider", limitBytes, withinSeconds, own: ownOrigin(provider, authorization) }) as const
+
+  const fetchPicture = (route: RouteBase, media: Media) => {
+    if (isInline(media)) return decodeInline(route, media)
+    const bytes = fetcher.bytes(fetchRequest(route, media, largestPicture, pictureSeconds))
+    return Effect.mapError(retry(bytes, mayComeYet), fetchFailure(route.provider))
   }
 
-  const clip = (route: VideoRoute, media: Media) =>
+  const fetchClip = (route: RouteBase, media: Media) =>
     isInline(media)
-      ? Stream.fromEffect(decoded(route, media))
-      : fetcher
-          .stream(fetching(route, media, largestClip, clipSeconds))
-          .pipe(Stream.mapError(unfetched(route.provider)))
+      ? Stream.fromEffect(decodeInline(route, media))
+      : Stream.mapError(
+          fetcher.stream(fetchRequest(route, media, largestClip, clipSeconds)),
+          fetchFailure(route.provider)
+        )
 
-  const over = (route: RouteBase, handle: Handle, pause = firstPauseMillis): Effect.Effect<End, ProviderFailure> =>
-    Effect.flatMap(Effect.delay(patiently(jobs.progress(route, handle), mayPass), pause), (progress) =>
-      isOver(progress) ? Effect.succeed(progress) : over(route, handle, Math.min(pause * 1.5, longestPauseMillis))
+  const awaitEnd = (route: RouteBase, handle: Handle, pause = firstPauseMillis): Effect.Effect<End, ProviderFailure> =>
+    Effect.flatMap(Effect.delay(retry(poll(route, handle), mayPass), pause), (progress) =>
+      isOver(progress) ? Effect.succeed(progress) : awaitEnd(route, handle, Math.min(pause * 1.5, longestPauseMillis))
     )
 
-  /** Nobody wants the job any more. Best effort, and short: somebody may be waiting. */
-  const abandoned = (route: RouteBase, handle: Handle) =>
-    jobs.cancel(route, handle).pipe(Effect.interruptible, Effect.timeout("2 seconds"), Effect.ignore)
+  /** Best effort, and short: somebody may be waiting. */
+  const cancelBriefly = (route: RouteBase, handle: Handle) =>
+    cancel(route, handle).pipe(Effect.interruptible, Effect.timeout("2 seconds"), Effect.ignore)
 
   const image: ImageAdapter = {
-    generate: Effect.fn(`${jobs.name}.generate`)(function* (route, request) {
-      const submission = yield* jobs.written.image(route, request)
+    generate: Effect.fn(`${format.name}.generate`)(function* (route, request) {
+      const submission = yield* encodeImage(format, route, request)
       const end = yield* Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(restore(jobs.submit(route, submission, true)), ({ handle, progress }) =>
-          isOver(progress)
+        Effect.flatMap(restore(submit(route, submission, true)), ({ handle, response }) => {
+          const progress = format.decodeProgress(route.provider, response)
+          return typeof progress === "object" && isOver(progress)
             ? Effect.succeed(progress)
-            : Effect.onError(restore(over(route, handle)), () => abandoned(route, handle))
-        )
+            : Effect.onError(restore(awaitEnd(route, handle)), () => cancelBriefly(route, handle))
+        })
       )
       if (end.state === "failed") return yield* end.failure
-      return { bytes: yield* picture(route, end.media), revisedPrompt: end.media.revisedPrompt }
+      return { bytes: yield* fetchPicture(route, end.media), revisedPrompt: end.media.revisedPrompt }
     })
   }
 
   const video: VideoAdapter = {
-    submit: Effect.fn(`${jobs.name}.submit`)(function* (route, request) {
-      const { handle } = yield* jobs.submit(route, yield* jobs.written.video(route, request), false)
-      return textOf(handle)
+    submit: Effect.fn(`${format.name}.submit`)(function* (route, request) {
+      const { handle } = yield* submit(route, yield* encodeVideo(format, route, request), false)
+      return encodeHandle(handle)
     }),
-    poll: Effect.fn(`${jobs.name}.poll`)(function* (route, handle) {
-      const progress = yield* jobs.progress(route, yield* kept(route, handle))
+    poll: Effect.fn(`${format.name}.poll`)(function* (route, handle) {
+      const progress = yield* poll(route, yield* readHandle(route, handle))
       return progress.state === "done" ? { state: "done" } : progress
     }),
     download: (route, handle) =>
       Stream.unwrap(
         Effect.gen(function* () {
-          const progress = yield* jobs.result(route, yield* kept(route, handle))
-          if (progress.state === "done") return clip(route, progress.media)
+          const progress = yield* result(route, yield* readHandle(route, handle))
+          if (progress.state === "done") return fetchClip(route, progress.media)
           if (progress.state === "failed") return yield* progress.failure
-          return yield* malformed(route.provider, 200, "the result is not there yet")
+          return yield* protocolFailure(route.provider, 200, "the result is not there yet")
         })
       ),
-    cancel: Effect.fn(`${jobs.name}.cancel`)(function* (route, handle) {
-      yield* jobs.cancel(route, yield* kept(route, handle))
+    cancel: Effect.fn(`${format.name}.cancel`)(function* (route, handle) {
+      yield* cancel(route, yield* readHandle(route, handle))
     })
   }
 

@@ -1,9 +1,9 @@
-import { ParseResult, Schema } from "effect"
+import { Schema } from "effect"
 import type { Resolution } from "../../domain/Model.ts"
+import { optional } from "../client/RouteOptions.ts"
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** How a route's jobs are written. */
 export interface JobOptions {
   /** Where references go. Undefined: the surface's usual field. */
   readonly imageField: string | undefined
@@ -11,23 +11,17 @@ export interface JobOptions {
   readonly isList: (field: string) => boolean
   readonly secondsField: string
   readonly sizeField: string
-  /** What the size field says for each resolution. */
   readonly sizes: Readonly<Partial<Record<Resolution, unknown>>> | undefined
-  /** Sent with every request. */
   readonly fixed: Fields
-  /** Sent with requests that have a reference. */
   readonly withImage: Fields
-  /** Sent with requests that have none. */
   readonly withoutImage: Fields
 }
 
-export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 const Field = Schema.String.pipe(Schema.pattern(/^[a-z][a-z0-9_]*$/, { message: () => "must be the name of a field" }))
 const Size = Schema.Union(Schema.String, Schema.Struct({ width: Schema.Int, height: Schema.Int }))
 export const InputFields = Schema.Record({ key: Field, value: Schema.Unknown })
 
-/** The options that every host with jobs has. */
-export const common = {
+export const commonOptions = {
   image_field: optional(Field),
   seconds_field: optional(Field),
   size_field: optional(Field),
@@ -35,9 +29,9 @@ export const common = {
   with_image: optional(InputFields),
   without_image: optional(InputFields)
 }
-const Common = Schema.Struct(common)
+const Common = Schema.Struct(commonOptions)
 
-export const jobOptions = (
+export const makeJobOptions = (
   given: typeof Common.Type,
   { fixed, isList }: Pick<JobOptions, "fixed" | "isList">
 ): JobOptions => ({
@@ -50,9 +44,3 @@ export const jobOptions = (
   withImage: given.with_image ?? {},
   withoutImage: given.without_image ?? {}
 })
-
-/** What is wrong with a route's options, for the log. */
-export const wrongOptions = (error: ParseResult.ParseError): string => {
-  const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
-  return issues.map(({ message, path }) => `option ${path.join(".")}: ${message}`).join("; ")
-}

@@ -1,12 +1,13 @@
 import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, ToolChoice } from "../../domain/Chat.ts"
-import type { Feature, ReasoningEffort, Route, RouteOptions } from "../../domain/Model.ts"
-import { fitting } from "../chat/CallIds.ts"
+import type { ReasoningEffort } from "../../domain/Model.ts"
+import { fitCallId } from "../chat/CallIds.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import { sentinel } from "../chat/ThoughtSignatures.ts"
 import { defined } from "../client/Defined.ts"
+import type { Options } from "./Options.ts"
 
-/** What this host wants said differently. */
-export interface Dialect {
+export interface Quirks {
   readonly maxTokensField: "max_tokens" | "max_completion_tokens"
   readonly streamOptions: boolean
 }
@@ -42,7 +43,6 @@ export interface WireTool {
   }
 }
 
-/** The body of `POST /chat/completions`. */
 export interface WireRequest {
   model: string
   messages: Array<WireMessage>
@@ -78,41 +78,40 @@ export type WireFormat =
 /** Of OpenAI's own hosts, which refuse longer ones. */
 const longestCallId = 40
 
-const wireText = (part: TextPart): WireText => ({ type: "text", text: part.text })
+const encodeText = (part: TextPart): WireText => ({ type: "text", text: part.text })
 
 /** One text part is a plain string: some hosts know nothing else outside of user messages. */
-const wireTexts = (content: string | ReadonlyArray<TextPart>): string | Array<WireText> => {
+const encodeTexts = (content: string | ReadonlyArray<TextPart>): string | Array<WireText> => {
   if (typeof content === "string") return content
   const [first] = content
-  return content.length === 1 && first !== undefined ? first.text : content.map(wireText)
+  return content.length === 1 && first !== undefined ? first.text : content.map(encodeText)
 }
 
-const wirePart = (part: Part): WirePart => {
-  if (part.type === "text") return wireText(part)
+const encodePart = (part: Part): WirePart => {
+  if (part.type === "text") return encodeText(part)
   const { detail, url } = part.image_url
   const known = detail === "auto" || detail === "low" || detail === "high"
   return { type: "image_url", image_url: known ? { url, detail } : { url } }
 }
 
-/** What an assistant's message is to bring along, for hosts that want it back. */
 interface History {
   readonly reasoning: boolean
   /** Whether the first of its calls says that nobody has its signature. */
   readonly unsigned: boolean
 }
 
-const wireAssistant = (
+const encodeAssistant = (
   message: Extract<Message, { role: "assistant" }>,
   { reasoning, unsigned }: History
 ): WireMessage => {
   const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, index): WireCall => {
-    const call: WireCall = { id: fitting(id, longestCallId), type: "function", function: { name, arguments: text } }
+    const call: WireCall = { id: fitCallId(id, longestCallId), type: "function", function: { name, arguments: text } }
     return unsigned && index === 0 ? { ...call, extra_content: { google: { thought_signature: sentinel } } } : call
   })
   return {
     role: "assistant",
     // Hosts take null beside calls only.
-    content: message.content === null && calls.length > 0 ? null : wireTexts(message.content ?? ""),
+    content: message.content === null && calls.length > 0 ? null : encodeTexts(message.content ?? ""),
     ...defined({
       name: message.name,
       reasoning_content: reasoning ? message.reasoning_content : undefined,
@@ -121,34 +120,32 @@ const wireAssistant = (
   }
 }
 
-const wireMessage = (message: Message, history: History): WireMessage => {
+const encodeMessage = (message: Message, history: History): WireMessage => {
   switch (message.role) {
     case "system":
-      return { role: "system", content: wireTexts(message.content), ...defined({ name: message.name }) }
+      return { role: "system", content: encodeTexts(message.content), ...defined({ name: message.name }) }
     case "user": {
-      const content = typeof message.content === "string" ? message.content : message.content.map(wirePart)
+      const content = typeof message.content === "string" ? message.content : message.content.map(encodePart)
       return { role: "user", content, ...defined({ name: message.name }) }
     }
     case "tool":
       return {
         role: "tool",
-        content: wireTexts(message.content),
-        tool_call_id: fitting(message.tool_call_id, longestCallId)
+        content: encodeTexts(message.content),
+        tool_call_id: fitCallId(message.tool_call_id, longestCallId)
       }
     default:
-      return wireAssistant(message, history)
+      return encodeAssistant(message, history)
   }
 }
 
-const wireMessages = ({ options }: Route, messages: ReadonlyArray<Message>): Array<WireMessage> => {
+const encodeMessages = (options: Options, messages: ReadonlyArray<Message>): Array<WireMessage> => {
   const turn = messages.findLastIndex(({ role }) => role === "user")
-  const reasoning = options.reasoning_history === true
-  return messages.map((message, at) =>
-    wireMessage(message, { reasoning, unsigned: options.thought_signatures === true && at > turn })
-  )
+  const { reasoning_history: reasoning = false, thought_signatures: unsigned = false } = options
+  return messages.map((message, at) => encodeMessage(message, { reasoning, unsigned: unsigned && at > turn }))
 }
 
-const wireFormat = (format: ResponseFormat): WireFormat => {
+const encodeFormat = (format: ResponseFormat): WireFormat => {
   if (format.type === "json_object") return { type: "json_object" }
   const { description, name, schema, strict } = format.json_schema
   return { type: "json_schema", json_schema: { name, ...defined({ description, schema, strict }) } }
@@ -162,17 +159,18 @@ const toolFields = (request: ChatRequest) => {
   return { tools, ...defined({ tool_choice: request.toolChoice, parallel_tool_calls: request.parallelToolCalls }) }
 }
 
-/** The stop sequences that the gateway looks for itself, for hosts that refuse or ignore them. */
-export const cutsHere = (route: Route, request: ChatRequest): ReadonlyArray<string> =>
-  route.options.stop === "cut" ? request.stop : []
+export const ownStops = ({ stop }: ChatRequest, options: Options): ReadonlyArray<string> =>
+  options.stop === "cut" ? stop : []
 
-export const wireRequest = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): WireRequest => ({
+type Encodable = Pick<ChatCall<Options, Quirks>, "route" | "request" | "options" | "isStream" | "quirks">
+
+const encodeConvention = ({ isStream, options, quirks, request, route }: Encodable): WireRequest => ({
   model: route.model,
-  messages: wireMessages(route, request.messages),
-  [dialect.maxTokensField]: request.maxTokens,
-  ...(stream ? { stream } : undefined),
-  ...(stream && dialect.streamOptions ? { stream_options: { include_usage: true } } : undefined),
-  ...(request.stop.length === 0 || route.options.stop === "cut" ? undefined : { stop: [...request.stop] }),
+  messages: encodeMessages(options, request.messages),
+  [quirks.maxTokensField]: request.maxTokens,
+  ...(isStream ? { stream: true } : undefined),
+  ...(isStream && quirks.streamOptions ? { stream_options: { include_usage: true } } : undefined),
+  ...(request.stop.length === 0 || options.stop === "cut" ? undefined : { stop: [...request.stop] }),
   ...toolFields(request),
   ...defined({
     temperature: request.temperature,
@@ -181,21 +179,15 @@ export const wireRequest = (route: Route, request: ChatRequest, stream: boolean,
     frequency_penalty: request.frequencyPenalty,
     presence_penalty: request.presencePenalty,
     reasoning_effort: request.reasoningEffort,
-    response_format: request.responseFormat === undefined ? undefined : wireFormat(request.responseFormat)
+    response_format: request.responseFormat === undefined ? undefined : encodeFormat(request.responseFormat)
   })
 })
 
-const everywhere: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "sampling", "reasoning"]
-
-/** How a web search is asked for differs by host: without an option that says it there is none. */
-export const features = ({ web_search }: RouteOptions): ReadonlySet<Feature> =>
-  new Set(Predicate.isRecord(web_search) ? [...everywhere, "web_search"] : everywhere)
-
-/** The body; a web search is whatever the route's options say it is on this host, beside the client's tools. */
-export const requestBody = (route: Route, request: ChatRequest, stream: boolean, dialect: Dialect): object => {
-  const body = wireRequest(route, request, stream, dialect)
-  const search = route.options.web_search
-  if (!request.webSearch || !Predicate.isRecord(search)) return body
+/** A web search is whatever the route's options say it is on this host, beside the client's tools. */
+export const encodeRequest = (call: Encodable): WireRequest => {
+  const body = encodeConvention(call)
+  const search = call.options.web_search
+  if (!call.request.webSearch || !Predicate.isRecord(search)) return body
   const tools = Array.isArray(search.tools) ? [...(body.tools ?? []), ...search.tools] : body.tools
-  return { ...body, ...search, tools }
+  return { ...body, ...search, ...defined({ tools }) }
 }

@@ -1,22 +1,19 @@
 import { Predicate } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
-import { argumentsOf, type NewId } from "./Answer.ts"
+import { asFields, asText } from "../client/Json.ts"
+import { argumentsOf } from "./Response.ts"
 
 interface Call {
   readonly index: number
   /** The host's own id, by which fragments without an index find their call. */
   readonly hostId: string | undefined
   opened: boolean
-  /** Arguments that came before the name. */
   early: string
   empty: boolean
 }
 
-/**
- * Puts a stream's tool call fragments to their calls. Hosts count calls from 0, repeat one index for all, or send
- * none: a fragment with a name and an id not seen before opens a call, whatever its index.
- */
-export const make = (newId: NewId) => {
+/** Hosts count calls from 0, repeat one index, or send none: a fragment with a name and a new id opens a call. */
+export const make = (newId: () => string) => {
   const calls: Array<Call> = []
   const byHostIndex = new Map<number, Call>()
   const byHostId = new Map<string, Call>()
@@ -44,12 +41,11 @@ export const make = (newId: NewId) => {
       return calls.length > 0
     },
 
-    /** Appends what one fragment adds to its call. */
     take: (fragment: unknown, out: Array<ChatEvent>): void => {
       if (!Predicate.isRecord(fragment)) return
-      const part = Predicate.isRecord(fragment.function) ? fragment.function : {}
-      const id = typeof fragment.id === "string" && fragment.id !== "" ? fragment.id : undefined
-      const name = typeof part.name === "string" && part.name !== "" ? part.name : undefined
+      const part = asFields(fragment.function)
+      const id = asText(fragment.id) || undefined
+      const name = asText(part.name) || undefined
       const call = find(fragment.index, id, name !== undefined) ?? begin(fragment.index, id)
       const text = argumentsOf(part.arguments)
       if (text !== "") call.empty = false

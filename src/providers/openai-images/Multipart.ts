@@ -1,6 +1,5 @@
 import { type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
 
-/** A file of a form. */
 export interface FilePart {
   readonly name: string
   readonly filename: string

@@ -1,18 +1,25 @@
-import { Clock, Effect, Either } from "effect"
+import { Effect } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { largestPicture } from "../../domain/Media.ts"
-import type { ImageRoute } from "../../domain/Model.ts"
+import type { ImageRoute, ProviderAccount } from "../../domain/Model.ts"
 import { Fetcher } from "../../services/media/Fetcher.ts"
 import { type Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { hostError, malformed, parse, refusal } from "../client/Classification.ts"
-import type { UpstreamAnswer } from "../client/Exchange.ts"
-import { ownOrigin, unfetched } from "../client/OwnOrigin.ts"
-import { loggable, Upstream } from "../client/Upstream.ts"
-import { isGood, parsed } from "../client/UpstreamResponse.ts"
-import { read } from "./Answer.ts"
-import { optionsOf } from "./Options.ts"
-import { contentOf } from "./Request.ts"
+import {
+  amendFailure,
+  decodeFailure as decodeConvention,
+  protocolFailure,
+  readHostError,
+  unsentFailure
+} from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { parseJson } from "../client/Json.ts"
+import { fetchFailure, ownOrigin } from "../client/OwnOrigin.ts"
+import { Upstream } from "../client/Upstream.ts"
+import { failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
+import { options } from "./Options.ts"
+import { encodeContent } from "./Request.ts"
+import { decodeImage } from "./Response.ts"
 
 const downloadSeconds = 60
 
@@ -21,14 +28,14 @@ const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` }
 const ofCustomer = /^(prompt|images?)(\W|$)/
 
 /** A field that only the route's options can have put there is no fault of the request's: another route may do. */
-const refused = ({ provider }: ImageRoute, answer: UpstreamAnswer) =>
-  Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<never, ProviderFailure> => {
-    const failure = refusal(provider, answer, now, "image")
-    const field = hostError(parse(answer.body))?.param
-    const named = failure.class === "request" && failure.param === undefined && field !== undefined
-    if (!named || ofCustomer.test(field)) return Effect.fail(failure)
-    return Effect.fail(new ProviderFailure({ class: "retry", status: failure.status, detail: failure.detail }))
-  })
+const decodeFailure = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number): ProviderFailure => {
+  const failure = decodeConvention(account, response, nowMillis, "image")
+  const field = readHostError(parseJson(response.body))?.param
+  const isNamed = failure.class === "request" && failure.param === undefined && field !== undefined
+  return isNamed && !ofCustomer.test(field) ? amendFailure(failure, { class: "retry" }) : failure
+}
+
+const fail = failWith(decodeFailure)
 
 /** Any host that speaks OpenAI's images API, with `Authorization: Bearer`. */
 export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.gen(function* () {
@@ -36,49 +43,43 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
   const fetcher = yield* Fetcher
   const ids = yield* Ids
 
-  const unable = ({ provider }: ImageRoute, detail: string) =>
-    new ProviderFailure({ class: "retry", status: undefined, detail: loggable(provider, detail), unsent: true })
+  const ask = (route: ImageRoute, request: ImageRequest) => {
+    const content = encodeContent(route, request, options.of(route), ids.unguessable())
+    return content === undefined
+      ? Effect.fail(unsentFailure(route, "the route cannot edit"))
+      : upstream.post({ account: route.provider, authorization, ...content })
+  }
 
-  const ask = (route: ImageRoute, request: ImageRequest) =>
-    Either.match(optionsOf(route), {
-      onLeft: (wrong) => unable(route, wrong),
-      onRight: (options) => {
-        const content = contentOf(route, request, options, ids.unguessable())
-        return content === undefined
-          ? unable(route, "the route cannot edit")
-          : upstream.post({ account: route.provider, authorization, ...content })
-      }
-    })
-
-  const download = (route: ImageRoute, url: string) =>
+  const download = ({ provider }: ImageRoute, url: string) =>
     fetcher
       .bytes({
         url,
         from: "provider",
         limitBytes: largestPicture,
         withinSeconds: downloadSeconds,
-        own: ownOrigin(route.provider, authorization)
+        own: ownOrigin(provider, authorization)
       })
-      .pipe(Effect.mapError(unfetched(route.provider)))
+      .pipe(Effect.mapError(fetchFailure(provider)))
 
   return {
     adapter: "openai-images",
+    options: options.decode,
     image: {
       generate: Effect.fn("OpenAiImages.generate")(function* (route, request) {
-        const answer = yield* ask(route, request)
-        if (!isGood(answer)) return yield* refused(route, answer)
-        const found = read(yield* parsed(answer))
-        switch (found._tag) {
+        const response = yield* ask(route, request)
+        if (!isSuccess(response)) return yield* fail(route, response)
+        const decoded = decodeImage(yield* parseLargeJson(response))
+        switch (decoded._tag) {
           case "Bytes":
-            return { bytes: found.bytes, revisedPrompt: found.revisedPrompt }
+            return { bytes: decoded.bytes, revisedPrompt: decoded.revisedPrompt }
           case "Url":
-            return { bytes: yield* download(route, found.url), revisedPrompt: found.revisedPrompt }
+            return { bytes: yield* download(route, decoded.url), revisedPrompt: decoded.revisedPrompt }
           case "Error":
-            return yield* refused(route, { ...answer, body: found.body })
+            return yield* fail(route, { ...response, body: decoded.body })
           case "Moderated":
-            return yield* new ProviderFailure({ class: "moderation", status: answer.status, detail: "moderated" })
+            return yield* new ProviderFailure({ class: "moderation", status: response.status, detail: "moderated" })
           default:
-            return yield* malformed(route.provider, answer.status, found.what)
+            return yield* protocolFailure(route.provider, response.status, decoded.what)
         }
       })
     }

@@ -7,7 +7,6 @@ import type { UpstreamRequest } from "../client/Upstream.ts"
 import { type FilePart, multipart } from "./Multipart.ts"
 import type { Options } from "./Options.ts"
 
-/** What generations and edits have in common. */
 export interface WireFields extends Pick<Options, "quality" | "background" | "output_format" | "response_format"> {
   model: string
   prompt: string
@@ -15,10 +14,9 @@ export interface WireFields extends Pick<Options, "quality" | "background" | "ou
   size?: string
 }
 
-/** The body of `POST /images/generations`. */
 export interface WireGeneration extends WireFields, Pick<Options, "moderation"> {}
 
-const fieldsOf = (model: string, request: ImageRequest, options: Options): WireFields => {
+const encodeFields = (model: string, request: ImageRequest, options: Options): WireFields => {
   const size = options.sizes?.[request.resolution] ?? options.size
   return {
     model,
@@ -29,13 +27,12 @@ const fieldsOf = (model: string, request: ImageRequest, options: Options): WireF
   }
 }
 
-export const wireGeneration = (model: string, request: ImageRequest, options: Options): WireGeneration => ({
-  ...fieldsOf(model, request, options),
+export const encodeGeneration = (model: string, request: ImageRequest, options: Options): WireGeneration => ({
+  ...encodeFields(model, request, options),
   ...Struct.pick(options, "moderation")
 })
 
-/** All but the references. */
-export const wireEdit = fieldsOf
+export const encodeEdit = encodeFields
 
 const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyArray<FilePart> =>
   references.map(({ bytes, type }, index) => {
@@ -58,22 +55,19 @@ type Content = Pick<UpstreamRequest, "path" | "body" | "contentType">
 
 const generation = (route: ImageRoute, request: ImageRequest, options: Options): Content => ({
   path: "/images/generations",
-  body: JSON.stringify({ ...options.extra_body, ...wireGeneration(route.model, request, options) })
+  body: JSON.stringify({ ...options.extra_body, ...encodeGeneration(route.model, request, options) })
 })
 
 const edit = (model: string, request: ImageRequest, options: Options, mark: string): Content => {
   const path = "/images/edits"
-  const fields = { ...options.extra_body, ...options.extra_edit_body, ...wireEdit(model, request, options) }
+  const fields = { ...options.extra_body, ...options.extra_edit_body, ...encodeEdit(model, request, options) }
   if (options.edits === "json") return { path, body: jsonPieces({ ...fields, ...inJson(request.references) }, mark) }
   const files = fileParts(request.references, options.image_field ?? "image[]")
   return { path, ...multipart(mark, texts(fields), files) }
 }
 
-/**
- * The call for a request, an edit where it has references. Undefined: the route cannot edit. The mark sets files apart:
- * take one that nobody can guess.
- */
-export const contentOf = (
+/** Undefined where the route cannot edit. The mark sets files apart: take one that nobody can guess. */
+export const encodeContent = (
   route: ImageRoute,
   request: ImageRequest,
   options: Options,

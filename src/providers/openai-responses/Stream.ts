@@ -1,127 +1,100 @@
-import { Predicate } from "effect"
+import { Either } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import type { ProviderAccount } from "../../domain/Model.ts"
-import { ProviderFailure } from "../../services/routing/Provider.ts"
-import { type ChatDecoder, eventsOf } from "../chat/ChatStream.ts"
-import { malformed, parse, refusal } from "../client/Classification.ts"
-import { answerOf, errorIn, type Fields, finishOf, isOver, type NewId, paragraph, textOf, usageOf } from "./Answer.ts"
-import * as Calls from "./Calls.ts"
+import type { ProviderFailure } from "../../services/routing/Provider.ts"
+import { type ChatDecoder, eventsOf, type StreamOutcome } from "../chat/ChatStream.ts"
+import { asFields, asText, type Fields } from "../client/Json.ts"
+import { decodeAnswer, decodeFinish, decodeUsage, errorIn, isOver, paragraph } from "./Response.ts"
+import * as ToolCalls from "./ToolCalls.ts"
 
-export interface ResponsesDecoder extends ChatDecoder {
-  /** Whether something was used so far that the stream does not show, such as reasoning or a search. */
-  readonly hidden: boolean
-}
-
-type Outcome = ReturnType<ChatDecoder["take"]>
-
-/** Reads the events of a response. What it does not know is no output: searches, annotations, parts, obfuscation. */
-export const decoder = (account: ProviderAccount, newId: NewId): ResponsesDecoder => {
-  const calls = Calls.make(newId)
-  let hidden = false
-  let heard = false
-  let written = false
-  let refused = false
-  let reasoning: string | undefined
+/** `isShort`: the gateway can count the prompt. */
+export const makeDecoder = (
+  newId: () => string,
+  isShort: boolean,
+  failureIn: (error: Fields) => ProviderFailure
+): ChatDecoder => {
+  const calls = ToolCalls.make(newId)
+  // Reasoning or a search, which the stream does not show in full.
+  let hasHidden = false
+  let hasText = false
+  let hasRefusal = false
+  let reasoningPart: string | undefined
   let usage: Usage | undefined
 
-  const broken = (what: string) => malformed(account, 200, what)
-  // A body has no headers of its own, hence no Retry-After that would need the time.
-  const failed = (error: unknown) => refusal(account, { status: 200, headers: {}, body: JSON.stringify(error) }, 0)
-
-  const content = (text: string, out: Array<ChatEvent>) => {
+  const pushText = (text: string, out: Array<ChatEvent>) => {
     if (text !== "") out.push({ type: "content", text })
     return text !== ""
   }
 
-  const reason = (event: Fields, out: Array<ChatEvent>) => {
-    hidden = true
-    const text = textOf(event.delta)
+  const pushReasoning = (event: Fields, out: Array<ChatEvent>) => {
+    hasHidden = true
+    const text = asText(event.delta)
     if (text === "") return
     const part = [event.output_index, event.summary_index, event.content_index].join(" ")
-    const apart = reasoning !== undefined && reasoning !== part
-    reasoning = part
-    out.push({ type: "reasoning", text: apart ? paragraph + text : text })
+    const isNext = reasoningPart !== undefined && reasoningPart !== part
+    reasoningPart = part
+    out.push({ type: "reasoning", text: isNext ? paragraph + text : text })
   }
 
-  const item = (event: Fields, out: Array<ChatEvent>): Outcome => {
-    const of = Predicate.isRecord(event.item) ? event.item : {}
-    if (of.type === "function_call") {
-      return calls.item(event, of, out) ? undefined : broken("a function call without a name")
+  const takeItem = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    const item = asFields(event.item)
+    if (item.type === "function_call") {
+      return calls.item(event, item, out) ? undefined : "a function call without a name"
     }
-    if (of.type !== "message") hidden = true
+    if (item.type !== "message") hasHidden = true
     return undefined
   }
 
-  const end = (event: Fields, out: Array<ChatEvent>): Outcome => {
-    const response = Predicate.isRecord(event.response) ? event.response : {}
-    usage = usageOf(response.usage)
-    if (event.type === "response.failed") return failed(errorIn(response) ?? {})
-    const error = errorIn(response)
-    if (error !== undefined) return failed(error)
-    if (!isOver(response)) return broken(`a response that ended ${textOf(response.status)}`)
-    if (!written && !refused && !calls.some && Array.isArray(response.output)) {
-      const whole = answerOf(response, newId)
-      if (typeof whole === "string") return broken(whole)
-      out.push(...eventsOf(reasoning === undefined ? whole : { ...whole, reasoning: undefined }))
+  const end = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    const response = asFields(event.response)
+    usage = decodeUsage(response.usage)
+    const error = event.type === "response.failed" ? response : errorIn(response)
+    if (error !== undefined) return failureIn(error)
+    if (!isOver(response)) return `a response that ended ${asText(response.status)}`
+    if (!hasText && !hasRefusal && !calls.some && Array.isArray(response.output)) {
+      const answer = decodeAnswer(response, newId)
+      if (Either.isLeft(answer)) return answer.left
+      const reasoning = reasoningPart === undefined ? answer.right.reasoning : undefined
+      out.push(...eventsOf({ ...answer.right, reasoning }))
       return "whole"
     }
     calls.close(out)
     const status = event.type === "response.incomplete" ? "incomplete" : response.status
-    out.push({
-      type: "finish",
-      reason: finishOf({ ...response, status }, { calls: calls.some, refusal: refused && !written })
-    })
+    const holds = { calls: calls.some, refusal: hasRefusal && !hasText }
+    out.push({ type: "finish", reason: decodeFinish({ ...response, status }, holds) })
     if (usage !== undefined) out.push({ type: "usage", usage })
     return "whole"
   }
 
-  const take = (event: Fields, out: Array<ChatEvent>): Outcome => {
-    switch (event.type) {
-      case "response.output_text.delta":
-        written = content(textOf(event.delta), out) || written
-        return undefined
-      case "response.refusal.delta":
-        refused = (!written && content(textOf(event.delta), out)) || refused
-        return undefined
-      case "response.reasoning_summary_text.delta":
-      case "response.reasoning_text.delta":
-        reason(event, out)
-        return undefined
-      case "response.output_item.added":
-      case "response.output_item.done":
-        return item(event, out)
-      case "response.function_call_arguments.delta":
-        return calls.piece(event, out) ? undefined : broken("arguments of a call that never began")
-      case "response.function_call_arguments.done":
-        calls.whole(event, out)
-        return undefined
-      case "response.completed":
-      case "response.incomplete":
-      case "response.failed":
-        return end(event, out)
-      case "error":
-        return failed(event)
-      default:
-        return undefined
-    }
-  }
-
   return {
-    get hidden() {
-      return hidden
+    take: (event, out) => {
+      switch (event.type) {
+        case "response.output_text.delta":
+          hasText = pushText(asText(event.delta), out) || hasText
+          return undefined
+        case "response.refusal.delta":
+          hasRefusal = (!hasText && pushText(asText(event.delta), out)) || hasRefusal
+          return undefined
+        case "response.reasoning_summary_text.delta":
+        case "response.reasoning_text.delta":
+          pushReasoning(event, out)
+          return undefined
+        case "response.output_item.added":
+        case "response.output_item.done":
+          return takeItem(event, out)
+        case "response.function_call_arguments.delta":
+          return calls.piece(event, out) ? undefined : "arguments of a call that never began"
+        case "response.function_call_arguments.done":
+          calls.whole(event, out)
+          return undefined
+        case "response.completed":
+        case "response.incomplete":
+        case "response.failed":
+          return end(event, out)
+        default:
+          return undefined
+      }
     },
-    take: ({ data, event }, out) => {
-      const said = parse(data)
-      if (!Predicate.isRecord(said)) return broken("an event that is no object")
-      const outcome =
-        Predicate.isRecord(said.error) && said.type === undefined ? failed(said) : take({ type: event, ...said }, out)
-      // From the provider's first event on its work is paid for, so even one without output is told.
-      if (!heard && outcome === undefined && out.length === 0) out.push({ type: "content", text: "" })
-      heard = true
-      return outcome
-    },
-    close: (_, cause) => cause ?? new ProviderFailure({ class: "network", status: 200, detail: "stream ended early" }),
-    overflow: () => broken("an event is too large"),
-    used: () => usage
+    usage: () => usage,
+    isCountable: () => isShort && !hasHidden
   }
 }

@@ -1,14 +1,39 @@
 import { Effect } from "effect"
 import type { Fetcher } from "../../services/media/Fetcher.ts"
 import type { Provider } from "../../services/routing/Provider.ts"
+import { jsonPieces } from "../../services/runtime/Pieces.ts"
 import type { Upstream } from "../client/Upstream.ts"
-import { adapters } from "../jobs/JobAdapter.ts"
-import { written } from "./Input.ts"
-import * as Predictions from "./Predictions.ts"
+import { type JobFormat, makeJobAdapters } from "../jobs/JobAdapter.ts"
+import { decodeFailure } from "./Failure.ts"
+import { options } from "./Options.ts"
+import { decodeHandle, decodeProgress } from "./Response.ts"
+
+/** Longer than anybody waits for a picture: one whose response is lost must not run on, and be paid, for long. */
+const pictureHeaders = { prefer: "wait=30", "cancel-after": "5m" }
+const clipHeaders = { prefer: "respond-async" }
+
+export const format: JobFormat = {
+  name: "Replicate",
+  options,
+  pictureField: "image_input",
+  clipField: "image",
+  authorization: (secret) => ({ authorization: `Bearer ${secret}` }),
+  encode: ({ input, model }, mark, isAwaited) => {
+    const headers = isAwaited ? pictureHeaders : clipHeaders
+    // A model is `owner/name`; a community's is run by its version, `owner/name:version`.
+    const [name = "", version] = model.split(":")
+    return version === undefined
+      ? { path: `/v1/models/${name}/predictions`, headers, body: jsonPieces({ input }, mark) }
+      : { path: "/v1/predictions", headers, body: jsonPieces({ version, input }, mark) }
+  },
+  decodeHandle,
+  decodeProgress,
+  decodeFailure,
+  cancelMethod: "POST"
+}
 
 /** Replicate's predictions, and whatever speaks like it, with `Authorization: Bearer`. */
-export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.gen(function* () {
-  const predictions = yield* Predictions.make
-  const both = yield* adapters({ name: "Replicate", authorization: Predictions.authorization, written, ...predictions })
-  return { adapter: "replicate", ...both }
-})
+export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.map(
+  makeJobAdapters(format),
+  (surfaces) => ({ adapter: "replicate", options: options.decode, ...surfaces })
+)

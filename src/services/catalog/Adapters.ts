@@ -1,10 +1,20 @@
+import type { Either, ParseResult } from "effect"
 import type { Feature, RouteOptions, Surface } from "../../domain/Model.ts"
 
 /** What an adapter can do for a route with these options. */
 export type Features = (options: RouteOptions) => ReadonlySet<Feature>
 
-/** Wire formats by name, each with the surfaces it serves and what it can do there. */
-export type Adapters = ReadonlyMap<string, ReadonlyMap<Surface, Features>>
+/** Left says what is wrong with them. */
+export type DecodeOptions = (options: RouteOptions) => Either.Either<unknown, ParseResult.ParseError>
+
+/** A wire format: the surfaces it serves with what it can do there, and the options that its routes may have. */
+export interface Adapter {
+  readonly surfaces: ReadonlyMap<Surface, Features>
+  readonly options?: DecodeOptions | undefined
+}
+
+/** Wire formats by name. */
+export type Adapters = ReadonlyMap<string, Adapter>
 
 export const everything: Features = () =>
   new Set(["tools", "vision", "response_format", "web_search", "reasoning", "sampling", "edit", "1K", "2K", "4K"])
@@ -16,11 +26,13 @@ export const everything: Features = () =>
 const foreseen: Adapters = new Map([
   [
     "sandbox",
-    new Map([
-      ["chat", everything],
-      ["image", everything],
-      ["video", everything]
-    ])
+    {
+      surfaces: new Map([
+        ["chat", everything],
+        ["image", everything],
+        ["video", everything]
+      ])
+    }
   ]
 ])
 

@@ -3,7 +3,7 @@ import { type Adapters, wires } from "./Adapters.ts"
 import { CatalogFile, FamilyEntry, ModelEntry, ProviderEntry } from "./Format.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
 import { type Entries, type Mistake, mistakes } from "./Rules.ts"
-import { keyOf, parse, type SourceFile } from "./Source.ts"
+import { keyOf, parse, routeOptions, type SourceFile } from "./Source.ts"
 
 const strict = { errors: "all", onExcessProperty: "error" } as const
 const longest = 240
@@ -21,13 +21,15 @@ const wordOf = ({ _tag, message }: ParseResult.ArrayFormatterIssue): string => {
   return shorten(`unknown key; known: ${known}`)
 }
 
+const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake> =>
+  ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({ path: issue.path, message: wordOf(issue) }))
+
 const malformed = (value: unknown): ReadonlyArray<Mistake> => {
   if (!Predicate.isReadonlyRecord(value)) {
     return [{ path: [], message: "must be a mapping of providers, models and families" }]
   }
   return Either.match(Schema.decodeUnknownEither(CatalogFile, strict)(value), {
-    onLeft: (error) =>
-      ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({ path: issue.path, message: wordOf(issue) })),
+    onLeft: mistakesOf,
     onRight: () => []
   })
 }
@@ -62,6 +64,24 @@ const entriesOf = (value: unknown, adapters: Adapters): Entries => {
   }
 }
 
+/** What is wrong with the options of routes, at the route's own key or at its provider's. */
+const wrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<Mistake> => {
+  const found = models.flatMap(({ entry, index }) =>
+    entry.routes.flatMap(({ options, provider: name }, at) => {
+      const provider = providers.get(name)
+      const decode = provider && wires.get(provider.adapter)?.options
+      const decoded = decode?.(routeOptions(provider?.options, options))
+      if (decoded === undefined || Either.isRight(decoded)) return []
+      return mistakesOf(decoded.left).map(({ message, path }): Mistake => {
+        const isOwn = options !== undefined && Object.hasOwn(options, String(path[0]))
+        const holder = isOwn ? ["models", index, "routes", at] : ["providers", name]
+        return { path: [...holder, "options", ...path], message }
+      })
+    })
+  )
+  return Arr.dedupeWith(found, (one, other) => keyOf(one.path) === keyOf(other.path) && one.message === other.message)
+}
+
 const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
 
 /** The entries of a catalog file for a gateway with these adapters, or everything that is wrong with it. */
@@ -69,7 +89,7 @@ export const read = (source: SourceFile, adapters: Adapters): Either.Either<Entr
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
   const entries = entriesOf(value, adapters)
-  const found = [...malformed(value), ...mistakes(entries)].map(({ path, message }) => ({
+  const found = [...malformed(value), ...mistakes(entries), ...wrongOptions(entries)].map(({ path, message }) => ({
     file: source.file,
     line: lineOf(path),
     key: keyOf(path),

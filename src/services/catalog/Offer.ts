@@ -126,7 +126,7 @@ export const offers = (
 ): ReadonlyArray<Offer> => {
   const anyCredential = [...upstreams.values()].some((it) => it.ready && it.account.adapter !== sandboxAdapter)
   const sandbox = mode === "when-no-credential" ? !anyCredential : mode
-  const speaks = (adapter: string, { surface }: Model) => adapters.get(adapter)?.has(surface) === true
+  const speaks = (adapter: string, { surface }: Model) => adapters.get(adapter)?.surfaces.has(surface) === true
   return models.map((model): Offer => {
     const mute = model.routes.filter(({ provider }) => !speaks(provider.adapter, model))
     const missing = model.routes.flatMap(({ id, provider }) => {

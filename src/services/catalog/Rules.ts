@@ -71,7 +71,7 @@ const checkRoutes = (say: Say, at: Path, { routes, surface }: ModelEntry, entrie
       return say(path, `unknown provider ${provider}; known: ${list(entries.known.providers)}`)
     }
     const adapter = entries.providers.get(provider)?.adapter ?? sandboxAdapter
-    if (entries.wires.get(adapter)?.has(surface) === false) {
+    if (entries.wires.get(adapter)?.surfaces.has(surface) === false) {
       say(path, `${provider} speaks ${adapter}, which has no ${surface} models`)
     }
   })
@@ -89,7 +89,7 @@ const checkFeatures = (
 ) =>
   routes.forEach(({ options, provider }, index) => {
     const account = entries.providers.get(provider)
-    const features = account && entries.wires.get(account.adapter)?.get(surface)
+    const features = account && entries.wires.get(account.adapter)?.surfaces.get(surface)
     if (features === undefined) return
     const able = features(routeOptions(account?.options, options))
     const lacking = promised(index).filter((feature) => !able.has(feature))

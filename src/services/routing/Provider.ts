@@ -3,6 +3,7 @@ import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../../domain/Cha
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
+import type { DecodeOptions } from "../catalog/Adapters.ts"
 
 /**
  * What a provider's failure means for the request and for the route:
@@ -93,6 +94,8 @@ export interface VideoAdapter {
 /** The port every upstream implements: one adapter a wire format, halves by surface. */
 export interface Provider {
   readonly adapter: string
+  /** Decodes a route's options, for a catalog that is checked as a whole; left out, they may say anything. */
+  readonly options?: DecodeOptions | undefined
   readonly chat?: ChatAdapter | undefined
   readonly image?: ImageAdapter | undefined
   readonly video?: VideoAdapter | undefined

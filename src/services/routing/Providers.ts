@@ -16,4 +16,6 @@ const featuresOf = ({ chat, image, video }: Provider): ReadonlyMap<Surface, Feat
 
 /** What the adapters can serve, for a catalog to be read against. */
 export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =>
-  new Map([...providers].map(([name, provider]) => [name, featuresOf(provider)]))
+  new Map(
+    [...providers].map(([name, provider]) => [name, { surfaces: featuresOf(provider), options: provider.options }])
+  )

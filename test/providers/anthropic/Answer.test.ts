@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { answerOf, usageOf } from "../../../src/providers/anthropic/Answer.ts"
+import { Effect, Either } from "effect"
+import { decodeAnswer, decodeUsage } from "../../../src/providers/anthropic/Response.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { check } from "./support.ts"
 import { wire } from "./Wire.ts"
 
-const read = (body: unknown) => answerOf(body, () => "call_new")
+const read = (body: unknown) => Either.merge(decodeAnswer(body, () => "call_new"))
 const message = (content: ReadonlyArray<unknown>, more: object = {}) => ({ type: "message", content, ...more })
 
 describe("an answer of an anthropic host", () => {
@@ -105,6 +105,6 @@ describe("usage", () => {
       { prompt: 2, completion: 5, cached: 0, cacheWrite: 0, reasoning: 5 }
     ]
   ] as const) {
-    it(`of ${name}`, () => assert.deepStrictEqual(usageOf(given), expected))
+    it(`of ${name}`, () => assert.deepStrictEqual(decodeUsage(given), expected))
   }
 })

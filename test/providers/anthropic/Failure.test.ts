@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { failureOf } from "../../../src/providers/anthropic/Failure.ts"
+import { decodeFailure } from "../../../src/providers/anthropic/Failure.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo, secret } from "./Hosts.ts"
@@ -8,7 +8,7 @@ import { check } from "./support.ts"
 
 const account = routeTo("http://anthropic.test").provider
 const failure = (status: number, error: object, headers: Readonly<Record<string, string>> = {}) =>
-  failureOf(account, { status, headers, body: JSON.stringify({ type: "error", error, request_id: "req_1" }) }, 0)
+  decodeFailure(account, { status, headers, body: JSON.stringify({ type: "error", error, request_id: "req_1" }) }, 0)
 
 const coded = (error_code: string) => ({ error_code })
 const invalid = "invalid_request_error"
@@ -71,7 +71,7 @@ describe("an error of an anthropic host", () => {
   })
 
   it("without words of its own is judged by its status", () => {
-    const bare = (status: number, body: string) => failureOf(account, { status, headers: {}, body }, 0).class
+    const bare = (status: number, body: string) => decodeFailure(account, { status, headers: {}, body }, 0).class
     assert.strictEqual(bare(529, ""), "retry")
     assert.strictEqual(bare(400, "<html>"), "retry")
     assert.strictEqual(bare(401, "{}"), "account")

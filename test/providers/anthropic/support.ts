@@ -1,10 +1,10 @@
 import { it } from "@effect/vitest"
-import { Effect, Either, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { ChatEvent, ChatRequest, FinishReason, ToolCall, Usage } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import * as Anthropic from "../../../src/providers/anthropic/Anthropic.ts"
-import { optionsOf } from "../../../src/providers/anthropic/Options.ts"
-import { wireRequest } from "../../../src/providers/anthropic/Request.ts"
+import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
+import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
 import type { ChatAdapter } from "../../../src/services/routing/Provider.ts"
 import { type Heard, hear, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
@@ -43,7 +43,13 @@ export const heard = (
 /** The body that a request becomes on a route with these options. */
 export const bodyOf = (given: Partial<ChatRequest>, options: Route["options"] = {}, stream = false) => {
   const route = routeTo("http://anthropic.test", options)
-  return wireRequest(route, Either.getOrThrow(optionsOf(route)), request(given), stream)
+  return encodeRequest({
+    route,
+    request: request(given),
+    options: decoder.of(route),
+    isStream: stream,
+    quirks: { thinking: true }
+  })
 }
 
 export const called = (id: string, name: string, text: string): ToolCall => ({

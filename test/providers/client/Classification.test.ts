@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
-import { classify, refusal, retryAfterSeconds } from "../../../src/providers/client/Classification.ts"
+import { classify, decodeFailure, retryAfterSeconds } from "../../../src/providers/client/Classification.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 
 const now = Date.UTC(2026, 10, 21, 12, 0, 0)
@@ -166,17 +166,21 @@ describe("Classification", () => {
 
   it("tells the operator what was said, without the credential", () => {
     const body = JSON.stringify({ error: { message: "Incorrect key\nsk-very-secret", code: "invalid_api_key" } })
-    const failure = refusal(account, { status: 401, headers: { "retry-after": "9" }, body }, now)
+    const failure = decodeFailure(account, { status: 401, headers: { "retry-after": "9" }, body }, now)
     assert.deepStrictEqual([failure.class, failure.status, failure.retryAfterSeconds], ["account", 401, 9])
     assert.strictEqual(failure.detail, "401 invalid_api_key Incorrect key [credential]")
-    const long = refusal(account, { status: 502, headers: {}, body: `${"x".repeat(5_000)}sk-very-secret` }, now)
+    const long = decodeFailure(account, { status: 502, headers: {}, body: `${"x".repeat(5_000)}sk-very-secret` }, now)
     assert.isAtMost(long.detail.length, 1_000)
   })
 
   it("shows the status that an error inside a good answer names, and nothing of other good answers", () => {
-    const inside = refusal(account, { status: 200, headers: {}, body: '{"error":{"code":502,"message":"m"}}' }, now)
+    const inside = decodeFailure(
+      account,
+      { status: 200, headers: {}, body: '{"error":{"code":502,"message":"m"}}' },
+      now
+    )
     assert.strictEqual(inside.status, 502)
-    const output = refusal(account, { status: 200, headers: {}, body: "the model's own words" }, now)
+    const output = decodeFailure(account, { status: 200, headers: {}, body: "the model's own words" }, now)
     assert.notInclude(output.detail, "words")
   })
 })

@@ -5,8 +5,8 @@ import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
-import { written } from "../../../src/providers/fal-queue/Input.ts"
-import type { Submission } from "../../../src/providers/jobs/Input.ts"
+import { format } from "../../../src/providers/fal-queue/FalQueue.ts"
+import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/Input.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../support/Pieces.ts"
@@ -30,7 +30,7 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
         [...route.resolutions].flatMap((resolution) =>
           [[], [picture]]
             .filter((references) => references.length === 0 || route.editModel !== undefined)
-            .map((references) => Either.getOrThrow(written.image(route, { prompt, resolution, references })))
+            .map((references) => Either.getOrThrow(encodeImage(format, route, { prompt, resolution, references })))
         )
       )
   }
@@ -39,7 +39,7 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
     route.seconds.flatMap((seconds) =>
       [undefined, picture]
         .filter((reference) => (reference === undefined ? route.referenceImage !== "required" : route.imageModel))
-        .map((reference) => Either.getOrThrow(written.video(route, { prompt, seconds, reference })))
+        .map((reference) => Either.getOrThrow(encodeVideo(format, route, { prompt, seconds, reference })))
     )
   )
 }

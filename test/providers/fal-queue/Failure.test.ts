@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isEarly, isOutcome, refusal } from "../../../src/providers/fal-queue/Failure.ts"
+import { decodeFailure, isEarly, isOutcome } from "../../../src/providers/fal-queue/Failure.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/VideoHarness.ts"
 import { account } from "./Hosts.ts"
@@ -74,7 +74,7 @@ describe("what fal's refusals mean", () => {
     const text = typeof body === "string" ? body : JSON.stringify(body)
     it(`${status} ${text} ${JSON.stringify(headers)}: ${means}`, () => {
       const answer = { status, headers, body: text }
-      const failure = refusal(account("https://queue.fal.run"), answer, 0)
+      const failure = decodeFailure(account("https://queue.fal.run"), answer, 0)
       assert.deepStrictEqual([failure.class, failure.param, failure.status], [means, param, status])
       assert.strictEqual(failure.retryAfterSeconds, headers["retry-after"] === undefined ? undefined : 7)
       assert.strictEqual(isOutcome(answer, failure), ends)
@@ -92,7 +92,7 @@ describe("what fal's refusals mean", () => {
   it("are told to the operator, without the credential", () => {
     const body = JSON.stringify(detail("image_too_small", "image_url")).replace("it was", `${secret} was`)
     const answer = { status: 422, headers: {}, body }
-    const failure = refusal(account("https://queue.fal.run"), answer, 0)
+    const failure = decodeFailure(account("https://queue.fal.run"), answer, 0)
     assert.strictEqual(failure.detail, "422 image_too_small at body.image_url [credential] was image_too_small")
   })
 })

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Stream } from "effect"
 import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
-import { handleIn } from "../../../src/providers/fal-queue/Handle.ts"
-import { handleOf, textOf } from "../../../src/providers/jobs/Handle.ts"
+import { decodeHandle } from "../../../src/providers/fal-queue/Response.ts"
+import { decodeHandleText, encodeHandle } from "../../../src/providers/jobs/Handle.ts"
 import { request, secret } from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
@@ -38,21 +38,21 @@ describe("the handle of a job", () => {
   ]
   for (const [name, to, status_url, expected] of urls) {
     it(`asks after it where it was told to, below the account's own address: ${name}`, () => {
-      const handle = handleIn(to, model, { request_id: id, status_url })
+      const handle = decodeHandle(to, { request_id: id, status_url }, model)
       assert.strictEqual(handle?.status, expected)
       assert.strictEqual(handle?.result, own)
       assert.strictEqual(handle?.cancel, `${own}/cancel`)
-      if (handle !== undefined) assert.deepStrictEqual(handleOf(to, textOf(handle)), Either.right(handle))
+      if (handle !== undefined) assert.deepStrictEqual(decodeHandleText(to, encodeHandle(handle)), Either.right(handle))
     })
   }
 
   it("knows the namespaces of fal's client", () => {
-    const handle = handleIn(fal, "workflows/somebody/film", { request_id: id })
+    const handle = decodeHandle(fal, { request_id: id }, "workflows/somebody/film")
     assert.strictEqual(handle?.result, `/workflows/somebody/film/requests/${id}`)
   })
 
   for (const body of [undefined, null, [], {}, { request_id: 7 }, { request_id: "" }, { request_id: ".." }]) {
-    it(`is not made of ${JSON.stringify(body)}`, () => assert.isUndefined(handleIn(fal, model, body)))
+    it(`is not made of ${JSON.stringify(body)}`, () => assert.isUndefined(decodeHandle(fal, body, model)))
   }
 
   const escapes = [
@@ -79,7 +79,7 @@ describe("the handle of a job", () => {
       it(`of ${base.baseUrl} ${stays ? "stays at home with" : "is refused for"} ${JSON.stringify(path)}`, () => {
         for (const step of ["status", "result", "cancel"]) {
           const text = JSON.stringify({ id, status: own, result: own, cancel: own, [step]: path })
-          const read = handleOf(base, text)
+          const read = decodeHandleText(base, text)
           if (!stays) assert.isTrue(Either.isLeft(read), step)
           else assert.strictEqual(new URL(`${base.baseUrl}${path}`).host, new URL(base.baseUrl).host)
         }

@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
-import { written } from "../../../src/providers/fal-queue/Input.ts"
+import { format } from "../../../src/providers/fal-queue/FalQueue.ts"
+import { encodeImage, encodeVideo } from "../../../src/providers/jobs/Input.ts"
 import { asSent } from "../../support/Pieces.ts"
+import { wrongOptions } from "../../support/WrongOptions.ts"
 import { videoRoute } from "./Hosts.ts"
 import { imageRoute } from "./ImageHosts.ts"
 
@@ -10,7 +12,8 @@ const picture = { type: "image/png", bytes: Buffer.from("a picture").subarray(2)
 const uri = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`
 
 const video = (options: VideoRoute["options"], reference = false, over: Partial<VideoRoute> = {}) =>
-  written.video(
+  encodeVideo(
+    format,
     { ...videoRoute("https://queue.fal.run"), ...over, options },
     { prompt: "p", seconds: 6, reference: reference ? picture : undefined }
   )
@@ -20,7 +23,8 @@ const image = (
   references = 0,
   over: Partial<ImageRoute> = { resolutions: new Set(["2K"]) }
 ) =>
-  written.image(
+  encodeImage(
+    format,
     { ...imageRoute("https://queue.fal.run"), options, ...over },
     { prompt: "p", resolution: "2K", references: Array.from({ length: references }, () => picture) }
   )
@@ -100,13 +104,9 @@ describe("the input of a job", () => {
     [{ sizes: { "1K": 1024 } }, "option sizes.1K"],
     [{ with_image: "high" }, "option with_image"]
   ]
-  for (const [options, said] of wrong) {
-    it(`is none with the options ${JSON.stringify(options)}, and the log says why`, () => {
-      for (const made of [video(options), image(options)]) {
-        const failure = Either.getOrThrow(Either.flip(made))
-        assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
-        assert.include(failure.detail, said)
-      }
+  for (const [options, message] of wrong) {
+    it(`the options ${JSON.stringify(options)} are refused, and it is said why`, () => {
+      assert.include(wrongOptions(format.options.decode(options)), message)
     })
   }
 })

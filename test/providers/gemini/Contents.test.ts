@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Message } from "../../../src/domain/Chat.ts"
-import { contentsOf } from "../../../src/providers/gemini/Contents.ts"
+import { encodeContents } from "../../../src/providers/gemini/Contents.ts"
 import { called, calls, result, user } from "./support.ts"
 import { routeTo } from "./Wire.ts"
 
 const route = routeTo("http://x")
-const contents = (...messages: ReadonlyArray<Message>) => contentsOf(route, messages, "optional").contents
+const contents = (...messages: ReadonlyArray<Message>) => encodeContents(route, messages, "optional").contents
 const png = "data:image/png;base64,iVBORw0KGgo="
 
 describe("a conversation on Gemini's wire", () => {
@@ -68,7 +68,7 @@ describe("a conversation on Gemini's wire", () => {
       { role: "user", parts: [{ text: "" }] },
       { role: "user", parts: [{ text: "a" }] }
     ])
-    assert.deepStrictEqual(contentsOf(route, [{ role: "system", content: "S" }], "optional"), {
+    assert.deepStrictEqual(encodeContents(route, [{ role: "system", content: "S" }], "optional"), {
       system: [],
       contents: [{ role: "user", parts: [{ text: "S" }] }]
     })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { failureOf } from "../../../src/providers/gemini/Failure.ts"
+import { decodeFailure } from "../../../src/providers/gemini/Failure.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { routeTo, secret } from "./Wire.ts"
 
@@ -47,7 +47,7 @@ describe("what a Gemini host's error means", () => {
   for (const [status, body, meaning, param] of rows) {
     const text = typeof body === "string" ? body : JSON.stringify(body)
     it(`${status} ${text.slice(0, 120)}: ${meaning}`, () => {
-      const failure = failureOf(provider, { status, headers: {}, body: text }, 0, "messages")
+      const failure = decodeFailure(provider, { status, headers: {}, body: text }, 0, "messages")
       assert.deepStrictEqual([failure.class, failure.param], [meaning, param])
     })
   }
@@ -63,14 +63,14 @@ describe("what a Gemini host's error means", () => {
   for (const [given, seconds] of delays) {
     it(`a retryDelay of ${String(given)}`, () => {
       const body = JSON.stringify(said(429, "RESOURCE_EXHAUSTED", "m", delay(given)))
-      const failure = failureOf(provider, { status: 429, headers: {}, body }, 0, "messages")
+      const failure = decodeFailure(provider, { status: 429, headers: {}, body }, 0, "messages")
       assert.strictEqual(failure.retryAfterSeconds, seconds)
     })
   }
 
   it("names the surface's own field for pictures, and never the credential", () => {
     const body = JSON.stringify(invalid(`Provided image is not valid, ${secret}`))
-    const failure = failureOf(provider, { status: 400, headers: {}, body }, 0, "image")
+    const failure = decodeFailure(provider, { status: 400, headers: {}, body }, 0, "image")
     assert.strictEqual(failure.param, "image")
     assert.notInclude(failure.detail, secret)
   })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { readPicture, wireImage, wirePrediction } from "../../../src/providers/gemini/Image.ts"
+import { Either } from "effect"
+import { decodeImage, encodeImage, encodePrediction } from "../../../src/providers/gemini/Image.ts"
 import type { Options } from "../../../src/providers/gemini/Options.ts"
-import { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { asSent } from "../../support/Pieces.ts"
 import { chunk } from "./Hosts.ts"
@@ -14,8 +14,8 @@ const inline = (bytes: Uint8Array, more = {}) => ({
 })
 
 const read = (body: unknown, options: Options = {}) => {
-  const found = readPicture(routeTo("http://x", "generate"), options, body)
-  return found instanceof ProviderFailure ? found.class : base64(found.bytes)
+  const found = decodeImage(routeTo("http://x", "generate"), options, body)
+  return Either.match(found, { onLeft: (failure) => failure.class, onRight: ({ bytes }) => base64(bytes) })
 }
 
 describe("a picture's request", () => {
@@ -30,7 +30,7 @@ describe("a picture's request", () => {
   ]
   for (const [options, generationConfig] of bodies) {
     it(`generate, ${JSON.stringify(options)}`, () => {
-      const body = asSent(wireImage(request({ resolution: "4K" }), options))
+      const body = asSent(encodeImage(request({ resolution: "4K" }), options))
       assert.deepStrictEqual(body, { contents: [{ role: "user", parts }], generationConfig })
     })
   }
@@ -38,8 +38,8 @@ describe("a picture's request", () => {
   it("predict", () => {
     const asked = request({ resolution: "2K" })
     const [sized, unsized]: ReadonlyArray<object> = [
-      wirePrediction(asked, { aspect_ratio: "1:1" }),
-      wirePrediction(asked, { image_size: false })
+      encodePrediction(asked, { aspect_ratio: "1:1" }),
+      encodePrediction(asked, { image_size: false })
     ]
     const instances = [{ prompt: "A red bicycle" }]
     const parameters = { sampleCount: 1, includeRaiReason: true }

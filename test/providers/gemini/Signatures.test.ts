@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { callIdOnWire, readCallId } from "../../../src/domain/CallId.ts"
 import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import { opened, sealed } from "../../../src/providers/chat/ThoughtSignatures.ts"
-import { contentsOf, type SignaturePolicy } from "../../../src/providers/gemini/Contents.ts"
+import { seal as sealSignature, unseal } from "../../../src/providers/chat/ThoughtSignatures.ts"
+import { encodeContents, type SignaturePolicy } from "../../../src/providers/gemini/Contents.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chunk } from "./Hosts.ts"
@@ -14,14 +14,14 @@ import { list, record, routeTo } from "./Wire.ts"
 const sentinel = "skip_thought_signature_validator"
 const route = routeTo("https://host.test")
 const other = { ...route, model: "gemini-3-other" }
-const seal = (signature: string, of: Route = route) => sealed(of, signature) ?? ""
+const seal = (signature: string, of: Route = route) => sealSignature(of, signature) ?? ""
 
 /** A call as a client hands it back. */
 const replayed = (call: ToolCall): ToolCall => ({ ...call, ...readCallId(callIdOnWire(call.id, call.signature)) })
 
 /** What stands beside each call that is replayed, by its id. */
 const beside = (messages: ReadonlyArray<Message>, policy: SignaturePolicy = "required") =>
-  contentsOf(route, messages, policy).contents.flatMap(({ parts }) =>
+  encodeContents(route, messages, policy).contents.flatMap(({ parts }) =>
     parts.flatMap(({ functionCall, thoughtSignature }) =>
       functionCall === undefined ? [] : [[functionCall.id, thoughtSignature]]
     )
@@ -32,21 +32,21 @@ describe("thought signatures over our wire", () => {
     const signature = `${"Ab+/".repeat(500)}QQ==`
     const back = replayed(called("call_1", seal(signature)))
     assert.strictEqual(back.id, "call_1")
-    assert.strictEqual(opened(route, back.signature), signature)
+    assert.strictEqual(unseal(route, back.signature), signature)
   })
 
   it("are no route's but their own, and none once they were damaged", () => {
     const sig = seal("QUJD")
-    assert.strictEqual(opened(route, sig), "QUJD")
+    assert.strictEqual(unseal(route, sig), "QUJD")
     for (const wrong of [undefined, "", "x", sig.slice(0, -1), `${sig}Q`, `x${sig.slice(1)}`]) {
-      assert.isUndefined(opened(route, wrong), wrong)
+      assert.isUndefined(unseal(route, wrong), wrong)
     }
-    assert.isUndefined(opened(other, sig))
-    assert.isUndefined(opened(routeTo("https://else.test"), sig))
+    assert.isUndefined(unseal(other, sig))
+    assert.isUndefined(unseal(routeTo("https://else.test"), sig))
   })
 
   it("that are none are not handed out", () => {
-    for (const none of [undefined, "", 5, "not base64", "ÄÖ"]) assert.isUndefined(sealed(route, none))
+    for (const none of [undefined, "", 5, "not base64", "ÄÖ"]) assert.isUndefined(sealSignature(route, none))
   })
 
   it("beyond 16384 characters stay behind, and ids that only look like ours are kept", () => {
@@ -106,7 +106,7 @@ describe("thought signatures over our wire", () => {
       const streamed = events.flatMap((event) => (event.type === "tool_call" ? [event.signature] : []))
       for (const signatures of [whole.toolCalls.map(({ signature }) => signature), streamed]) {
         assert.deepStrictEqual(
-          signatures.map((one) => opened(own, one)),
+          signatures.map((one) => unseal(own, one)),
           ["QUJD", undefined]
         )
       }

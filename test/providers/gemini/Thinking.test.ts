@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import { thinkingOf } from "../../../src/providers/gemini/Thinking.ts"
+import { encodeThinking } from "../../../src/providers/gemini/Thinking.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 
 type Effort = ChatRequest["reasoningEffort"]
@@ -20,8 +20,8 @@ describe("thinking", () => {
   ]
   for (const [effort, expected] of levels) {
     it(`by level, ${effort}: never a budget, and the thoughts are asked for`, () => {
-      assert.deepStrictEqual(thinkingOf(asked(effort), {}), expected)
-      assert.deepStrictEqual(thinkingOf(asked(effort), { thinking: "level" }), expected)
+      assert.deepStrictEqual(encodeThinking(asked(effort), {}), expected)
+      assert.deepStrictEqual(encodeThinking(asked(effort), { thinking: "level" }), expected)
     })
   }
 
@@ -38,11 +38,11 @@ describe("thinking", () => {
   ]
   for (const [effort, cap, expected] of budgets) {
     it(`by budget, ${effort} within ${cap} tokens: half is left for the answer`, () => {
-      assert.deepStrictEqual(thinkingOf(asked(effort, cap), { thinking: "budget" }), expected)
+      assert.deepStrictEqual(encodeThinking(asked(effort, cap), { thinking: "budget" }), expected)
     })
   }
 
   it("is not spoken of to a model that does not think", () => {
-    assert.isUndefined(thinkingOf(asked("high"), { thinking: "none" }))
+    assert.isUndefined(encodeThinking(asked("high"), { thinking: "none" }))
   })
 })

@@ -3,13 +3,17 @@ import { Effect } from "effect"
 import type { ChatCompletionCreateParamsBase } from "openai/resources/chat/completions"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import { type Dialect, requestBody, type WireRequest, wireRequest } from "../../../src/providers/openai-chat/Request.ts"
+import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
+import { encodeRequest, type Quirks, type WireRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo, secret } from "./Hosts.ts"
 import { check } from "./support.ts"
 
-const usual: Dialect = { maxTokensField: "max_tokens", streamOptions: true }
+const usual: Quirks = { maxTokensField: "max_tokens", streamOptions: true }
+
+const bodyOf = (route: Route, asked: ChatRequest, isStream = false): WireRequest =>
+  encodeRequest({ route, request: asked, options: decoder.of(route), isStream, quirks: usual })
 
 /** A second opinion on the body, by the types of the convention's own client; `xhigh` and the rest included. */
 const asOfficial = (body: WireRequest): ChatCompletionCreateParamsBase => body
@@ -22,7 +26,7 @@ describe("a request to an openai-chat host", () => {
         { role: "assistant" as const, content: null, tool_calls },
         { role: "tool" as const, content: "r", tool_call_id: id }
       ]
-      return wireRequest(routeTo("http://x"), request({ messages }), false, usual).messages.map((message) =>
+      return bodyOf(routeTo("http://x"), request({ messages })).messages.map((message) =>
         "tool_call_id" in message ? message.tool_call_id : "tool_calls" in message && message.tool_calls?.[0]?.id
       )
     }
@@ -70,7 +74,7 @@ describe("a request to an openai-chat host", () => {
   })
 
   it("says everything that was asked, and nothing else", () => {
-    const body = asOfficial(wireRequest(routeTo("http://x"), everything, true, usual))
+    const body = asOfficial(bodyOf(routeTo("http://x"), everything, true))
     assert.deepStrictEqual(JSON.parse(JSON.stringify(body)), {
       model: "vendor/model-1",
       messages: [
@@ -111,9 +115,7 @@ describe("a request to an openai-chat host", () => {
 
   it("leaves out what was not asked", () => {
     const body: unknown = JSON.parse(
-      JSON.stringify(
-        requestBody(routeTo("http://x"), request({ toolChoice: "auto", parallelToolCalls: true }), false, usual)
-      )
+      JSON.stringify(bodyOf(routeTo("http://x"), request({ toolChoice: "auto", parallelToolCalls: true })))
     )
     assert.deepStrictEqual(body, {
       model: "vendor/model-1",
@@ -126,10 +128,8 @@ describe("a request to an openai-chat host", () => {
     const search = { type: "web_search" }
     const route = routeTo("http://x", { web_search: { tools: [search], search_context_size: "low" } })
     const asked = request({ tools: [weatherTool] })
-    const without: unknown = JSON.parse(JSON.stringify(requestBody(route, asked, false, usual)))
-    const searching: unknown = JSON.parse(
-      JSON.stringify(requestBody(route, { ...asked, webSearch: true }, false, usual))
-    )
+    const without: unknown = JSON.parse(JSON.stringify(bodyOf(route, asked)))
+    const searching: unknown = JSON.parse(JSON.stringify(bodyOf(route, { ...asked, webSearch: true })))
     assert.deepInclude(without, { tools: [weatherTool] })
     assert.notProperty(without, "search_context_size")
     assert.deepInclude(searching, { tools: [weatherTool, search], search_context_size: "low" })
@@ -137,7 +137,7 @@ describe("a request to an openai-chat host", () => {
 
   it("sends reasoning back only to routes that want it", () => {
     const sent = (options: Route["options"]) =>
-      JSON.stringify(requestBody(routeTo("http://x", options), everything, false, usual)).includes("thought")
+      JSON.stringify(bodyOf(routeTo("http://x", options), everything)).includes("thought")
     assert.deepStrictEqual([sent({}), sent({ reasoning_history: true })], [false, true])
   })
 

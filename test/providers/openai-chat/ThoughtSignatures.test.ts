@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
-import { wireRequest } from "../../../src/providers/openai-chat/Request.ts"
+import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
+import { encodeRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { routeTo } from "./Hosts.ts"
 
@@ -26,9 +27,12 @@ const messages: ReadonlyArray<Message> = [
 
 /** Which calls say that nobody has their signature. */
 const unsigned = (options: Record<string, unknown>) =>
-  wireRequest(routeTo("http://x", options), request({ messages }), false, {
-    maxTokensField: "max_tokens",
-    streamOptions: true
+  encodeRequest({
+    route: routeTo("http://x", options),
+    request: request({ messages }),
+    options: decoder.of(routeTo("http://x", options)),
+    isStream: false,
+    quirks: { maxTokensField: "max_tokens", streamOptions: true }
   }).messages.flatMap((message) =>
     message.role === "assistant"
       ? (message.tool_calls ?? []).flatMap(({ extra_content: extra, id }) =>

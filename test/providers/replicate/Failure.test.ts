@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { failed, refusal } from "../../../src/providers/replicate/Failure.ts"
-import { progressIn } from "../../../src/providers/replicate/Prediction.ts"
+import { decodeFailure, predictionFailure } from "../../../src/providers/replicate/Failure.ts"
+import { decodeProgress } from "../../../src/providers/replicate/Response.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/VideoHarness.ts"
 import { replicateAccount } from "./Hosts.ts"
@@ -75,7 +75,7 @@ describe("what Replicate's refusals mean", () => {
   for (const { body, headers = {}, means, param, retryAfter, status } of rows) {
     const text = typeof body === "string" ? body : JSON.stringify(body)
     it(`${status} ${text} ${JSON.stringify(headers)}: ${means}`, () => {
-      const failure = refusal(account, { status, headers, body: text }, 0)
+      const failure = decodeFailure(account, { status, headers, body: text }, 0)
       assert.deepStrictEqual([failure.class, failure.param, failure.status], [means, param, status])
       assert.strictEqual(failure.retryAfterSeconds, retryAfter)
     })
@@ -83,7 +83,7 @@ describe("what Replicate's refusals mean", () => {
 
   it("are told to the operator, without the credential", () => {
     const body = JSON.stringify({ title: "Insufficient credit", detail: `for\n${secret}`, request: "abc" })
-    const failure = refusal(account, { status: 402, headers: {}, body }, 0)
+    const failure = decodeFailure(account, { status: 402, headers: {}, body }, 0)
     assert.strictEqual(failure.detail, "402 Insufficient credit for [credential]")
   })
 })
@@ -111,24 +111,32 @@ const broken = [
 
 describe("what a failed prediction means", () => {
   for (const said of refused)
-    it(`moderation: ${said}`, () => assert.strictEqual(failed(account, 200, said).class, "moderation"))
-  for (const said of broken) it(`retry: ${said}`, () => assert.strictEqual(failed(account, 200, said).class, "retry"))
+    it(`moderation: ${said}`, () => assert.strictEqual(predictionFailure(account, 200, said).class, "moderation"))
+  for (const said of broken)
+    it(`retry: ${said}`, () => assert.strictEqual(predictionFailure(account, 200, said).class, "retry"))
 
   for (const error of ["NSFW", { message: "NSFW" }, ["NSFW"]]) {
     it(`is read from an error of any shape: ${JSON.stringify(error)}`, () => {
-      const progress = progressIn(account, { status: 200, body: { status: "failed", error } })
+      const progress = decodeProgress(account, {
+        status: 200,
+        body: JSON.stringify({ status: "failed", error })
+      })
       assert.strictEqual(progress?.state === "failed" && progress.failure.class, "moderation")
     })
   }
 
   for (const output of [null, undefined, "", [], [null], {}, 7]) {
     it(`is a success without an output: ${JSON.stringify(output)}`, () => {
-      const progress = progressIn(account, { status: 200, body: { status: "succeeded", output } })
+      const progress = decodeProgress(account, {
+        status: 200,
+        body: JSON.stringify({ status: "succeeded", output })
+      })
       assert.strictEqual(progress?.state === "failed" && progress.failure.class, "retry")
     })
   }
 
   for (const body of [undefined, null, [], {}, { status: 7 }, { error: "NSFW" }]) {
-    it(`is not said by ${JSON.stringify(body)}`, () => assert.isUndefined(progressIn(account, { status: 200, body })))
+    it(`is not said by ${JSON.stringify(body)}`, () =>
+      assert.isUndefined(decodeProgress(account, { status: 200, body: JSON.stringify(body) ?? "" })))
   }
 })

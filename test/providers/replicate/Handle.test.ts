@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Stream } from "effect"
-import { handleOf, textOf } from "../../../src/providers/jobs/Handle.ts"
-import { handleIn } from "../../../src/providers/replicate/Prediction.ts"
+import { decodeHandleText, encodeHandle } from "../../../src/providers/jobs/Handle.ts"
 import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
+import { decodeHandle } from "../../../src/providers/replicate/Response.ts"
 import { request, secret } from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as ReplicateHost from "../../support/ReplicateHost.ts"
@@ -32,14 +32,15 @@ describe("the handle of a prediction", () => {
   ]
   for (const [name, account, get, expected] of urls) {
     it(`asks after it where it was told to, below the account's own address: ${name}`, () => {
-      const handle = handleIn(account, { status: 201, body: { id: "q1w2e3", urls: { get } } })
+      const handle = decodeHandle(account, { id: "q1w2e3", urls: { get } })
       assert.deepStrictEqual(handle, { id: "q1w2e3", status: expected, result: expected, cancel: `${own}/cancel` })
-      if (handle !== undefined) assert.deepStrictEqual(handleOf(account, textOf(handle)), Either.right(handle))
+      if (handle !== undefined)
+        assert.deepStrictEqual(decodeHandleText(account, encodeHandle(handle)), Either.right(handle))
     })
   }
 
   for (const body of [undefined, null, [], {}, { id: 7 }, { id: "" }, { id: ".." }, { urls: { get: own } }]) {
-    it(`is not made of ${JSON.stringify(body)}`, () => assert.isUndefined(handleIn(direct, { status: 201, body })))
+    it(`is not made of ${JSON.stringify(body)}`, () => assert.isUndefined(decodeHandle(direct, body)))
   }
 
   it.scopedLive("takes the credential nowhere else, whatever the answers say", () =>

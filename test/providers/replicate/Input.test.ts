@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
-import { written } from "../../../src/providers/replicate/Input.ts"
+import { encodeImage, encodeVideo } from "../../../src/providers/jobs/Input.ts"
+import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { asSent } from "../../support/Pieces.ts"
+import { wrongOptions } from "../../support/WrongOptions.ts"
 import { clipRoute } from "./Hosts.ts"
 import { drawRoute } from "./ImageHosts.ts"
 
@@ -10,14 +12,15 @@ const picture = { type: "image/png", bytes: Buffer.from("a picture").subarray(2)
 const uri = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`
 
 const video = (options: VideoRoute["options"], reference = false) =>
-  written.video(clipRoute("https://api.replicate.com", options), {
+  encodeVideo(format, clipRoute("https://api.replicate.com", options), {
     prompt: "p",
     seconds: 6,
     reference: reference ? picture : undefined
   })
 
 const image = (options: ImageRoute["options"], references = 0) =>
-  written.image(
+  encodeImage(
+    format,
     { ...drawRoute("https://api.replicate.com"), resolutions: new Set(["2K"] as const), options },
     { prompt: "p", resolution: "2K", references: Array.from({ length: references }, () => picture) }
   )
@@ -71,13 +74,9 @@ describe("the input of a prediction", () => {
     [{ sizes: { "8K": "8K" } }, "option sizes.8K"],
     [{ resolution: "720p" }, "option resolution: is unexpected"]
   ]
-  for (const [options, said] of wrong) {
-    it(`is none with the options ${JSON.stringify(options)}, and the log says why`, () => {
-      for (const made of [video(options), image(options)]) {
-        const failure = Either.getOrThrow(Either.flip(made))
-        assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
-        assert.include(failure.detail, said)
-      }
+  for (const [options, message] of wrong) {
+    it(`the options ${JSON.stringify(options)} are refused, and it is said why`, () => {
+      assert.include(wrongOptions(format.options.decode(options)), message)
     })
   }
 })

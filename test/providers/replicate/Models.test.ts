@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Schema } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
-import type { Submission } from "../../../src/providers/jobs/Input.ts"
-import { written } from "../../../src/providers/replicate/Input.ts"
+import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/Input.ts"
+import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../support/Pieces.ts"
@@ -90,7 +90,7 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
       route.seconds.flatMap((seconds) =>
         [undefined, picture]
           .filter((reference) => (reference === undefined ? route.referenceImage !== "required" : route.imageModel))
-          .map((reference) => Either.getOrThrow(written.video(route, { prompt, seconds, reference })))
+          .map((reference) => Either.getOrThrow(encodeVideo(format, route, { prompt, seconds, reference })))
       )
     )
   }
@@ -98,7 +98,7 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
     [...route.resolutions].flatMap((resolution) =>
       [[], [picture, picture]]
         .filter((references) => references.length === 0 || route.editModel !== undefined)
-        .map((references) => Either.getOrThrow(written.image(route, { prompt, resolution, references })))
+        .map((references) => Either.getOrThrow(encodeImage(format, route, { prompt, resolution, references })))
     )
   )
 }

@@ -1,16 +1,14 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
-import { callOf, type Fields, type NewId, textOf } from "./Answer.ts"
+import { asText, type Fields } from "../client/Json.ts"
+import { decodeCall } from "./Response.ts"
 
 interface Call {
   readonly index: number
-  empty: boolean
+  isEmpty: boolean
 }
 
-/**
- * Puts a stream's pieces of function calls to their calls. Output positions count messages and reasoning too, ours
- * count calls alone. A call's pieces name its item or, with hosts whose item ids change, its position.
- */
-export const make = (newId: NewId) => {
+/** Pieces of a call name its item or, with hosts whose item ids change, its output position. */
+export const make = (newId: () => string) => {
   const calls: Array<Call> = []
   const byCallId = new Map<unknown, Call>()
   const byItem = new Map<unknown, Call>()
@@ -18,9 +16,9 @@ export const make = (newId: NewId) => {
 
   const find = (item: unknown, position: unknown): Call | undefined => byItem.get(item) ?? byPosition.get(position)
 
-  const say = (call: Call, text: string, out: Array<ChatEvent>) => {
+  const push = (call: Call, text: string, out: Array<ChatEvent>) => {
     if (text === "") return
-    call.empty = false
+    call.isEmpty = false
     out.push({ type: "tool_call", index: call.index, arguments: text })
   }
 
@@ -31,16 +29,16 @@ export const make = (newId: NewId) => {
 
     /** A call's item begins, or is there as a whole; false where it has no name. */
     item: (event: Fields, item: Fields, out: Array<ChatEvent>): boolean => {
-      const named = textOf(item.call_id) !== ""
+      const named = asText(item.call_id) !== ""
       const known = named ? byCallId.get(item.call_id) : find(item.id, event.output_index)
       if (known !== undefined) {
-        if (known.empty) say(known, textOf(item.arguments), out)
+        if (known.isEmpty) push(known, asText(item.arguments), out)
         return true
       }
-      const opened = callOf(item, newId)
+      const opened = decodeCall(item, newId)
       if (opened === undefined) return false
       const { arguments: text, name } = opened.function
-      const call: Call = { index: calls.length, empty: text === "" }
+      const call: Call = { index: calls.length, isEmpty: text === "" }
       calls.push(call)
       if (named) byCallId.set(item.call_id, call)
       if (typeof item.id === "string") byItem.set(item.id, call)
@@ -49,22 +47,19 @@ export const make = (newId: NewId) => {
       return true
     },
 
-    /** More of a call's arguments; false where there is no such call. */
     piece: (event: Fields, out: Array<ChatEvent>): boolean => {
       const call = find(event.item_id, event.output_index)
-      if (call !== undefined) say(call, textOf(event.delta), out)
+      if (call !== undefined) push(call, asText(event.delta), out)
       return call !== undefined
     },
 
-    /** All of a call's arguments, for hosts that send no pieces. */
     whole: (event: Fields, out: Array<ChatEvent>): void => {
       const call = find(event.item_id, event.output_index)
-      if (call?.empty === true) say(call, textOf(event.arguments), out)
+      if (call?.isEmpty === true) push(call, asText(event.arguments), out)
     },
 
-    /** Appends what makes every call whole. */
     close: (out: Array<ChatEvent>): void => {
-      for (const call of calls) if (call.empty) say(call, "{}", out)
+      for (const call of calls) if (call.isEmpty) push(call, "{}", out)
     }
   }
 }

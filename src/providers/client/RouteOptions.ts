@@ -1,0 +1,29 @@
+import { Either, type ParseResult, Schema } from "effect"
+import type { RouteBase, RouteOptions } from "../../domain/Model.ts"
+
+export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
+  Schema.Literal(...words).annotations({
+    message: () => ({ message: `must be one of ${words.join(", ")}`, override: true })
+  })
+
+export interface OptionsDecoder<A> {
+  readonly decode: (options: RouteOptions) => Either.Either<A, ParseResult.ParseError>
+  /** Dies where they are wrong, which the catalog rules out. */
+  readonly of: (route: RouteBase) => A
+}
+
+/** Decodes routes' options, each once: a catalog's stay the same for as long as it is served. */
+export const makeOptions = <A, I, B>(schema: Schema.Schema<A, I>, build: (decoded: A) => B): OptionsDecoder<B> => {
+  const decodeOnce = Schema.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })
+  const known = new WeakMap<RouteOptions, Either.Either<B, ParseResult.ParseError>>()
+  const decode = (options: RouteOptions) => {
+    const before = known.get(options)
+    if (before !== undefined) return before
+    const decoded = Either.map(decodeOnce(options), build)
+    known.set(options, decoded)
+    return decoded
+  }
+  return { decode, of: ({ options }) => Either.getOrThrow(decode(options)) }
+}

@@ -1,0 +1,152 @@
+import { Either, Predicate } from "effect"
+import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ProviderFailure } from "../../services/routing/Provider.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
+import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { seal } from "../chat/ThoughtSignatures.ts"
+import { protocolFailure, withSpent } from "../client/Classification.ts"
+import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./Failure.ts"
+import type { Options } from "./Options.ts"
+
+type Context = Pick<ChatCall<Options>, "route" | "request" | "options" | "newId">
+
+export const errorIn = ({ error }: Fields): Fields | undefined => (error ? { error } : undefined)
+
+/** Thoughts are counted beside the answer, what a search brought beside the prompt. Undefined where nothing is. */
+export const decodeUsage = (meta: unknown): Usage | undefined => {
+  const counts = asFields(meta)
+  const prompt = asCount(counts.promptTokenCount) + asCount(counts.toolUsePromptTokenCount)
+  const reasoning = asCount(counts.thoughtsTokenCount)
+  const completion = asCount(counts.candidatesTokenCount) + reasoning
+  if (prompt === 0 && completion === 0) return undefined
+  const cached = Math.min(prompt, asCount(counts.cachedContentTokenCount))
+  return { prompt, completion, cached, cacheWrite: 0, reasoning }
+}
+
+/** Reasons that say that the host gave up. The names of new ones tell as much. */
+const isBreak = (reason: string): boolean =>
+  /^(OTHER|LANGUAGE|NO_IMAGE|IMAGE_OTHER)$|^(MALFORMED|UNEXPECTED|TOO_MANY|MISSING)_/.test(reason)
+
+const isRecitation = (reason: string): boolean => /^(IMAGE_)?RECITATION$/.test(reason)
+
+const decodeFinish = (reason: string, calls: number): FinishReason => {
+  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length"
+  if (isFiltered(reason) || isRecitation(reason)) return "content_filter"
+  return calls > 0 ? "tool_calls" : "stop"
+}
+
+const hostId = /^[\w.:-]{1,64}$/
+
+/** Decodes an answer, whole or chunk by chunk. The host has no mark for the end: one with a `finishReason` is whole. */
+export const makeDecoder = ({ newId, options, request, route }: Context): ChatDecoder => {
+  const ids = new Set<string>()
+  // The host knows no way to ask for one call only: the others were never made, as far as the model will know.
+  const mostCalls = request.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY
+  let reason = ""
+  let usage: Usage | undefined
+  let hasOutput = false
+
+  const claimId = (given: unknown): string => {
+    const id = typeof given === "string" && hostId.test(given) && !ids.has(given) ? given : newId()
+    ids.add(id)
+    return id
+  }
+
+  const takeCall = ({ args, id, name }: Fields, thoughtSignature: unknown, out: Array<ChatEvent>): StreamOutcome => {
+    if (typeof name !== "string" || name === "") return "a function call without a name"
+    if (ids.size >= mostCalls) return undefined
+    const signature = options.call_signatures === false ? undefined : seal(route, thoughtSignature)
+    const index = ids.size
+    const text = JSON.stringify(asFields(args))
+    out.push({ type: "tool_call", index, id: claimId(id), name, arguments: text, ...(signature && { signature }) })
+    return undefined
+  }
+
+  const takePart = (part: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    if (Predicate.isRecord(part.functionCall)) return takeCall(part.functionCall, part.thoughtSignature, out)
+    const text = asText(part.text)
+    if (text !== "") out.push({ type: part.thought === true ? "reasoning" : "content", text })
+    return undefined
+  }
+
+  const checkFinish = (): StreamOutcome => {
+    const why = reason.slice(0, 100)
+    if (isBreak(reason)) return `finishReason ${why}`
+    if (hasOutput || decodeFinish(reason, 0) === "length") return undefined
+    return isFiltered(reason) ? moderationFailure(200, reason) : `an empty candidate, finishReason ${why}`
+  }
+
+  return {
+    take: (chunk, out) => {
+      usage = decodeUsage(chunk.usageMetadata) ?? usage
+      const candidate = asList(chunk.candidates)[0]
+      if (!Predicate.isRecord(candidate)) {
+        const block = blockIn(chunk)
+        return block === undefined || hasOutput ? undefined : moderationFailure(200, block)
+      }
+      const before = out.length
+      for (const part of asList(asFields(candidate.content).parts)) {
+        const broken = takePart(asFields(part), out)
+        if (broken !== undefined) return broken
+      }
+      if (out.length > before) hasOutput = true
+      const finishReason = asText(candidate.finishReason)
+      if (finishReason === "") return undefined
+      reason = finishReason
+      return checkFinish()
+    },
+    finish: (out) => {
+      if (reason === "") return undefined
+      out.push({ type: "finish", reason: decodeFinish(reason, ids.size) })
+      if (usage !== undefined) out.push({ type: "usage", usage })
+      return "whole"
+    },
+    usage: () => usage
+  }
+}
+
+const toolCallOf = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): ToolCall => ({
+  id: event.id ?? "",
+  type: "function",
+  function: { name: event.name ?? "", arguments: event.arguments },
+  ...(event.signature && { signature: event.signature })
+})
+
+/** What the events of a whole answer add up to; calls come whole on this wire. */
+const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
+  let content = ""
+  let reasoning = ""
+  let finish: FinishReason = "stop"
+  let usage: Usage | undefined
+  const toolCalls: Array<ToolCall> = []
+  for (const event of events) {
+    if (event.type === "content") content += event.text
+    else if (event.type === "reasoning") reasoning += event.text
+    else if (event.type === "tool_call") toolCalls.push(toolCallOf(event))
+    else if (event.type === "finish") finish = event.reason
+    else usage = event.usage
+  }
+  const isSilent = content === "" && toolCalls.length > 0
+  return { content: isSilent ? null : content, reasoning: reasoning || undefined, toolCalls, finish, usage }
+}
+
+export const decodeAnswer = (body: unknown, context: Context): Either.Either<ChatAnswer, ProviderFailure> => {
+  const { provider } = context.route
+  const events: Array<ChatEvent> = []
+  const decoder = makeDecoder(context)
+  const fail = (broken: ProviderFailure | string) =>
+    Either.left(
+      withSpent(typeof broken === "string" ? protocolFailure(provider, 200, broken) : broken, decoder.usage())
+    )
+  for (const chunk of Array.isArray(body) ? body : [body]) {
+    if (!Predicate.isRecord(chunk)) return fail("an answer that is no object")
+    const error = errorIn(chunk)
+    const broken =
+      error === undefined
+        ? decoder.take(chunk, events)
+        : decodeFailure(provider, { status: 200, headers: {}, body: JSON.stringify(error) }, 0)
+    if (broken !== undefined) return fail(broken)
+  }
+  return decoder.finish?.(events) === "whole" ? Either.right(joinEvents(events)) : fail("no candidate in the answer")
+}

@@ -1,0 +1,22 @@
+import { identity, Predicate, Schema } from "effect"
+import type { Feature, RouteOptions } from "../../domain/Model.ts"
+import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
+
+export const Options = Schema.Struct({
+  max_tokens_field: optional(oneOf("max_tokens", "max_completion_tokens")),
+  reasoning_history: optional(Schema.Boolean),
+  thought_signatures: optional(Schema.Boolean),
+  inline_images: optional(Schema.Boolean),
+  stop: optional(oneOf("cut")),
+  /** What is no mapping takes back what the provider says. */
+  web_search: optional(Schema.Unknown)
+})
+export type Options = typeof Options.Type
+
+export const options = makeOptions(Options, identity)
+
+const everywhere: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "sampling", "reasoning"]
+
+/** How a web search is asked for differs by host: without an option that says it there is none. */
+export const features = ({ web_search }: RouteOptions): ReadonlySet<Feature> =>
+  new Set(Predicate.isRecord(web_search) ? [...everywhere, "web_search"] : everywhere)

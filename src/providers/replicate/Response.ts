@@ -1,0 +1,47 @@
+import type { ProviderAccount } from "../../domain/Model.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { asFields, asText, parseJson } from "../client/Json.ts"
+import { type Handle, isInside, rebase } from "../jobs/Handle.ts"
+import type { Progress } from "../jobs/JobAdapter.ts"
+import { predictionFailure } from "./Failure.ts"
+
+export const decodeHandle = (account: ProviderAccount, body: unknown): Handle | undefined => {
+  const { id: given, urls } = asFields(body)
+  const id = asText(given)
+  const own = `/v1/predictions/${encodeURIComponent(id)}`
+  if (id === "" || !isInside(account, own)) return undefined
+  const { cancel, get } = asFields(urls)
+  const status = rebase(account, get) ?? own
+  return { id, status, result: status, cancel: rebase(account, cancel) ?? `${own}/cancel` }
+}
+
+const errorText = (error: unknown): string => (typeof error === "string" ? error : JSON.stringify(error ?? null))
+
+/** Where a prediction stands; undefined where the response does not say. Of several outputs the first counts. */
+export const decodeProgress = (
+  account: ProviderAccount,
+  response: Pick<UpstreamResponse, "body" | "status">
+): Progress | undefined => {
+  const { error, output, status } = asFields(parseJson(response.body))
+  if (typeof status !== "string") return undefined
+  const failed = (what: string): Progress => {
+    return { state: "failed", failure: predictionFailure(account, response.status, what) }
+  }
+  switch (status) {
+    case "succeeded": {
+      const url = asText(Array.isArray(output) ? output[0] : output)
+      return url === ""
+        ? failed("it succeeded without an output")
+        : { state: "done", media: { url, revisedPrompt: undefined } }
+    }
+    case "failed":
+      return failed(errorText(error))
+    case "canceled":
+    case "aborted":
+      return failed(status)
+    case "processing":
+      return { state: "in_progress" }
+    default:
+      return { state: "queued" }
+  }
+}
