@@ -1,11 +1,11 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Redacted } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { Deployment, inDeployment, steppedClockProgram } from "../harness/gateway/Deployment.ts"
+import { deploymentTest, steppedClockProgram } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion, stream } from "../harness/upstream/ChatReplies.ts"
 
 const hour = 3_600_000
@@ -15,9 +15,9 @@ describe.concurrent("a gateway whose clock is set", () => {
     ["forward", 2 * hour],
     ["back", -2 * hour]
   ] as const) {
-    it.live(`${direction} goes on with what it serves, and logs how long it took`, () =>
-      Effect.gen(function* () {
-        const { gateway, upstream } = yield* Deployment
+    deploymentTest(
+      `${direction} goes on with what it serves, and logs how long it took`,
+      function* ({ gateway, upstream }) {
         const entry = yield* steppedClockProgram
         const { signal, stderr, url } = yield* gateway({ entry, env: { CLOCK_STEP_MS: String(step) } })
         const log = yield* RequestLog
@@ -51,7 +51,7 @@ describe.concurrent("a gateway whose clock is set", () => {
             assert.isBelow(ms, hour)
           }
         }
-      }).pipe(inDeployment)
+      }
     )
   }
 })
