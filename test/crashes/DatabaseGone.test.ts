@@ -1,11 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
+import { chatAndStreamUnderWay, chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
-import { after, charge, completion, stream } from "../harness/upstream/ChatReplies.ts"
+import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
 
 /** A gateway whose database connections can be told from ours, and can be cut. */
@@ -24,32 +25,22 @@ const terminateAll = Effect.flatMap(
 
 describe.concurrent("a database that goes away under a running request", () => {
   deploymentTest("and is back at once: every settle goes through, once", function* () {
-    const { upstream, url } = yield* losable
+    const { url } = yield* losable
     const { org, secret } = yield* openAccount({})
-    const answer = yield* Deferred.make<void>()
-    yield* upstream.script(after(Deferred.await(answer), completion))
-    const json = yield* Effect.fork(ask({ url, secret }))
-    yield* upstream.received
-    yield* upstream.script(stream(Deferred.await(answer)))
-    const sse = yield* Effect.fork(ask({ url, secret, stream: true }))
-    yield* upstream.received
+    const { answer, assertServed } = yield* chatAndStreamUnderWay({ url, secret })
     const ended = yield* terminateAll
     assert.isAbove(ended.length, 0)
-    yield* Deferred.succeed(answer, undefined)
-    assert.strictEqual((yield* Fiber.join(json)).status, 200)
-    assert.match((yield* Fiber.join(sse)).text, /\[DONE\]\n\n$/)
+    yield* answer
+    yield* assertServed
     yield* assertCharged(org, [charge, charge])
   })
 
   deploymentTest("during the settle itself: it is repeated, and charges once", function* () {
-    const { upstream, url } = yield* losable
+    const { url } = yield* losable
     const { org, secret } = yield* openAccount({})
-    const answer = yield* Deferred.make<void>()
-    yield* upstream.script(after(Deferred.await(answer), completion))
-    const asked = yield* Effect.fork(ask({ url, secret }))
-    yield* upstream.received
+    const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
     const { unlock } = yield* lock(org)
-    yield* Deferred.succeed(answer, undefined)
+    yield* answer
     yield* waitingForLock("losable")
     yield* terminateAll
     yield* unlock
@@ -58,14 +49,11 @@ describe.concurrent("a database that goes away under a running request", () => {
   })
 
   deploymentTest("after the settle was made and before it was told so: the repetition changes nothing", function* () {
-    const { cut, freeze, mend, thaw, upstream, url } = yield* losable
+    const { cut, freeze, mend, thaw, url } = yield* losable
     const { org, secret } = yield* openAccount({})
-    const answer = yield* Deferred.make<void>()
-    yield* upstream.script(after(Deferred.await(answer), completion))
-    const asked = yield* Effect.fork(ask({ url, secret }))
-    yield* upstream.received
+    const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
     const { unlock } = yield* lock(org)
-    yield* Deferred.succeed(answer, undefined)
+    yield* answer
     yield* waitingForLock("losable")
     yield* freeze
     yield* unlock
@@ -79,43 +67,30 @@ describe.concurrent("a database that goes away under a running request", () => {
   })
 
   deploymentTest("and is back within 10 s: the settle waits for it", function* () {
-    const { cut, mend, upstream, url } = yield* losable
+    const { cut, mend, url } = yield* losable
     const { org, secret } = yield* openAccount({})
-    const answer = yield* Deferred.make<void>()
-    yield* upstream.script(after(Deferred.await(answer), completion))
-    const json = yield* Effect.fork(ask({ url, secret }))
-    yield* upstream.received
-    yield* upstream.script(stream(Deferred.await(answer)))
-    const sse = yield* Effect.fork(ask({ url, secret, stream: true }))
-    yield* upstream.received
+    const { answer, assertServed, json, sse } = yield* chatAndStreamUnderWay({ url, secret })
     yield* cut
-    yield* Deferred.succeed(answer, undefined)
+    yield* answer
     yield* Effect.sleep("3 seconds")
     assert.deepStrictEqual([json.unsafePoll(), sse.unsafePoll()], [null, null])
     assert.deepInclude(yield* moneyOf(org), { openHolds: 2, charges: [] })
     yield* mend
-    assert.strictEqual((yield* Fiber.join(json)).status, 200)
-    assert.match((yield* Fiber.join(sse)).text, /\[DONE\]\n\n$/)
+    yield* assertServed
     yield* assertCharged(org, [charge, charge])
   })
 
   deploymentTest("for longer: nobody is charged, and nobody is called a stranger", function* () {
     const { cut, mend, upstream, url } = yield* losable
     const { org, secret } = yield* openAccount({})
-    const answer = yield* Deferred.make<void>()
-    yield* upstream.script(after(Deferred.await(answer), completion))
-    const json = yield* Effect.fork(ask({ url, secret }))
-    yield* upstream.received
-    yield* upstream.script(stream(Deferred.await(answer)))
-    const sse = yield* Effect.fork(ask({ url, secret, stream: true }))
-    yield* upstream.received
+    const { answer, json, sse } = yield* chatAndStreamUnderWay({ url, secret })
     yield* upstream.script(silent)
     const endless = yield* Effect.fork(ask({ url, secret }))
     const { closed } = yield* upstream.received
     assert.strictEqual((yield* get(`${url}/readyz`)).status, 200)
 
     yield* cut
-    yield* Deferred.succeed(answer, undefined)
+    yield* answer
     for (const presented of [secret, "ggw_unknown"]) {
       const refused = yield* eventually(ask({ url, secret: presented }), ({ status }) => status !== 200)
       assert.deepStrictEqual([refused.status, codeOf(refused)], [500, "internal_error"])

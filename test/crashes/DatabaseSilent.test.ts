@@ -1,10 +1,11 @@
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, attempt, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
+import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
-import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 /** A gateway behind a door to its database, with what it has logged at INFO and above. */
 const behindDoor = Effect.gen(function* () {
@@ -85,14 +86,11 @@ describe.concurrent("a database that swallows what it is sent", () => {
   })
 
   deploymentTest("for less than 10 s is waited for by what is to be charged", function* () {
-    const { freeze, thaw, upstream, url } = yield* behindDoor
+    const { freeze, thaw, url } = yield* behindDoor
     const { org, secret } = yield* openAccount({})
-    const answer = yield* Deferred.make<void>()
-    yield* upstream.script(after(Deferred.await(answer), completion))
-    const asked = yield* Effect.fork(ask({ url, secret }))
-    yield* upstream.received
+    const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
     yield* freeze
-    yield* Deferred.succeed(answer, undefined)
+    yield* answer
     yield* Effect.sleep("5 seconds")
     assert.isNull(asked.unsafePoll())
     yield* thaw

@@ -7,6 +7,7 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 
@@ -34,10 +35,7 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       const before = yield* onlyInstance
       const other = Context.get(yield* Layer.build(Layer.provide(Instance.layer, InFlight.layer)), Instance)
 
-      const answer = yield* Deferred.make<void>()
-      yield* upstream.script(after(Deferred.await(answer), completion))
-      const asked = yield* Effect.fork(ask({ url, secret }))
-      yield* upstream.received
+      const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
       // Just after a heartbeat there are seconds until the next, which would see what happened and end the request.
       const isBefore = ({ id }: { readonly id: string }) => id === before.id
       yield* eventually(instances, (all) => (all.find(isBefore)?.beatAt ?? before.beatAt) > before.beatAt)
@@ -46,7 +44,7 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       assert.strictEqual(yield* other.sweep, 1)
       assert.deepInclude(yield* moneyOf(org), { openHolds: 0, charges: [] })
       yield* signal("SIGCONT")
-      yield* Deferred.succeed(answer, undefined)
+      yield* answer
 
       assert.strictEqual((yield* Fiber.join(asked)).status, 200)
       yield* assertCharged(org, [])

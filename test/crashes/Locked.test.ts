@@ -5,6 +5,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, codeOf } from "../harness/client/ChatClient.ts"
 import { draw, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, keptFor, lock } from "../harness/database/Money.ts"
+import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
@@ -18,13 +19,10 @@ describe.concurrent("an organization whose row is locked", () => {
     const { url } = yield* gateway()
     const locked = yield* openAccount({})
     const other = yield* openAccount({})
-    const answer = yield* Deferred.make<void>()
-    yield* upstream.script(after(Deferred.await(answer), completion))
-    const settling = yield* Effect.fork(ask({ url, secret: locked.secret }))
-    yield* upstream.received
+    const { answer, chat: settling } = yield* chatUnderWay({ url, secret: locked.secret })
 
     const { unlock } = yield* lock(locked.org)
-    yield* Deferred.succeed(answer, undefined)
+    yield* answer
     yield* upstream.script(...times(100).map(() => completion))
     const waiting = yield* Effect.fork(
       Effect.forEach(times(40), () => ask({ url, secret: locked.secret }), { concurrency: "unbounded" })

@@ -9,9 +9,10 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
+import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { isAlive } from "../harness/processes.ts"
-import { after, charge, delta, either, stream } from "../harness/upstream/ChatReplies.ts"
+import { charge, delta, either, stream } from "../harness/upstream/ChatReplies.ts"
 import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -162,15 +163,12 @@ describe.concurrent("a stop", () => {
   for (const isStream of [false, true]) {
     deploymentTest(
       `in the middle of a settle charges only who is answered (stream: ${isStream})`,
-      function* ({ gateway, upstream }) {
+      function* ({ gateway }) {
         const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
         const { org, secret } = yield* openAccount({})
-        const answer = yield* Deferred.make<void>()
-        yield* upstream.script(after(Deferred.await(answer), either))
-        const asked = yield* Effect.fork(ask({ url, secret, stream: isStream }))
-        yield* upstream.received
+        const { answer, chat: asked } = yield* chatUnderWay({ url, secret, stream: isStream })
         const { unlock } = yield* lock(org)
-        yield* Deferred.succeed(answer, undefined)
+        yield* answer
         yield* waitingForLock("generation-gateway")
         yield* signal("SIGTERM")
         yield* Effect.sleep("2 seconds")
