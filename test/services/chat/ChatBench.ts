@@ -4,6 +4,8 @@ import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatC
 import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Departure } from "../../../src/services/runtime/Departure.ts"
+import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { ProviderFake } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
@@ -33,6 +35,24 @@ export const makeSink = Effect.gen(function* () {
   }
   return { sink, departure, written, line: Ref.get(line) }
 })
+
+/** An account of its own, and the record of a chat that it asks for. */
+export const openChat = (credits: bigint) =>
+  Effect.gen(function* () {
+    const books = yield* LedgerBench
+    const { key, org } = yield* books.organization(credits)
+    const caller = { key, org, scopes: undefined, rpm: undefined }
+    const record = new RequestRecord({
+      id: "1",
+      requestId: "r",
+      surface: "chat",
+      caller,
+      limit: 600,
+      at: 0,
+      startedAt: 0
+    })
+    return { books, org, record }
+  })
 
 /** Chats over these providers and a ledger in memory. */
 export const chatsOver = (fake: ProviderFake) =>

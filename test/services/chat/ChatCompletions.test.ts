@@ -4,8 +4,6 @@ import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import {
   answer,
   answers,
@@ -21,7 +19,7 @@ import {
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
-import { chatsOver, makeSink } from "./ChatBench.ts"
+import { chatsOver, makeSink, openChat } from "./ChatBench.ts"
 
 const nano = (perToken: bigint) => NanoUsd(perToken * 1_000_000n)
 const a = route("a")
@@ -38,17 +36,7 @@ const credits = 1_000_000n
 const bench = Effect.gen(function* () {
   const chat = yield* ChatCompletions
   const ledger = yield* Ledger
-  const books = yield* LedgerBench
-  const { key, org } = yield* books.organization(credits)
-  const record = new RequestRecord({
-    id: "1",
-    requestId: "r",
-    surface: "chat",
-    caller: { key, org, scopes: undefined, rpm: undefined },
-    limit: 600,
-    at: 0,
-    startedAt: 0
-  })
+  const { books, org, record } = yield* openChat(credits)
   const settled = Effect.gen(function* () {
     assert.strictEqual(yield* books.openHolds(org), 0)
     assert.isTrue(yield* books.proved)

@@ -5,7 +5,6 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import {
   answers,
   content,
@@ -20,7 +19,7 @@ import {
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
-import { chatsOver, makeSink } from "../chat/ChatBench.ts"
+import { chatsOver, makeSink, openChat } from "../chat/ChatBench.ts"
 
 const nano = (perToken: bigint) => NanoUsd(perToken * 1_000_000n)
 const prices = { cachedPrompt: undefined, cacheWrite: undefined, longContext: undefined }
@@ -46,11 +45,7 @@ const answerCharge = 37n
 
 const running = (fake: ProviderFake) => Effect.provide(chatsOver(fake))
 
-const recorded = Effect.gen(function* () {
-  const { key, org } = yield* Effect.flatMap(LedgerBench, ({ organization }) => organization(1_000_000n))
-  const caller = { key, org, scopes: undefined, rpm: undefined }
-  return new RequestRecord({ id: "1", requestId: "r", surface: "chat", caller, limit: 600, at: 0, startedAt: 0 })
-})
+const recorded = Effect.map(openChat(1_000_000n), ({ record }) => record)
 
 /** What the log is told of money: each try's cost, the answer's, and the charge. */
 const told = ({ attempts, charge, cost }: RequestRecord) => {

@@ -2,11 +2,23 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { busy } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import { assertDelivered, assertFailed, price, videoTest } from "../../harness/database/VideoBench.ts"
+import { assertDelivered, assertFailed, price, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 const key = "k"
 const picture = { _tag: "Bytes", bytes: png } as const
+
+/** A process that has written its job, and does nothing more. */
+const stoppedAfterHold = ({ job, process }: VideoBench) =>
+  Effect.gen(function* () {
+    const written = yield* Deferred.make<void>()
+    const halted = Effect.zipRight(Deferred.succeed(written, undefined), Effect.never)
+    const reach = (name: string) => (name === "after_hold" ? halted : Effect.void)
+    const dying = yield* process({ lookEvery: "1 hour", reach })
+    yield* Effect.forkScoped(dying.videos.create(job({ key })))
+    yield* Deferred.await(written)
+    return dying
+  })
 
 describe.concurrent("a video asked for with an idempotency key", () => {
   videoTest("is one, however often it is asked for", function* (bench) {
@@ -64,14 +76,7 @@ describe.concurrent("a video asked for with an idempotency key", () => {
       `is found again after its process was ${how} before it answered, and is rendered once`,
       function* (bench) {
         const { job, lapse, org, process, provider, row, sql } = bench
-        const written = yield* Deferred.make<void>()
-        const dying = yield* process({
-          lookEvery: "1 hour",
-          reach: (name) =>
-            name === "after_hold" ? Effect.zipRight(Deferred.succeed(written, undefined), Effect.never) : Effect.void
-        })
-        yield* Effect.forkScoped(dying.videos.create(job({ key })))
-        yield* Deferred.await(written)
+        const dying = yield* stoppedAfterHold(bench)
         const { id } = yield* row
         const { videos } = yield* process()
         assert.strictEqual((yield* Effect.flip(videos.create(job({ key }))))._tag, "IdempotencyConflict")
@@ -94,14 +99,7 @@ describe.concurrent("a video asked for with an idempotency key", () => {
 
   videoTest("of a process that died is a job that fails for all to see", function* (bench) {
     const { job, lapse, org, process, provider } = bench
-    const written = yield* Deferred.make<void>()
-    const dying = yield* process({
-      lookEvery: "1 hour",
-      reach: (name) =>
-        name === "after_hold" ? Effect.zipRight(Deferred.succeed(written, undefined), Effect.never) : Effect.void
-    })
-    yield* Effect.forkScoped(dying.videos.create(job({ key })))
-    yield* Deferred.await(written)
+    const dying = yield* stoppedAfterHold(bench)
     const { videos } = yield* process()
     for (const route of ["m@a", "m@b", "m@c"]) provider.on(route, { submit: [busy] })
     yield* lapse
