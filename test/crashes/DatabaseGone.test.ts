@@ -24,7 +24,7 @@ const terminateAll = Effect.flatMap(
 )
 
 describe.concurrent("a database that goes away under a running request", () => {
-  deploymentTest("and is back at once: every settle goes through, once", function* () {
+  deploymentTest("every settle goes through once where the database is back at once", function* () {
     const { url } = yield* losable
     const { org, secret } = yield* openAccount({})
     const { answer, assertServed } = yield* chatAndStreamUnderWay({ url, secret })
@@ -35,7 +35,7 @@ describe.concurrent("a database that goes away under a running request", () => {
     yield* assertCharged(org, [charge, charge])
   })
 
-  deploymentTest("during the settle itself: it is repeated, and charges once", function* () {
+  deploymentTest("a settle that it interrupts is repeated, and charges once", function* () {
     const { url } = yield* losable
     const { org, secret } = yield* openAccount({})
     const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
@@ -48,7 +48,7 @@ describe.concurrent("a database that goes away under a running request", () => {
     yield* assertCharged(org, [charge])
   })
 
-  deploymentTest("after the settle was made and before it was told so: the repetition changes nothing", function* () {
+  deploymentTest("repeating a settle that was made but never confirmed changes nothing", function* () {
     const { cut, freeze, mend, thaw, url } = yield* losable
     const { org, secret } = yield* openAccount({})
     const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
@@ -66,7 +66,7 @@ describe.concurrent("a database that goes away under a running request", () => {
     yield* assertCharged(org, [charge])
   })
 
-  deploymentTest("and is back within 10 s: the settle waits for it", function* () {
+  deploymentTest("a settle waits for a database that is back within 10 s", function* () {
     const { cut, mend, url } = yield* losable
     const { org, secret } = yield* openAccount({})
     const { answer, assertServed, json, sse } = yield* chatAndStreamUnderWay({ url, secret })
@@ -80,7 +80,7 @@ describe.concurrent("a database that goes away under a running request", () => {
     yield* assertCharged(org, [charge, charge])
   })
 
-  deploymentTest("for longer: nobody is charged, and nobody is called a stranger", function* () {
+  deploymentTest("nobody is charged while it stays away, and a known key is not called invalid", function* () {
     const { cut, mend, upstream, url } = yield* losable
     const { org, secret } = yield* openAccount({})
     const { answer, json, sse } = yield* chatAndStreamUnderWay({ url, secret })
@@ -118,7 +118,7 @@ describe.concurrent("a database that goes away under a running request", () => {
     yield* assertCharged(org, [charge])
   })
 
-  deploymentTest("and only stays silent: the process is alive, and says that it is not ready", function* () {
+  deploymentTest("a database that stays silent leaves the process alive and not ready", function* () {
     const { freeze, url } = yield* losable
     yield* freeze
     yield* Effect.sleep("1 second")
