@@ -7,7 +7,7 @@ import { sourcesOf } from "../src/SourcePositions.ts"
 import { openAccount } from "./harness/client/Account.ts"
 import { ask } from "./harness/client/ChatClient.ts"
 import { eventually } from "./harness/database/Money.ts"
-import { Deployment, failingProgram, inDeployment } from "./harness/gateway/Deployment.ts"
+import { deploymentTest, failingProgram } from "./harness/gateway/Deployment.ts"
 import { program } from "./harness/gateway/GatewayProcess.ts"
 
 const files = path.join(path.dirname(program), "gateway")
@@ -42,31 +42,25 @@ describe("positions in the built program", () => {
     }
   })
 
-  it.live("are named by their source when a request fails unexpectedly", () =>
-    Effect.gen(function* () {
-      const { gateway } = yield* Deployment
-      const entry = yield* failingProgram
-      for (const format of ["json", "pretty"]) {
-        const { stderr, url } = yield* gateway({ entry, env: { LOG_FORMAT: format } })
-        const { secret } = yield* openAccount({})
-        const { status } = yield* ask({ url, secret, stream: false, text: "hi" })
-        assert.strictEqual(status, 500)
-        const log = yield* eventually(Effect.sync(stderr), (text) => text.includes("TypeError: planted"))
-        assert.include(log, place)
-        assert.notMatch(log, /\.js:\d+:\d+/)
-      }
-    }).pipe(inDeployment)
-  )
+  deploymentTest("are named by their source when a request fails unexpectedly", function* ({ gateway }) {
+    const entry = yield* failingProgram
+    for (const format of ["json", "pretty"]) {
+      const { stderr, url } = yield* gateway({ entry, env: { LOG_FORMAT: format } })
+      const { secret } = yield* openAccount({})
+      const { status } = yield* ask({ url, secret, stream: false, text: "hi" })
+      assert.strictEqual(status, 500)
+      const log = yield* eventually(Effect.sync(stderr), (text) => text.includes("TypeError: planted"))
+      assert.include(log, place)
+      assert.notMatch(log, /\.js:\d+:\d+/)
+    }
+  })
 
-  it.live("are named by their source when an error ends the process", () =>
-    Effect.gen(function* () {
-      const { gateway } = yield* Deployment
-      const { ended, signal, stderr } = yield* gateway({ entry: yield* failingProgram })
-      yield* signal("SIGUSR2")
-      assert.strictEqual((yield* ended).code, 1)
-      assert.match(stderr(), new RegExp(`TypeError: planted\n +at .*${place}`))
-    }).pipe(inDeployment)
-  )
+  deploymentTest("are named by their source when an error ends the process", function* ({ gateway }) {
+    const { ended, signal, stderr } = yield* gateway({ entry: yield* failingProgram })
+    yield* signal("SIGUSR2")
+    assert.strictEqual((yield* ended).code, 1)
+    assert.match(stderr(), new RegExp(`TypeError: planted\n +at .*${place}`))
+  })
 })
 
 it("the built program is ASCII, of which V8 needs one byte a character", () => {

@@ -4,6 +4,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { allGone } from "../harness/database/EmbeddedDatabase.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
+import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli, failure, list, text } from "../harness/gateway/Cli.ts"
 
 withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
@@ -111,24 +112,10 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
     })
   )
 
-  const catalogText = `
-providers:
-  acme: {adapter: openai-chat, base_url: https://acme.test/v1, credential: ACME_KEY}
-families:
-  A: {sampling: true, max_output_policy: clamp}
-models:
-  - id: talk
-    surface: chat
-    family: A
-    context_length: 1000000
-    max_output: 64000
-    pricing: {prompt_per_1m_usd: 2, completion_per_1m_usd: 4}
-    reasoning: none
-    capabilities: [tools]
-    created: 2026-07-21
-    routes:
-      - {provider: acme, model: v-talk, cost: {prompt_per_1m_usd: 1.5, completion_per_1m_usd: 5}}
-`
+  const catalogText = talkCatalog(
+    ["acme"],
+    "{provider: acme, model: v-talk, cost: {prompt_per_1m_usd: 1.5, completion_per_1m_usd: 5}}"
+  )
 
   it.effect("catalog check needs no database: what is on, what is off and why, margins, mistakes by line", () =>
     Effect.gen(function* () {

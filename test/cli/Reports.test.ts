@@ -6,6 +6,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { eventually } from "../harness/database/EmbeddedDatabase.ts"
+import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli, json, list, text } from "../harness/gateway/Cli.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
@@ -173,24 +174,10 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
     })
   )
 
-  const catalog = `
-providers:
-  acme: {adapter: openai-chat, base_url: https://acme.test/v1, credential: ACME_KEY}
-  spare: {adapter: openai-chat, base_url: https://spare.test/v1, credential: ACME_KEY}
-families:
-  A: {sampling: true, max_output_policy: clamp}
-models:
-  - id: talk
-    surface: chat
-    family: A
-    context_length: 1000000
-    max_output: 64000
-    pricing: {prompt_per_1m_usd: 2, completion_per_1m_usd: 4}
-    reasoning: none
-    capabilities: [tools]
-    created: 2026-07-21
-    routes: [{provider: acme, model: v-talk}, {provider: spare, model: v-talk, preference: 2}]
-`
+  const catalog = talkCatalog(
+    ["acme", "spare"],
+    "{provider: acme, model: v-talk}, {provider: spare, model: v-talk, preference: 2}"
+  )
 
   it.effect("providers: every route of the catalog, over all running instances", () =>
     Effect.gen(function* () {

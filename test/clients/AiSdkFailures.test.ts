@@ -2,12 +2,13 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { APICallError, generateText, streamText } from "ai"
 import { Effect } from "effect"
 import { customer } from "../harness/client/AiSdk.ts"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { costOf, gateway, model as modelId } from "../harness/upstream/SandboxChat.ts"
 
 withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, in bad weather", (it) => {
-  const refusals: ReadonlyArray<{
+  const refusedCases: ReadonlyArray<{
     readonly title: string
     readonly account?: Parameters<typeof customer>[0]
     readonly id?: string
@@ -19,46 +20,25 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
       title: "a model that does not exist",
       id: "nobody",
       retryable: false,
-      told: {
-        status: 404,
-        type: "not_found_error",
-        code: "model_not_found",
-        param: "model",
-        message: "The model `nobody` does not exist or is not a chat model."
-      }
+      told: refusals.noModel("nobody")
     },
     {
       title: "no credits",
       account: { nanoUsd: 0n },
       retryable: false,
-      told: {
-        status: 402,
-        type: "insufficient_quota",
-        code: "insufficient_quota",
-        message: "Insufficient credits."
-      }
+      told: refusals.insufficient
     },
     {
       title: "no scope",
       account: { scopes: ["videos"] },
       retryable: false,
-      told: {
-        status: 403,
-        type: "permission_error",
-        code: "insufficient_scope",
-        message: "API key lacks scope: chat"
-      }
+      told: refusals.scope
     },
     {
       title: "a refusal by moderation",
       prompt: "[sandbox moderation]",
       retryable: false,
-      told: {
-        status: 400,
-        type: "content_policy_violation",
-        code: null,
-        message: "Content was rejected by the moderation system."
-      }
+      told: refusals.moderated
     },
     {
       title: "no provider",
@@ -78,7 +58,7 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
     return error
   }
 
-  const assertCallError = (thrown: unknown, { retryable, told }: (typeof refusals)[number]) => {
+  const assertCallError = (thrown: unknown, { retryable, told }: (typeof refusedCases)[number]) => {
     const error = callError(thrown)
     const { code, message, param = null, status, type } = told
     assert.deepStrictEqual(
@@ -88,7 +68,7 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
     assert.match(error.responseHeaders?.["x-request-id"] ?? "", /^req_/)
   }
 
-  for (const refusal of refusals) {
+  for (const refusal of refusedCases) {
     it.effect(`says: ${refusal.title}`, () =>
       Effect.gen(function* () {
         const { provider, spent } = yield* customer(refusal.account)

@@ -2,6 +2,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { APIError, InternalServerError } from "openai"
 import { zero } from "../../src/domain/Money.ts"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { cost, layer, Mocks, usage } from "../harness/upstream/Aimock.ts"
@@ -126,12 +127,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const error = yield* thrownBy(() => openai.chat.completions.create(ask("shut-alone", "hi")))
-      assertTold(error, InternalServerError, {
-        status: 502,
-        type: "api_error",
-        code: "upstream_error",
-        message: "Upstream authentication failed."
-      })
+      assertTold(error, InternalServerError, refusals.upstreamAuth)
       assert.strictEqual(yield* spent, 0n)
     })
   )
@@ -199,12 +195,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const error = yield* thrownBy(() => openai.chat.completions.create(ask("strange", "hi")))
-      assertTold(error, InternalServerError, {
-        status: 502,
-        type: "api_error",
-        code: "upstream_error",
-        message: "The upstream provider returned an error."
-      })
+      assertTold(error, InternalServerError, refusals.upstream)
       assert.strictEqual(yield* spent, 0n)
     })
   )

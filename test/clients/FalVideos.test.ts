@@ -2,7 +2,7 @@ import { LLMock } from "@copilotkit/aimock"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { BadRequestError, toFile } from "openai"
-import { bearer, call } from "../harness/client/HttpCalls.ts"
+import { bearer, call, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { assertStates, fetched, untilOver, videoOf } from "../harness/client/VideoClient.ts"
@@ -145,12 +145,7 @@ withLayer(gateway, { excludeTestServices: true })("videos of a provider's queue"
         calling(() => openai.videos.create({ model: "film", prompt, seconds: "4" }))
       )
       const rejected = yield* thrownBy(() => openai.videos.create({ model: "film", prompt: "rejected" }))
-      assertTold(rejected, BadRequestError, {
-        status: 400,
-        type: "content_policy_violation",
-        code: null,
-        message: "Content was rejected by the moderation system."
-      })
+      assertTold(rejected, BadRequestError, refusals.moderated)
       const videos = yield* Effect.all(
         [
           over(customer, broken?.id ?? "", "completed"),

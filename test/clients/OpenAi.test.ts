@@ -3,6 +3,7 @@ import { Ajv } from "ajv"
 import { Effect } from "effect"
 import { NotFoundError } from "openai"
 import type { CompletionUsage } from "openai/resources/completions"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { asJson, assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { costOf, gateway, listed, model, pixel } from "../harness/upstream/SandboxChat.ts"
@@ -105,13 +106,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const error = yield* thrownBy(() => openai.chat.completions.create({ ...say("Hello"), model: "gpt-image-2" }))
-      assertTold(error, NotFoundError, {
-        status: 404,
-        type: "not_found_error",
-        code: "model_not_found",
-        param: "model",
-        message: "The model `gpt-image-2` does not exist or is not a chat model."
-      })
+      assertTold(error, NotFoundError, refusals.noModel("gpt-image-2"))
       assert.strictEqual(yield* spent, 0n)
     })
   )

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Predicate } from "effect"
 import { APIError, BadRequestError, InternalServerError } from "openai"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { refusedAs } from "../harness/client/Refusal.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
@@ -47,20 +48,8 @@ const their = (code: string | null) => ({
   error: { message: "secret of theirs-7", type: "their_type", param: "their_param", code }
 })
 
-const upstreamError = (message: string): Told => ({ status: 502, type: "api_error", code: "upstream_error", message })
-const noProvider = (message: string): Told => ({
-  status: 503,
-  type: "service_unavailable",
-  code: "no_provider_available",
-  message
-})
-const timedOut: Told = {
-  status: 504,
-  type: "api_error",
-  code: "timeout",
-  message: "The request exceeded the allowed time."
-}
-const internal: Told = { status: 500, type: "api_error", code: "internal_error", message: "Internal server error." }
+const timedOut: Told = refusals.timedOut
+const internal: Told = refusals.internal
 
 /** Makes every row of one organization impossible to write into a table. */
 const refusing = (table: string, org: string) =>
@@ -96,49 +85,29 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
       })
     )
 
-  fails(
-    "the only route answers an error",
-    "failing",
-    [json(500, their(null))],
-    upstreamError("The upstream provider returned an error.")
-  )
-  fails(
-    "the only route answers a page",
-    "page",
-    [text(400, "text/html", "<html>no</html>")],
-    upstreamError("The upstream provider returned an error.")
-  )
+  fails("the only route answers an error", "failing", [json(500, their(null))], refusals.upstream)
+  fails("the only route answers a page", "page", [text(400, "text/html", "<html>no</html>")], refusals.upstream)
   fails(
     "the only route answers 200 with an error in it",
     "hidden",
     [json(200, their("server_error"))],
-    upstreamError("The upstream provider returned an error.")
+    refusals.upstream
   )
-  fails(
-    "every route fails",
-    "pair",
-    [json(503, their(null)), json(502, their(null))],
-    noProvider("All providers failed (last: spare 502).")
-  )
-  fails("no answer was received at all", "gone", [], noProvider("All providers failed (last: gone network)."))
+  fails("every route fails", "pair", [json(503, their(null)), json(502, their(null))], refusals.allFailed("spare", 502))
+  fails("no answer was received at all", "gone", [], refusals.allFailed("gone", "network"))
   fails("nothing comes within the time", "mute", [silent], timedOut)
   const rejected = { status: 400, type: "invalid_request_error", code: null, message: "Upstream rejected the request." }
   fails("the provider rejects the request", "rejecting", [json(400, their("context_length_exceeded"))], rejected)
-  fails("the provider's moderation", "moderating", [json(400, their("content_policy_violation"))], {
-    status: 400,
-    type: "content_policy_violation",
-    code: null,
-    message: "Content was rejected by the moderation system."
-  })
+  fails("the provider's moderation", "moderating", [json(400, their("content_policy_violation"))], refusals.moderated)
 
   it.effect("502, then 503: the provider's account is at fault, and its only route stays closed", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer()
       const { script } = yield* FakeUpstream
       yield* script(json(403, their(null)))
-      const first = upstreamError("Upstream authentication failed.")
+      const first = refusals.upstreamAuth
       yield* refusedAs(one, ask("account"), InternalServerError, first)
-      const then = noProvider("No healthy provider is available for this model.")
+      const then = refusals.noProvider
       const { row } = yield* refusedAs(one, ask("account"), InternalServerError, then)
       assert.deepStrictEqual(
         row.attempts.map(({ outcome }) => outcome),
@@ -214,7 +183,7 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
       })
     )
 
-  const broken = upstreamError("The upstream provider returned an error.")
+  const broken = refusals.upstream
   breaks("loses its connection", "cut", [cut], broken)
   breaks("ends without its end mark", "ending", [], broken)
   breaks("says that it failed", "saying", [event(their("server_error")), end], broken)

@@ -10,6 +10,7 @@ import OpenAI, {
   RateLimitError,
   toFile
 } from "openai"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { refusedAs } from "../harness/client/Refusal.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
@@ -41,22 +42,14 @@ const invalid = (message: string, param?: string): Told => ({
   message,
   ...(param === undefined ? {} : { param })
 })
-const unavailable = (message: string): Told => ({
-  status: 503,
-  type: "service_unavailable",
-  code: "no_provider_available",
-  message
-})
-const quota = (code: string, message: string): Told => ({ status: 402, type: "insufficient_quota", code, message })
 const notFound = (code: string, message: string) => ({ status: 404, type: "not_found_error", code, message })
-const upstream = (message: string): Told => ({ status: 502, type: "api_error", code: "upstream_error", message })
 const their = (code: string) => ({
   error: { message: `hush ${hidden.firstKey}`, type: "hush_error", param: null, code }
 })
 type ErrorClass = Parameters<typeof assertTold>[1]
 type Account = Parameters<typeof Served.customer>[0]
 
-const refusals: ReadonlyArray<
+const refusedCases: ReadonlyArray<
   readonly [
     what: string,
     body: object,
@@ -87,35 +80,10 @@ const refusals: ReadonlyArray<
     BadRequestError,
     invalid("Failed to process the reference image.", "image")
   ],
-  [
-    "moderation",
-    asked,
-    BadRequestError,
-    {
-      status: 400,
-      type: "content_policy_violation",
-      code: null,
-      message: "Content was rejected by the moderation system."
-    },
-    [json(400, their("moderation_blocked"))]
-  ],
+  ["moderation", asked, BadRequestError, refusals.moderated, [json(400, their("moderation_blocked"))]],
   ["a rejection", asked, BadRequestError, invalid("Upstream rejected the request."), [json(422, their("hush"))]],
-  [
-    "no credits",
-    asked,
-    APIError,
-    quota("insufficient_quota", "Insufficient credits."),
-    [],
-    { nanoUsd: usualPrice - 1n }
-  ],
-  [
-    "a cap",
-    asked,
-    APIError,
-    quota("spend_limit_exceeded", "This key has reached its month spend limit."),
-    [],
-    { cap: { amount: 0n, period: "month" } }
-  ],
+  ["no credits", asked, APIError, refusals.insufficient, [], { nanoUsd: usualPrice - 1n }],
+  ["a cap", asked, APIError, refusals.capped("month"), [], { cap: { amount: 0n, period: "month" } }],
   [
     "no scope",
     asked,
@@ -133,69 +101,41 @@ const refusals: ReadonlyArray<
       param: "model"
     }
   ],
-  [
-    "too large a body",
-    { ...asked, prompt: "x".repeat(65_536) },
-    APIError,
-    {
-      status: 413,
-      type: "invalid_request_error",
-      code: "request_too_large",
-      message: "The request body is larger than 65536 bytes."
-    }
-  ],
-  [
-    "an error of the only provider",
-    asked,
-    InternalServerError,
-    upstream("The upstream provider returned an error."),
-    [json(500, their("server_error"))]
-  ],
-  [
-    "a page for a picture",
-    asked,
-    InternalServerError,
-    upstream("The upstream provider returned an error."),
-    [paints(Buffer.from("<html>"))]
-  ],
+  ["too large a body", { ...asked, prompt: "x".repeat(65_536) }, APIError, refusals.tooLarge(65_536)],
+  ["an error of the only provider", asked, InternalServerError, refusals.upstream, [json(500, their("server_error"))]],
+  ["a page for a picture", asked, InternalServerError, refusals.upstream, [paints(Buffer.from("<html>"))]],
   [
     "a provider that knows us not",
     { ...asked, model: "locked" },
     InternalServerError,
-    upstream("Upstream authentication failed."),
+    refusals.upstreamAuth,
     [json(401, their("invalid_api_key"))]
   ],
   [
     "a provider's 429",
     { ...asked, model: "limited" },
     InternalServerError,
-    unavailable("All providers failed (last: first 429)."),
+    refusals.allFailed("first", 429),
     [json(429, their("rate_limit_exceeded"))]
   ],
   [
     "two providers' errors",
     { ...asked, model: "pair" },
     InternalServerError,
-    unavailable("All providers failed (last: second 599)."),
+    refusals.allFailed("second", 599),
     [text(502, "text/html", "<html>")]
   ],
   [
     "a provider out of reach",
     { ...asked, model: "gone" },
     InternalServerError,
-    unavailable("All providers failed (last: refusing network).")
+    refusals.allFailed("refusing", "network")
   ],
-  [
-    "too long a wait",
-    { ...asked, model: "mute" },
-    InternalServerError,
-    { status: 504, type: "api_error", code: "timeout", message: "The request exceeded the allowed time." },
-    [silent]
-  ]
+  ["too long a wait", { ...asked, model: "mute" }, InternalServerError, refusals.timedOut, [silent]]
 ]
 
 withLayer(served, { excludeTestServices: true })("what the official client is told of an image", (it) => {
-  it.effect.each(refusals)("that failed: %s", ([, body, errorClass, told, replies = [], account = {}]) =>
+  it.effect.each(refusedCases)("that failed: %s", ([, body, errorClass, told, replies = [], account = {}]) =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const customer = yield* Served.customer(account)
@@ -212,7 +152,7 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
       const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
       assertTold(masked, BadRequestError, invalid("`mask` is not supported: describe the edit in `prompt`.", "mask"))
       const varied = yield* thrownBy(() => one.openai.images.createVariation({ image: file }))
-      assertTold(varied, NotFoundError, notFound("unknown_endpoint", "Unknown endpoint."))
+      assertTold(varied, NotFoundError, refusals.noEndpoint)
       assert.strictEqual(yield* one.spent, 0n)
     })
   )
@@ -221,13 +161,12 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
     Effect.gen(function* () {
       const { baseUrl } = yield* Served.customer()
       const options = { baseURL: baseUrl, maxRetries: 0 }
-      const told = { status: 401, type: "authentication_error", code: "invalid_api_key" }
       const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
       const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
       const error = yield* thrownBy(() => missing.images.generate(asked))
-      assertTold(error, AuthenticationError, { ...told, message: "Missing API key." })
+      assertTold(error, AuthenticationError, refusals.missingKey)
       const other = yield* thrownBy(() => unknown.images.generate(asked))
-      assertTold(other, AuthenticationError, { ...told, message: "Invalid API key provided." })
+      assertTold(other, AuthenticationError, refusals.invalidKey)
     })
   )
 
@@ -236,12 +175,7 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
       const one = yield* Served.customer({ rpm: 1 })
       yield* (yield* Upstreams).first.script(paints())
       yield* calling(() => one.openai.images.generate(asked))
-      const told = {
-        status: 429,
-        type: "rate_limit_error",
-        code: "rate_limit_exceeded",
-        message: "Rate limit exceeded."
-      }
+      const told = refusals.limited
       const { error } = yield* refusedAs(one, asked, RateLimitError, told, path.generations)
       assert.strictEqual(error.headers?.get("retry-after"), "60")
     })

@@ -10,6 +10,7 @@ import OpenAI, {
 } from "openai"
 import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { rateHeaders, refusedAs } from "../harness/client/Refusal.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
@@ -44,7 +45,6 @@ withLayer(gateway, { excludeTestServices: true })(
       Effect.gen(function* () {
         const { baseUrl } = yield* Served.customer()
         const options = { baseURL: baseUrl, maxRetries: 0 }
-        const told = { status: 401, type: "authentication_error", code: "invalid_api_key" }
         const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
         const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
         const foreign = new OpenAI({ ...options, apiKey: "sk-something-else" })
@@ -52,15 +52,9 @@ withLayer(gateway, { excludeTestServices: true })(
           (client: OpenAI) => client.chat.completions.create(talk),
           (client: OpenAI) => client.models.list()
         ]) {
-          assertTold(yield* thrownBy(() => call(missing)), AuthenticationError, {
-            ...told,
-            message: "Missing API key."
-          })
+          assertTold(yield* thrownBy(() => call(missing)), AuthenticationError, refusals.missingKey)
           for (const client of [unknown, foreign]) {
-            const error = assertTold(yield* thrownBy(() => call(client)), AuthenticationError, {
-              ...told,
-              message: "Invalid API key provided."
-            })
+            const error = assertTold(yield* thrownBy(() => call(client)), AuthenticationError, refusals.invalidKey)
             for (const name of rateHeaders) assert.isNull(error.headers?.get(name) ?? null)
           }
         }
@@ -87,12 +81,7 @@ withLayer(gateway, { excludeTestServices: true })(
     it.effect("403: a scope that the key lacks", () =>
       Effect.gen(function* () {
         const one = yield* Served.customer({ scopes: ["images", "videos"] })
-        yield* refusedAs(one, talk, PermissionDeniedError, {
-          status: 403,
-          type: "permission_error",
-          code: "insufficient_scope",
-          message: "API key lacks scope: chat"
-        })
+        yield* refusedAs(one, talk, PermissionDeniedError, refusals.scope)
         yield* calling(() => one.openai.models.list())
       })
     )
@@ -109,7 +98,7 @@ withLayer(gateway, { excludeTestServices: true })(
         const blocked = yield* Effect.flip(calling(() => from("203.0.113.9", secret).models.list())).pipe(
           Effect.retry(Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(60)))
         )
-        const told = { status: 403, type: "permission_error", code: "access_denied", message: "Access denied." }
+        const told = refusals.denied
         assertTold(blocked.cause, PermissionDeniedError, told)
         const nobody = from("203.0.113.200", "none")
         assertTold(yield* thrownBy(() => nobody.chat.completions.create(talk)), PermissionDeniedError, told)
@@ -120,13 +109,7 @@ withLayer(gateway, { excludeTestServices: true })(
 
     it.effect("404: a model that does not exist", () =>
       Effect.gen(function* () {
-        yield* refusedAs(yield* Served.customer(), { model: "tälk", messages }, NotFoundError, {
-          status: 404,
-          type: "not_found_error",
-          code: "model_not_found",
-          param: "model",
-          message: "The model `tälk` does not exist or is not a chat model."
-        })
+        yield* refusedAs(yield* Served.customer(), { model: "tälk", messages }, NotFoundError, refusals.noModel("tälk"))
       })
     )
 
@@ -134,7 +117,7 @@ withLayer(gateway, { excludeTestServices: true })(
       Effect.gen(function* () {
         const { baseUrl, openai } = yield* Served.customer()
         const nobody = new OpenAI({ baseURL: baseUrl, apiKey: "none", maxRetries: 0 })
-        const told = { status: 404, type: "not_found_error", code: "unknown_endpoint", message: "Unknown endpoint." }
+        const told = refusals.noEndpoint
         for (const call of [
           () => openai.responses.create({ model: "talk", input: "hi" }),
           () => nobody.embeddings.create({ model: "talk", input: "hi" }),
@@ -189,12 +172,7 @@ withLayer(gateway, { excludeTestServices: true })(
 
     it.effect("402: credits that do not cover the reservation, or none at all", () =>
       Effect.gen(function* () {
-        const told = {
-          status: 402,
-          type: "insufficient_quota",
-          code: "insufficient_quota",
-          message: "Insufficient credits."
-        }
+        const told = refusals.insufficient
         yield* refusedAs(yield* Served.customer({ nanoUsd: 0n }), talk, APIError, told)
         const cents = yield* Served.customer({ nanoUsd: 10_000_000n })
         yield* refusedAs(cents, talk, APIError, told)
@@ -211,12 +189,7 @@ withLayer(gateway, { excludeTestServices: true })(
         const { script } = yield* FakeUpstream
         yield* script(answer("the last one"))
         yield* calling(() => one.openai.chat.completions.create(talk))
-        yield* refusedAs(one, talk, APIError, {
-          status: 402,
-          type: "insufficient_quota",
-          code: "spend_limit_exceeded",
-          message: "This key has reached its month spend limit."
-        })
+        yield* refusedAs(one, talk, APIError, refusals.capped("month"))
       })
     )
 
@@ -224,12 +197,7 @@ withLayer(gateway, { excludeTestServices: true })(
       Effect.gen(function* () {
         const one = yield* Served.customer()
         const body = { model: "talk", messages: [{ role: "user", content: "x".repeat(65_536) }] }
-        yield* refusedAs(one, body, APIError, {
-          status: 413,
-          type: "invalid_request_error",
-          code: "request_too_large",
-          message: "The request body is larger than 65536 bytes."
-        })
+        yield* refusedAs(one, body, APIError, refusals.tooLarge(65_536))
       })
     )
 
@@ -244,12 +212,7 @@ withLayer(gateway, { excludeTestServices: true })(
           ["1", "0"]
         )
         assert.isNull(response.headers.get("retry-after"))
-        const { error } = yield* refusedAs(one, talk, RateLimitError, {
-          status: 429,
-          type: "rate_limit_error",
-          code: "rate_limit_exceeded",
-          message: "Rate limit exceeded."
-        })
+        const { error } = yield* refusedAs(one, talk, RateLimitError, refusals.limited)
         assert.strictEqual(error.headers?.get("retry-after"), "60")
         assert.deepStrictEqual(
           rateHeaders.map((name) => error.headers?.get(name)),

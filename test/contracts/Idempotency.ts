@@ -2,7 +2,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Exit, type Layer, Scope } from "effect"
 import type { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import { deaths, type IdempotencyBench } from "./IdempotencyBench.ts"
-import { arranged, first, outcome, request, result } from "./IdempotencyClaims.ts"
+import { arranged, first, outcome, request, result, withFirstClaim } from "./IdempotencyClaims.ts"
 
 /** What every keeper of keys must do, wherever it keeps them. */
 export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency | IdempotencyBench, unknown>) =>
@@ -12,13 +12,10 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
       it.effect("one at a time: the key is taken, and free again when its scope closes", () =>
         Effect.gen(function* () {
           const { asked, idempotency } = yield* arranged
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              yield* Effect.flatMap(idempotency.claim(asked), first)
-              assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
-              assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
-            })
-          )
+          yield* withFirstClaim(asked, function* () {
+            assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
+            assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
+          })
           assert.strictEqual(yield* outcome(idempotency, asked), "First")
         })
       )
@@ -26,16 +23,13 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
       it.effect("a kept result is replayed at once, and for good", () =>
         Effect.gen(function* () {
           const { asked, bench, idempotency, org } = yield* arranged
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-              const hold = yield* bench.payment(org)
-              yield* claim.keep(result, hold)
-              yield* claim.keep(result, hold)
-              yield* claim.bind(result, hold)
-              assert.deepStrictEqual(yield* idempotency.claim(asked), { _tag: "Replay", result })
-            })
-          )
+          yield* withFirstClaim(asked, function* (claim) {
+            const hold = yield* bench.payment(org)
+            yield* claim.keep(result, hold)
+            yield* claim.keep(result, hold)
+            yield* claim.bind(result, hold)
+            assert.deepStrictEqual(yield* idempotency.claim(asked), { _tag: "Replay", result })
+          })
           assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(asked)), { _tag: "Replay", result })
         })
       )
@@ -45,13 +39,10 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
           const { asked, bench, idempotency, org } = yield* arranged
           const known = () => idempotency.isKnown(asked)
           assert.isFalse(yield* known())
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-              assert.isTrue(yield* known())
-              yield* claim.keep(result, yield* bench.payment(org))
-            })
-          )
+          yield* withFirstClaim(asked, function* (claim) {
+            assert.isTrue(yield* known())
+            yield* claim.keep(result, yield* bench.payment(org))
+          })
           assert.isTrue(yield* known())
           assert.isFalse(yield* idempotency.isKnown({ ...asked, key: `${asked.key}-other` }))
           const other = asked.endpoint === "images" ? "videos" : "images"
@@ -62,15 +53,12 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
       it.effect("a bound result conflicts while its request runs, and is final after it", () =>
         Effect.gen(function* () {
           const { asked, bench, idempotency, org } = yield* arranged
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-              const hold = yield* bench.payment(org)
-              yield* claim.bind(result, hold)
-              yield* claim.bind(result, hold)
-              assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
-            })
-          )
+          yield* withFirstClaim(asked, function* (claim) {
+            const hold = yield* bench.payment(org)
+            yield* claim.bind(result, hold)
+            yield* claim.bind(result, hold)
+            assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
+          })
           assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(asked)), { _tag: "Replay", result })
         })
       )
@@ -78,16 +66,13 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
       it.effect("a bound key can be freed", () =>
         Effect.gen(function* () {
           const { asked, bench, idempotency, org } = yield* arranged
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-              const hold = yield* bench.payment(org)
-              yield* claim.bind(result, hold)
-              yield* claim.free
-              assert.strictEqual((yield* Effect.flip(claim.bind(result, hold)))._tag, "IdempotencyConflict")
-              assert.strictEqual(yield* outcome(idempotency, asked), "First")
-            })
-          )
+          yield* withFirstClaim(asked, function* (claim) {
+            const hold = yield* bench.payment(org)
+            yield* claim.bind(result, hold)
+            yield* claim.free
+            assert.strictEqual((yield* Effect.flip(claim.bind(result, hold)))._tag, "IdempotencyConflict")
+            assert.strictEqual(yield* outcome(idempotency, asked), "First")
+          })
           assert.strictEqual(yield* outcome(idempotency, asked), "First")
         })
       )
@@ -96,15 +81,12 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
         Effect.gen(function* () {
           const { asked, bench, idempotency, org } = yield* arranged
           const other = { ...asked, fingerprint: "g" }
-          yield* Effect.scoped(
-            Effect.gen(function* () {
-              const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-              const refused = yield* Effect.flip(idempotency.claim(other))
-              assert.deepInclude(refused, { _tag: "InvalidRequest", param: null })
-              assert.include(refused.message, "`Idempotency-Key`")
-              yield* claim.keep(result, yield* bench.payment(org))
-            })
-          )
+          yield* withFirstClaim(asked, function* (claim) {
+            const refused = yield* Effect.flip(idempotency.claim(other))
+            assert.deepInclude(refused, { _tag: "InvalidRequest", param: null })
+            assert.include(refused.message, "`Idempotency-Key`")
+            yield* claim.keep(result, yield* bench.payment(org))
+          })
           assert.strictEqual(yield* outcome(idempotency, other), "InvalidRequest")
           assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
         })
@@ -128,14 +110,11 @@ export const idempotencyContract = (name: string, layer: Layer.Layer<Idempotency
         Effect.gen(function* () {
           const { asked, bench, idempotency, org } = yield* arranged
           for (const give of ["keep", "bind"] as const) {
-            yield* Effect.scoped(
-              Effect.gen(function* () {
-                const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-                const given = claim[give](result, yield* bench.payment(org))
-                yield* Effect.flip(bench.atomically(Effect.zipRight(given, Effect.fail("rolled back"))))
-                assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
-              })
-            )
+            yield* withFirstClaim(asked, function* (claim) {
+              const given = claim[give](result, yield* bench.payment(org))
+              yield* Effect.flip(bench.atomically(Effect.zipRight(given, Effect.fail("rolled back"))))
+              assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
+            })
             assert.strictEqual(yield* outcome(idempotency, asked), "First")
           }
         })

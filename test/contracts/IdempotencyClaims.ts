@@ -1,4 +1,4 @@
-import { Effect, Either } from "effect"
+import { Effect, Either, type Scope } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { type FirstClaim, Idempotency, type Replay } from "../../src/services/idempotency/Idempotency.ts"
 import { IdempotencyBench } from "./IdempotencyBench.ts"
@@ -23,3 +23,13 @@ export const arranged = Effect.gen(function* () {
   const org = yield* bench.organization
   return { bench, idempotency, org, asked: request(org) }
 })
+
+/** Runs the body under the first claim of a key, which ends with it. */
+export const withFirstClaim = (
+  asked: Parameters<Idempotency["Type"]["claim"]>[0],
+  body: (claim: FirstClaim) => Effect.fn.Return<unknown, unknown, Idempotency | IdempotencyBench | Scope.Scope>
+) =>
+  Effect.flatMap(Idempotency, ({ claim }) => Effect.flatMap(claim(asked), first)).pipe(
+    Effect.flatMap(Effect.fnUntraced(body)),
+    Effect.scoped
+  )

@@ -3,7 +3,7 @@ import { Array as Arr, Duration, Effect, Either, type Layer, Ref } from "effect"
 import type { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import type { KeptResult } from "../../src/services/idempotency/Statements.ts"
 import type { IdempotencyBench } from "./IdempotencyBench.ts"
-import { arranged, first, isFirst, outcome, request, result } from "./IdempotencyClaims.ts"
+import { arranged, first, isFirst, outcome, request, result, withFirstClaim } from "./IdempotencyClaims.ts"
 
 /** What every keeper of keys must do about many at once and about age. */
 export const idempotencyRaces = (name: string, layer: Layer.Layer<Idempotency | IdempotencyBench, unknown>) =>
@@ -12,23 +12,17 @@ export const idempotencyRaces = (name: string, layer: Layer.Layer<Idempotency | 
       Effect.gen(function* () {
         const { asked, bench, idempotency, org } = yield* arranged
         const other = { ...asked, fingerprint: "g" }
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-            yield* bench.age(org, "20 hours")
-            yield* claim.keep(result, yield* bench.payment(org))
-          })
-        )
+        yield* withFirstClaim(asked, function* (claim) {
+          yield* bench.age(org, "20 hours")
+          yield* claim.keep(result, yield* bench.payment(org))
+        })
         yield* bench.age(org, "239 minutes")
         assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
         yield* bench.age(org, "1 minute")
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            yield* Effect.flatMap(idempotency.claim(other), first)
-            yield* bench.age(org, "25 hours")
-            assert.strictEqual(yield* outcome(idempotency, other), "IdempotencyConflict")
-          })
-        )
+        yield* withFirstClaim(other, function* () {
+          yield* bench.age(org, "25 hours")
+          assert.strictEqual(yield* outcome(idempotency, other), "IdempotencyConflict")
+        })
         assert.strictEqual(yield* outcome(idempotency, asked), "First")
       })
     )

@@ -7,13 +7,22 @@ import { LedgerBench } from "./LedgerBench.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(amount) * 1_000_000_000n)
 
+const openAccount = Effect.fnUntraced(function* (balance: bigint) {
+  const ledger = yield* Ledger
+  const bench = yield* LedgerBench
+  const { key, org } = yield* bench.organization(balance)
+  /** A request that is held and then charged. */
+  const pay = (upTo: NanoUsd, cost: NanoUsd) =>
+    Effect.scoped(Effect.flatMap(ledger.hold({ org, key, upTo }), (hold) => ledger.settle(hold, cost)))
+  return { bench, key, ledger, org, pay }
+})
+
 /** What every ledger must do, whatever it stores its books in. */
 export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerBench, unknown>) =>
   withLayer(layer, { excludeTestServices: true, timeout: "60 seconds" })(`${name}: the contract of a ledger`, (it) => {
     it.effect("a hold lowers what is available and leaves the balance", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const { key, org } = yield* (yield* LedgerBench).organization(usd(10))
+        const { key, ledger, org } = yield* openAccount(usd(10))
         yield* Effect.scoped(
           Effect.gen(function* () {
             yield* ledger.hold({ org, key, upTo: usd(4) })
@@ -26,15 +35,8 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("settling charges the cost once and frees the rest", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const bench = yield* LedgerBench
-        const { key, org } = yield* bench.organization(usd(10))
-        const settled = yield* Effect.scoped(
-          Effect.gen(function* () {
-            const hold = yield* ledger.hold({ org, key, upTo: usd(4) })
-            return yield* ledger.settle(hold, usd(1))
-          })
-        )
+        const { bench, ledger, org, pay } = yield* openAccount(usd(10))
+        const settled = yield* pay(usd(4), usd(1))
         assert.deepStrictEqual(settled, { charged: usd(1), exceeded: false, lost: false })
         assert.deepStrictEqual(yield* ledger.balance(org), { balance: usd(9), held: usd(0) })
         assert.deepStrictEqual(yield* bench.charges(org), [usd(1)])
@@ -44,11 +46,8 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("a charge is cut to its hold, and says so", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const { key, org } = yield* (yield* LedgerBench).organization(usd(10))
-        const settled = yield* Effect.scoped(
-          Effect.flatMap(ledger.hold({ org, key, upTo: usd(2) }), (hold) => ledger.settle(hold, usd(5)))
-        )
+        const { ledger, org, pay } = yield* openAccount(usd(10))
+        const settled = yield* pay(usd(2), usd(5))
         assert.deepStrictEqual(settled, { charged: usd(2), exceeded: true, lost: false })
         assert.deepStrictEqual((yield* ledger.balance(org)).balance, usd(8))
       })
@@ -56,26 +55,19 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("no amount is too large to be understood", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const { key, org } = yield* (yield* LedgerBench).organization(usd(10))
+        const { key, ledger, org, pay } = yield* openAccount(usd(10))
         const immense = NanoUsd(10n ** 30n)
         const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: immense })))
         assert.strictEqual(refused._tag, "InsufficientCredits")
-        const settled = yield* Effect.scoped(
-          Effect.flatMap(ledger.hold({ org, key, upTo: usd(2) }), (hold) => ledger.settle(hold, immense))
-        )
+        const settled = yield* pay(usd(2), immense)
         assert.deepStrictEqual(settled, { charged: usd(2), exceeded: true, lost: false })
       })
     )
 
     it.effect("a cost of zero is a charge of zero", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const bench = yield* LedgerBench
-        const { key, org } = yield* bench.organization(usd(1))
-        yield* Effect.scoped(
-          Effect.flatMap(ledger.hold({ org, key, upTo: usd(1) }), (hold) => ledger.settle(hold, NanoUsd(0n)))
-        )
+        const { bench, org, pay } = yield* openAccount(usd(1))
+        yield* pay(usd(1), NanoUsd(0n))
         assert.deepStrictEqual(yield* bench.charges(org), [0n])
         assert.isTrue(yield* bench.proved)
       })
@@ -83,8 +75,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("a hold that the balance cannot cover is refused, to the nano-dollar", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const { key, org } = yield* (yield* LedgerBench).organization(usd(1))
+        const { key, ledger, org } = yield* openAccount(usd(1))
         const over = yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: NanoUsd(usd(1) + 1n) })))
         assert.isTrue(Exit.isFailure(over))
         assert.isTrue(Exit.isSuccess(yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: usd(1) })))))
@@ -120,9 +111,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("an interrupted request gives its hold back", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const bench = yield* LedgerBench
-        const { key, org } = yield* bench.organization(usd(10))
+        const { bench, key, ledger, org } = yield* openAccount(usd(10))
         const held = yield* Deferred.make<void>()
         const request = yield* ledger
           .hold({ org, key, upTo: usd(5) })
@@ -142,9 +131,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("what was released cannot be settled any more", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const bench = yield* LedgerBench
-        const { key, org } = yield* bench.organization(usd(10))
+        const { bench, key, ledger, org } = yield* openAccount(usd(10))
         const settled = yield* Effect.scoped(
           Effect.gen(function* () {
             const hold = yield* ledger.hold({ org, key, upTo: usd(5) })
@@ -161,15 +148,10 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("200 at once on a balance for 50 admit exactly 50", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const bench = yield* LedgerBench
-        const { key, org } = yield* bench.organization(usd(50))
+        const { bench, ledger, org, pay } = yield* openAccount(usd(50))
         const outcomes = yield* Effect.forEach(
           Array.from({ length: 200 }),
-          () =>
-            Effect.scoped(
-              Effect.flatMap(ledger.hold({ org, key, upTo: usd(1) }), (hold) => ledger.settle(hold, usd(1)))
-            ).pipe(Effect.exit),
+          () => pay(usd(1), usd(1)).pipe(Effect.exit),
           { concurrency: "unbounded" }
         )
         assert.strictEqual(outcomes.filter(Exit.isSuccess).length, 50)
@@ -181,9 +163,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("a large hold in the crowd does not bar the small ones behind it", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const bench = yield* LedgerBench
-        const { key, org } = yield* bench.organization(usd(10))
+        const { key, ledger, org } = yield* openAccount(usd(10))
         const sizes = [100, 1, 1, 100, 1, 1, 1, 100, 1, 1, 1, 1, 1]
         const outcomes = yield* Effect.scoped(
           Effect.forEach(sizes, (size) => Effect.exit(ledger.hold({ org, key, upTo: usd(size) })), {
@@ -199,13 +179,9 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("a key over its cap is refused before the balance is looked at", () =>
       Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const bench = yield* LedgerBench
-        const { key, org } = yield* bench.organization(usd(10))
+        const { bench, key, ledger, org, pay } = yield* openAccount(usd(10))
         yield* bench.cap(key, usd(2), "week")
-        const spend = Effect.scoped(
-          Effect.flatMap(ledger.hold({ org, key, upTo: usd(2) }), (hold) => ledger.settle(hold, usd(1)))
-        )
+        const spend = pay(usd(2), usd(1))
         yield* spend
         yield* spend
         const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: usd(100) })))

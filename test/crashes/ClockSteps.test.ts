@@ -1,12 +1,13 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber, Redacted } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect, Redacted } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { Deployment, inDeployment, steppedClockProgram } from "../harness/gateway/Deployment.ts"
-import { after, charge, completion, stream } from "../harness/upstream/ChatReplies.ts"
+import { chatAndStreamUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
+import { deploymentTest, steppedClockProgram } from "../harness/gateway/Deployment.ts"
+import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 const hour = 3_600_000
 
@@ -15,9 +16,9 @@ describe.concurrent("a gateway whose clock is set", () => {
     ["forward", 2 * hour],
     ["back", -2 * hour]
   ] as const) {
-    it.live(`${direction} goes on with what it serves, and logs how long it took`, () =>
-      Effect.gen(function* () {
-        const { gateway, upstream } = yield* Deployment
+    deploymentTest(
+      `${direction} goes on with what it serves, and logs how long it took`,
+      function* ({ gateway, upstream }) {
         const entry = yield* steppedClockProgram
         const { signal, stderr, url } = yield* gateway({ entry, env: { CLOCK_STEP_MS: String(step) } })
         const log = yield* RequestLog
@@ -26,19 +27,12 @@ describe.concurrent("a gateway whose clock is set", () => {
         const expiresAt = (yield* Clock.currentTimeMillis) + hour
         const shortLived = yield* keys.create({ org, expiresAt: new Date(expiresAt) })
 
-        const answer = yield* Deferred.make<void>()
-        yield* upstream.script(after(Deferred.await(answer), completion))
-        const json = yield* Effect.fork(ask({ url, secret }))
-        yield* upstream.received
-        yield* upstream.script(stream(Deferred.await(answer)))
-        const sse = yield* Effect.fork(ask({ url, secret, stream: true }))
-        yield* upstream.received
+        const { answer, assertServed } = yield* chatAndStreamUnderWay({ url, secret })
 
         yield* signal("SIGUSR2")
         yield* eventually(Effect.sync(stderr), (text) => text.includes(`clock set by ${step} ms`))
-        yield* Deferred.succeed(answer, undefined)
-        assert.strictEqual((yield* Fiber.join(json)).status, 200)
-        assert.match((yield* Fiber.join(sse)).text, /\[DONE\]\n\n$/)
+        yield* answer
+        yield* assertServed
         yield* upstream.script(completion)
         const later = yield* ask({ url, secret: Redacted.value(shortLived.secret) })
         assert.strictEqual(later.status, 200, "the key is good by the database's clock")
@@ -51,7 +45,7 @@ describe.concurrent("a gateway whose clock is set", () => {
             assert.isBelow(ms, hour)
           }
         }
-      }).pipe(inDeployment)
+      }
     )
   }
 })

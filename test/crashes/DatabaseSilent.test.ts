@@ -1,10 +1,11 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Duration, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, attempt, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
-import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
+import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
+import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 /** A gateway behind a door to its database, with what it has logged at INFO and above. */
 const behindDoor = Effect.gen(function* () {
@@ -61,46 +62,39 @@ const askAll = (url: string, secret: string, within: Duration.DurationInput) =>
   Effect.all(everything(url, secret), { concurrency: "unbounded" }).pipe(Effect.timeout(within))
 
 describe.concurrent("a database that swallows what it is sent", () => {
-  it.live("is answered for within 5 s on every endpoint, then at once, and is told of once", () =>
-    Effect.gen(function* () {
-      const { freeze, thaw, told, upstream, url } = yield* behindDoor
-      const { org, secret } = yield* openAccount({})
-      yield* upstream.script(completion)
-      assert.strictEqual((yield* ask({ url, secret })).status, 200)
-      // For a second nothing has to be asked about a key that was in use.
-      yield* Effect.sleep("1 second")
-      yield* freeze
-      const first = yield* askAll(url, secret, "6 seconds")
-      for (const [name, answer] of Object.entries(first)) assertOut(name, answer)
-      const next = yield* askAll(url, secret, "3 seconds")
-      for (const [name, answer] of Object.entries(next)) assertOut(name, answer)
-      assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
-      assert.deepStrictEqual([told("ERROR"), told("WARN"), told("out of reach")], [1, 0, 1])
+  deploymentTest("is answered for within 5 s on every endpoint, then at once, and is told of once", function* () {
+    const { freeze, thaw, told, upstream, url } = yield* behindDoor
+    const { org, secret } = yield* openAccount({})
+    yield* upstream.script(completion)
+    assert.strictEqual((yield* ask({ url, secret })).status, 200)
+    // For a second nothing has to be asked about a key that was in use.
+    yield* Effect.sleep("1 second")
+    yield* freeze
+    const first = yield* askAll(url, secret, "6 seconds")
+    for (const [name, answer] of Object.entries(first)) assertOut(name, answer)
+    const next = yield* askAll(url, secret, "3 seconds")
+    for (const [name, answer] of Object.entries(next)) assertOut(name, answer)
+    assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
+    assert.deepStrictEqual([told("ERROR"), told("WARN"), told("out of reach")], [1, 0, 1])
 
-      yield* thaw
-      yield* eventually(get(`${url}/v1/models`, { authorization: `Bearer ${secret}` }), ({ status }) => status === 200)
-      yield* upstream.script(completion)
-      assert.strictEqual((yield* ask({ url, secret })).status, 200)
-      yield* assertCharged(org, [charge, charge])
-      assert.deepStrictEqual([told("ERROR"), told("WARN"), told("is back after")], [1, 0, 1])
-    }).pipe(inDeployment)
-  )
+    yield* thaw
+    yield* eventually(get(`${url}/v1/models`, { authorization: `Bearer ${secret}` }), ({ status }) => status === 200)
+    yield* upstream.script(completion)
+    assert.strictEqual((yield* ask({ url, secret })).status, 200)
+    yield* assertCharged(org, [charge, charge])
+    assert.deepStrictEqual([told("ERROR"), told("WARN"), told("is back after")], [1, 0, 1])
+  })
 
-  it.live("for less than 10 s is waited for by what is to be charged", () =>
-    Effect.gen(function* () {
-      const { freeze, thaw, upstream, url } = yield* behindDoor
-      const { org, secret } = yield* openAccount({})
-      const answer = yield* Deferred.make<void>()
-      yield* upstream.script(after(Deferred.await(answer), completion))
-      const asked = yield* Effect.fork(ask({ url, secret }))
-      yield* upstream.received
-      yield* freeze
-      yield* Deferred.succeed(answer, undefined)
-      yield* Effect.sleep("5 seconds")
-      assert.isNull(asked.unsafePoll())
-      yield* thaw
-      assert.strictEqual((yield* Fiber.join(asked)).status, 200)
-      yield* assertCharged(org, [charge])
-    }).pipe(inDeployment)
-  )
+  deploymentTest("for less than 10 s is waited for by what is to be charged", function* () {
+    const { freeze, thaw, url } = yield* behindDoor
+    const { org, secret } = yield* openAccount({})
+    const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
+    yield* freeze
+    yield* answer
+    yield* Effect.sleep("5 seconds")
+    assert.isNull(asked.unsafePoll())
+    yield* thaw
+    assert.strictEqual((yield* Fiber.join(asked)).status, 200)
+    yield* assertCharged(org, [charge])
+  })
 })

@@ -6,7 +6,7 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, openStream } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, inDeployment } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
 import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
 
@@ -65,32 +65,29 @@ describe("a client that leaves", () => {
     }).pipe(Effect.provide(TokenCounter.layer), inDeployment)
   )
 
-  it.live("a stream on which nothing had come yet costs nothing", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
-      const { url } = yield* gateway()
-      const { org, secret } = yield* openAccount({})
-      yield* upstream.script(...many.map((_, index) => (index % 2 === 0 ? silent : sse(": wait\n\n", Effect.never))))
-      yield* Effect.forEach(many, () =>
-        Effect.gen(function* () {
-          const asked = yield* Effect.fork(ask({ url, secret, stream: true }))
-          const { closed } = yield* upstream.received
-          yield* Fiber.interrupt(asked)
-          yield* Effect.timeout(closed, "5 seconds")
-        })
-      )
-      for (const row of yield* logged(org, many.length)) {
-        assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", 0n, []])
-      }
-      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
-      yield* assertCharged(org, [])
-      yield* assertServed(url)
-    }).pipe(inDeployment)
-  )
+  deploymentTest("a stream on which nothing had come yet costs nothing", function* ({ gateway, upstream }) {
+    const { url } = yield* gateway()
+    const { org, secret } = yield* openAccount({})
+    yield* upstream.script(...many.map((_, index) => (index % 2 === 0 ? silent : sse(": wait\n\n", Effect.never))))
+    yield* Effect.forEach(many, () =>
+      Effect.gen(function* () {
+        const asked = yield* Effect.fork(ask({ url, secret, stream: true }))
+        const { closed } = yield* upstream.received
+        yield* Fiber.interrupt(asked)
+        yield* Effect.timeout(closed, "5 seconds")
+      })
+    )
+    for (const row of yield* logged(org, many.length)) {
+      assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", 0n, []])
+    }
+    yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
+    yield* assertCharged(org, [])
+    yield* assertServed(url)
+  })
 
-  it.live("an answer that nobody waits for is still made, and paid by what it used", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "an answer that nobody waits for is still made, and paid by what it used",
+    function* ({ gateway, upstream }) {
       const { url } = yield* gateway()
       const { org, secret } = yield* openAccount({})
       const gone = yield* Deferred.make<void>()
@@ -111,6 +108,6 @@ describe("a client that leaves", () => {
         many.map(() => charge)
       )
       yield* assertServed(url)
-    }).pipe(inDeployment)
+    }
   )
 })

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
@@ -7,7 +7,8 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 const Beats = Schema.decodeUnknown(Schema.Array(Schema.Struct({ id: Schema.String, beatAt: Schema.DateFromSelf })))
@@ -25,19 +26,16 @@ const lookDead = (id: string) =>
 const onlyInstance = Effect.map(instances, ([first]) => first ?? assert.fail("no instance"))
 
 describe.concurrent("a gateway that stood still until it was taken for dead", () => {
-  it.live("settles nothing that was given back meanwhile, and goes on under a new identity", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "settles nothing that was given back meanwhile, and goes on under a new identity",
+    function* ({ gateway, upstream }) {
       const log = yield* RequestLog
       const { signal, url } = yield* gateway()
       const { org, secret } = yield* openAccount({})
       const before = yield* onlyInstance
       const other = Context.get(yield* Layer.build(Layer.provide(Instance.layer, InFlight.layer)), Instance)
 
-      const answer = yield* Deferred.make<void>()
-      yield* upstream.script(after(Deferred.await(answer), completion))
-      const asked = yield* Effect.fork(ask({ url, secret }))
-      yield* upstream.received
+      const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
       // Just after a heartbeat there are seconds until the next, which would see what happened and end the request.
       const isBefore = ({ id }: { readonly id: string }) => id === before.id
       yield* eventually(instances, (all) => (all.find(isBefore)?.beatAt ?? before.beatAt) > before.beatAt)
@@ -46,7 +44,7 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       assert.strictEqual(yield* other.sweep, 1)
       assert.deepInclude(yield* moneyOf(org), { openHolds: 0, charges: [] })
       yield* signal("SIGCONT")
-      yield* Deferred.succeed(answer, undefined)
+      yield* answer
 
       assert.strictEqual((yield* Fiber.join(asked)).status, 200)
       yield* assertCharged(org, [])
@@ -57,12 +55,12 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       yield* upstream.script(completion)
       assert.strictEqual((yield* ask({ url, secret })).status, 200)
       yield* assertCharged(org, [charge])
-    }).pipe(inDeployment)
+    }
   )
 
-  it.live("charges nothing for an answer that came while it stood still, whatever it finds first", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "charges nothing for an answer that came while it stood still, whatever it finds first",
+    function* ({ gateway, upstream }) {
       const [frozen, awake] = yield* Effect.all([gateway(), gateway()])
       const { org, secret } = yield* openAccount({})
       const answer = yield* Deferred.make<void>()
@@ -84,6 +82,6 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       yield* eventually(ask({ url: frozen.url, secret }), ({ status }) => status === 200)
       assert.strictEqual((yield* ask({ url: awake.url, secret })).status, 200)
       yield* assertCharged(org, [charge, charge])
-    }).pipe(inDeployment)
+    }
   )
 })

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
@@ -7,7 +7,7 @@ import { type Answer, codeOf, get } from "../harness/client/ChatClient.ts"
 import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { freePort } from "../harness/Port.ts"
 import { after } from "../harness/upstream/ChatReplies.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
@@ -36,9 +36,9 @@ const forms = [
 ]
 
 describe("an image asked for again with its key", () => {
-  it.live("is the first one to the byte and free, in whatever form, from any process, after a restart", () =>
-    Effect.gen(function* () {
-      const { env, gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "is the first one to the byte and free, in whatever form, from any process, after a restart",
+    function* ({ env, gateway, upstream }) {
       const PORT = String(yield* freePort)
       const first = yield* gateway({ env: { PORT } })
       const second = yield* gateway({ env: { PUBLIC_URL: first.url } })
@@ -92,52 +92,49 @@ describe("an image asked for again with its key", () => {
       assert.deepInclude<unknown>(last, { status: 200, code: null, charge: 0n, cost: null, route: null, attempts: [] })
       const { headers } = yield* draw({ url: third.url, secret, key: "link" })
       assert.strictEqual(headers.get("x-ratelimit-remaining"), String(20 - 4 * forms.length - 2))
-    }).pipe(inDeployment)
+    }
   )
 
-  it.live("fifty times at once on two processes is made once and paid once", () =>
-    Effect.gen(function* () {
-      const { upstream } = yield* Deployment
-      const gateways = yield* two
-      const { org, secret } = yield* openAccount({})
-      const fifty = (key: string, each: (answer: Answer) => Effect.Effect<unknown>) =>
-        Effect.forEach(
-          times(50),
-          (index) => Effect.tap(draw({ url: gateways[index % 2]?.url ?? "", secret, key }), each),
-          { concurrency: "unbounded" }
-        )
-
-      const refused = yield* Deferred.make<void>()
-      let conflicts = 0
-      yield* upstream.script(after(Effect.timeoutOption(Deferred.await(refused), "20 seconds"), paints()))
-      const answers = yield* fifty("held", ({ status }) =>
-        Effect.suspend(() => {
-          if (status === 409) conflicts += 1
-          return conflicts === 49 ? Deferred.succeed(refused, undefined) : Effect.void
-        })
+  deploymentTest("fifty times at once on two processes is made once and paid once", function* ({ upstream }) {
+    const gateways = yield* two
+    const { org, secret } = yield* openAccount({})
+    const fifty = (key: string, each: (answer: Answer) => Effect.Effect<unknown>) =>
+      Effect.forEach(
+        times(50),
+        (index) => Effect.tap(draw({ url: gateways[index % 2]?.url ?? "", secret, key }), each),
+        { concurrency: "unbounded" }
       )
-      const [made, ...more] = answers.filter(({ status }) => status === 200)
-      assert.deepStrictEqual([conflicts, more.length], [49, 0])
-      for (const answer of answers.filter(({ status }) => status === 409)) {
-        assert.strictEqual(codeOf(answer), "idempotency_conflict")
-        assert.strictEqual(answer.headers.get("x-should-retry"), "false")
-      }
-      const replays = yield* fifty("held", () => Effect.void)
-      assert.isTrue(replays.every((answer) => isReplay(answer) && answer.text === made?.text))
 
-      // The same without any order: whoever comes late enough is given what the first one got.
-      yield* upstream.script(paints())
-      const race = yield* fifty("raced", () => Effect.void)
-      const served = race.filter(({ status }) => status === 200)
-      assert.isTrue(race.every(({ status }) => status === 200 || status === 409))
-      assert.lengthOf(
-        served.filter((answer) => !isReplay(answer)),
-        1
-      )
-      assert.lengthOf([...new Set(served.map(({ text }) => text))], 1)
+    const refused = yield* Deferred.make<void>()
+    let conflicts = 0
+    yield* upstream.script(after(Effect.timeoutOption(Deferred.await(refused), "20 seconds"), paints()))
+    const answers = yield* fifty("held", ({ status }) =>
+      Effect.suspend(() => {
+        if (status === 409) conflicts += 1
+        return conflicts === 49 ? Deferred.succeed(refused, undefined) : Effect.void
+      })
+    )
+    const [made, ...more] = answers.filter(({ status }) => status === 200)
+    assert.deepStrictEqual([conflicts, more.length], [49, 0])
+    for (const answer of answers.filter(({ status }) => status === 409)) {
+      assert.strictEqual(codeOf(answer), "idempotency_conflict")
+      assert.strictEqual(answer.headers.get("x-should-retry"), "false")
+    }
+    const replays = yield* fifty("held", () => Effect.void)
+    assert.isTrue(replays.every((answer) => isReplay(answer) && answer.text === made?.text))
 
-      assert.strictEqual(yield* asked(), 2)
-      yield* assertCharged(org, [price, price])
-    }).pipe(inDeployment)
-  )
+    // The same without any order: whoever comes late enough is given what the first one got.
+    yield* upstream.script(paints())
+    const race = yield* fifty("raced", () => Effect.void)
+    const served = race.filter(({ status }) => status === 200)
+    assert.isTrue(race.every(({ status }) => status === 200 || status === 409))
+    assert.lengthOf(
+      served.filter((answer) => !isReplay(answer)),
+      1
+    )
+    assert.lengthOf([...new Set(served.map(({ text }) => text))], 1)
+
+    assert.strictEqual(yield* asked(), 2)
+    yield* assertCharged(org, [price, price])
+  })
 })

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
@@ -6,7 +6,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { codeOf } from "../harness/client/ChatClient.ts"
 import { type AskedImage, draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after } from "../harness/upstream/ChatReplies.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
@@ -23,63 +23,60 @@ const asks: ReadonlyArray<readonly [what: string, ask: () => Partial<AskedImage>
 ]
 
 describe("a client that leaves before its image is made", () => {
-  it.live("finds it finished, stored and paid under its key", () =>
-    Effect.gen(function* () {
-      const { env, gateway, upstream } = yield* Deployment
-      const { url } = yield* gateway()
-      const { org, secret } = yield* openAccount({})
-      const gone = yield* Deferred.make<void>()
-      yield* upstream.script(...asks.map(() => after(Deferred.await(gone), paints())))
-      const waiting = yield* Effect.forEach(asks, ([, ask]) => Effect.fork(draw({ url, secret, ...ask() })))
-      const calls = yield* Effect.replicateEffect(upstream.received, asks.length)
-      yield* Fiber.interruptAll(waiting)
+  deploymentTest("finds it finished, stored and paid under its key", function* ({ env, gateway, upstream }) {
+    const { url } = yield* gateway()
+    const { org, secret } = yield* openAccount({})
+    const gone = yield* Deferred.make<void>()
+    yield* upstream.script(...asks.map(() => after(Deferred.await(gone), paints())))
+    const waiting = yield* Effect.forEach(asks, ([, ask]) => Effect.fork(draw({ url, secret, ...ask() })))
+    const calls = yield* Effect.replicateEffect(upstream.received, asks.length)
+    yield* Fiber.interruptAll(waiting)
 
-      const cut = Effect.raceAll(calls.map(({ closed }) => closed))
-      assert.strictEqual((yield* Effect.timeoutOption(cut, "500 millis"))._tag, "None", "the provider's call goes on")
-      assert.strictEqual((yield* moneyOf(org)).openHolds, asks.length)
-      const early = yield* draw({ url, secret, key: "link" })
-      assert.deepStrictEqual([early.status, codeOf(early)], [409, "idempotency_conflict"])
-      yield* Deferred.succeed(gone, undefined)
+    const cut = Effect.raceAll(calls.map(({ closed }) => closed))
+    assert.strictEqual((yield* Effect.timeoutOption(cut, "500 millis"))._tag, "None", "the provider's call goes on")
+    assert.strictEqual((yield* moneyOf(org)).openHolds, asks.length)
+    const early = yield* draw({ url, secret, key: "link" })
+    assert.deepStrictEqual([early.status, codeOf(early)], [409, "idempotency_conflict"])
+    yield* Deferred.succeed(gone, undefined)
 
-      const rows = (yield* logged(org, asks.length + 1)).filter(({ status }) => status !== 409)
-      for (const row of rows) {
-        assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", price, []])
-        assert.deepStrictEqual([row.route, row.attempts.map(({ outcome }) => outcome)], ["i1@drawer", ["ok"]])
-      }
-      assert.lengthOf(rows, asks.length)
-      yield* assertCharged(
-        org,
-        asks.map(() => price)
-      )
-      const stored = yield* mediaIn(env["DATA_DIR"] ?? "")
-      assert.lengthOf(
-        [...stored.keys()].filter((name) => name.startsWith("public/")),
-        3
-      )
+    const rows = (yield* logged(org, asks.length + 1)).filter(({ status }) => status !== 409)
+    for (const row of rows) {
+      assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", price, []])
+      assert.deepStrictEqual([row.route, row.attempts.map(({ outcome }) => outcome)], ["i1@drawer", ["ok"]])
+    }
+    assert.lengthOf(rows, asks.length)
+    yield* assertCharged(
+      org,
+      asks.map(() => price)
+    )
+    const stored = yield* mediaIn(env["DATA_DIR"] ?? "")
+    assert.lengthOf(
+      [...stored.keys()].filter((name) => name.startsWith("public/")),
+      3
+    )
 
-      const replays = yield* Effect.forEach(
-        asks.filter(([what]) => what !== "no key"),
-        ([, ask]) => draw({ url, secret, ...ask() })
-      )
-      for (const replay of replays) {
-        const { b64_json, url: link = "" } = imageOf(replay)
-        assert.isTrue(isReplay(replay))
-        const bytes =
-          b64_json === undefined ? stored.get(link.replace(/^.*\/media\//, "")) : Buffer.from(b64_json, "base64")
-        assert.isTrue(bytes?.equals(painting))
-      }
-      yield* assertCharged(
-        org,
-        asks.map(() => price)
-      )
-    }).pipe(inDeployment)
-  )
+    const replays = yield* Effect.forEach(
+      asks.filter(([what]) => what !== "no key"),
+      ([, ask]) => draw({ url, secret, ...ask() })
+    )
+    for (const replay of replays) {
+      const { b64_json, url: link = "" } = imageOf(replay)
+      assert.isTrue(isReplay(replay))
+      const bytes =
+        b64_json === undefined ? stored.get(link.replace(/^.*\/media\//, "")) : Buffer.from(b64_json, "base64")
+      assert.isTrue(bytes?.equals(painting))
+    }
+    yield* assertCharged(
+      org,
+      asks.map(() => price)
+    )
+  })
 })
 
 describe("a stop", () => {
-  it.live("waits for an image, and frees the key of one that outlasts its patience", () =>
-    Effect.gen(function* () {
-      const { env, gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "waits for an image, and frees the key of one that outlasts its patience",
+    function* ({ env, gateway, upstream }) {
       const [patient, hasty] = yield* Effect.all([gateway(), gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })], {
         concurrency: "unbounded"
       })
@@ -114,6 +111,6 @@ describe("a stop", () => {
       assert.isFalse(isReplay(retry))
       yield* assertCharged(org, [price, price])
       assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 2)
-    }).pipe(inDeployment)
+    }
   )
 })

@@ -7,38 +7,35 @@ import { openAccount } from "../harness/client/Account.ts"
 import { codeOf } from "../harness/client/ChatClient.ts"
 import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, inDeployment } from "../harness/gateway/Deployment.ts"
 import { after } from "../harness/upstream/ChatReplies.ts"
 import { paints } from "../harness/upstream/ImageReplies.ts"
 
 const credits = 100_000_000_000n
 
 describe.concurrent("an image that was made", () => {
-  it.live("and cannot be stored costs nothing, and frees its key", () =>
-    Effect.gen(function* () {
-      const { env, gateway, upstream } = yield* Deployment
-      const media = path.join(env["DATA_DIR"] ?? "", "media")
-      const { url } = yield* gateway()
-      const { org, secret } = yield* openAccount({})
-      const inTheWay = path.join(media, "public")
-      const block = Effect.promise(async () => {
-        await rm(inTheWay, { recursive: true, force: true })
-        await mkdir(media, { recursive: true })
-        await writeFile(inTheWay, "")
-      })
-      yield* upstream.script(after(block, paints()), paints())
-      const lost = yield* draw({ url, secret, key: "k" })
-      assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
-      yield* assertCharged(org, [])
+  deploymentTest("and cannot be stored costs nothing, and frees its key", function* ({ env, gateway, upstream }) {
+    const media = path.join(env["DATA_DIR"] ?? "", "media")
+    const { url } = yield* gateway()
+    const { org, secret } = yield* openAccount({})
+    const inTheWay = path.join(media, "public")
+    const block = Effect.promise(async () => {
+      await rm(inTheWay, { recursive: true, force: true })
+      await mkdir(media, { recursive: true })
+      await writeFile(inTheWay, "")
+    })
+    yield* upstream.script(after(block, paints()), paints())
+    const lost = yield* draw({ url, secret, key: "k" })
+    assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
+    yield* assertCharged(org, [])
 
-      yield* Effect.promise(() => rm(inTheWay))
-      const retry = yield* draw({ url, secret, key: "k" })
-      imageOf(retry)
-      assert.isFalse(isReplay(retry))
-      assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
-      yield* assertCharged(org, [price])
-    }).pipe(inDeployment)
-  )
+    yield* Effect.promise(() => rm(inTheWay))
+    const retry = yield* draw({ url, secret, key: "k" })
+    imageOf(retry)
+    assert.isFalse(isReplay(retry))
+    assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
+    yield* assertCharged(org, [price])
+  })
 
   it.live.each(["before", "after"] as const)(
     "and cannot be settled, the database being gone for long %s its commit, costs nothing, and frees its key",

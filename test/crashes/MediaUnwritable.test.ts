@@ -1,20 +1,20 @@
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
 import { draw, imageOf, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { charge, either } from "../harness/upstream/ChatReplies.ts"
 import { paints } from "../harness/upstream/ImageReplies.ts"
 
 describe("a media store that cannot be written", () => {
-  it.live("makes the instance unready, and images are refused before a provider is asked, until it is mended", () =>
-    Effect.gen(function* () {
-      const { env, gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "makes the instance unready, and images are refused before a provider is asked, until it is mended",
+    function* ({ env, gateway, upstream }) {
       const { stderr, url } = yield* gateway({ env: { LOG_FORMAT: "json" } })
       const { org, secret } = yield* openAccount({})
       const readiness = Effect.map(get(`${url}/readyz`), ({ status, text }) => `${status} ${text}`)
@@ -51,6 +51,6 @@ describe("a media store that cannot be written", () => {
       imageOf(yield* draw({ url, secret }))
       assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
       yield* assertCharged(org, [charge, price])
-    }).pipe(inDeployment)
+    }
   )
 })

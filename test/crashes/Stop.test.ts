@@ -3,15 +3,16 @@ import { cp, symlink } from "node:fs/promises"
 import net from "node:net"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
-import { Deployment, type GatewayOptions, inDeployment } from "../harness/gateway/Deployment.ts"
+import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
+import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { isAlive } from "../harness/processes.ts"
-import { after, charge, delta, either, stream } from "../harness/upstream/ChatReplies.ts"
+import { charge, delta, either, stream } from "../harness/upstream/ChatReplies.ts"
 import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -51,142 +52,123 @@ const connected = (url: string, text: string) =>
   })
 
 describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
-  it.live("lets what runs finish, takes nothing new, and leaves nothing undone", () =>
-    Effect.gen(function* () {
-      const { ended, goOn, open, org, secret, signal: send, url } = yield* streaming()
-      assert.strictEqual((yield* get(`${url}/readyz`)).status, 200)
-      yield* send(signal)
-      // What a terminal and npm make of one Ctrl-C.
-      yield* send(signal)
-      yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
-      assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
-      const refused = yield* ask({ url, secret })
-      assert.strictEqual(refused.status, 503)
-      assert.deepStrictEqual<unknown>(JSON.parse(refused.text), restarting)
-      const told = ["x-ratelimit-limit", "x-ratelimit-remaining", "retry-after", "connection"]
-      assert.deepStrictEqual(
-        told.map((name) => refused.headers.get(name)),
-        ["600", "599", "5", "close"]
-      )
-      yield* goOn
-      assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
-      yield* assertCharged(org, [charge])
-      const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
-      assert.deepInclude(
-        rows.map((row): ReadonlyArray<unknown> => [row.status, row.code, row.charge]),
-        [200, null, charge]
-      )
-    }).pipe(inDeployment)
-  )
+  deploymentTest("lets what runs finish, takes nothing new, and leaves nothing undone", function* () {
+    const { ended, goOn, open, org, secret, signal: send, url } = yield* streaming()
+    assert.strictEqual((yield* get(`${url}/readyz`)).status, 200)
+    yield* send(signal)
+    // What a terminal and npm make of one Ctrl-C.
+    yield* send(signal)
+    yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
+    assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
+    const refused = yield* ask({ url, secret })
+    assert.strictEqual(refused.status, 503)
+    assert.deepStrictEqual<unknown>(JSON.parse(refused.text), restarting)
+    const told = ["x-ratelimit-limit", "x-ratelimit-remaining", "retry-after", "connection"]
+    assert.deepStrictEqual(
+      told.map((name) => refused.headers.get(name)),
+      ["600", "599", "5", "close"]
+    )
+    yield* goOn
+    assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+    yield* assertCharged(org, [charge])
+    const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+    assert.deepInclude(
+      rows.map((row): ReadonlyArray<unknown> => [row.status, row.code, row.charge]),
+      [200, null, charge]
+    )
+  })
 
-  it.live("a second time, a second later, ends the process at once", () =>
-    Effect.gen(function* () {
-      const { ended, org, signal: send, url } = yield* streaming()
-      yield* send(signal)
-      yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
-      yield* Effect.sleep("1100 millis")
-      yield* send(signal)
-      const end = yield* Effect.timeout(ended, "10 seconds")
-      assert.deepStrictEqual(end, { code: 1, signal: null })
-      assert.deepInclude(yield* moneyOf(org), { openHolds: 1, charges: [] })
-    }).pipe(inDeployment)
-  )
+  deploymentTest("a second time, a second later, ends the process at once", function* () {
+    const { ended, org, signal: send, url } = yield* streaming()
+    yield* send(signal)
+    yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
+    yield* Effect.sleep("1100 millis")
+    yield* send(signal)
+    const end = yield* Effect.timeout(ended, "10 seconds")
+    assert.deepStrictEqual(end, { code: 1, signal: null })
+    assert.deepInclude(yield* moneyOf(org), { openHolds: 1, charges: [] })
+  })
 })
 
 describe.concurrent("a stop", () => {
-  it.live("serves everything for SHUTDOWN_DELAY while it is unready", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
-      const { ended, signal, stderr, url } = yield* gateway({ env: { SHUTDOWN_DELAY: "2" } })
-      const { org, secret } = yield* openAccount({})
-      yield* upstream.script(either)
-      yield* signal("SIGTERM")
-      yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
-      const served = yield* ask({ url, secret })
-      assert.deepStrictEqual([served.status, served.headers.get("connection")], [200, "close"])
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
-      yield* assertCharged(org, [charge])
-      for (const line of [/Listening on http/, /Stopping: unready/, /Draining: 0 requests/, /Stopped/]) {
-        assert.match(stderr(), line)
-      }
-    }).pipe(inDeployment)
-  )
+  deploymentTest("serves everything for SHUTDOWN_DELAY while it is unready", function* ({ gateway, upstream }) {
+    const { ended, signal, stderr, url } = yield* gateway({ env: { SHUTDOWN_DELAY: "2" } })
+    const { org, secret } = yield* openAccount({})
+    yield* upstream.script(either)
+    yield* signal("SIGTERM")
+    yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
+    const served = yield* ask({ url, secret })
+    assert.deepStrictEqual([served.status, served.headers.get("connection")], [200, "close"])
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+    yield* assertCharged(org, [charge])
+    for (const line of [/Listening on http/, /Stopping: unready/, /Draining: 0 requests/, /Stopped/]) {
+      assert.match(stderr(), line)
+    }
+  })
 
-  it.live("ends what outlasts its patience, without charge", () =>
-    Effect.gen(function* () {
-      const { upstream } = yield* Deployment
-      const { ended, open, org, secret, signal, url } = yield* streaming({ env: { SHUTDOWN_TIMEOUT: "1" } })
-      yield* upstream.script(silent)
-      const json = yield* Effect.fork(ask({ url, secret }))
-      yield* upstream.received
-      yield* signal("SIGTERM")
-      const text = yield* open.rest
-      assert.strictEqual(codeOf({ text }), "upstream_error")
-      assert.notInclude(text, "[DONE]")
-      const aborted = yield* Fiber.join(json)
-      assert.deepStrictEqual<unknown>([aborted.status, JSON.parse(aborted.text)], [503, restarting])
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
-      yield* assertCharged(org, [])
-      const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
-      assert.sameDeepMembers(
-        rows.map((row): ReadonlyArray<unknown> => [row.stream, row.status, row.code, row.charge]),
-        [
-          [true, 200, "stream_error", 0n],
-          [false, 503, null, 0n]
-        ]
-      )
-    }).pipe(inDeployment)
-  )
+  deploymentTest("ends what outlasts its patience, without charge", function* ({ upstream }) {
+    const { ended, open, org, secret, signal, url } = yield* streaming({ env: { SHUTDOWN_TIMEOUT: "1" } })
+    yield* upstream.script(silent)
+    const json = yield* Effect.fork(ask({ url, secret }))
+    yield* upstream.received
+    yield* signal("SIGTERM")
+    const text = yield* open.rest
+    assert.strictEqual(codeOf({ text }), "upstream_error")
+    assert.notInclude(text, "[DONE]")
+    const aborted = yield* Fiber.join(json)
+    assert.deepStrictEqual<unknown>([aborted.status, JSON.parse(aborted.text)], [503, restarting])
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+    yield* assertCharged(org, [])
+    const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+    assert.sameDeepMembers(
+      rows.map((row): ReadonlyArray<unknown> => [row.stream, row.status, row.code, row.charge]),
+      [
+        [true, 200, "stream_error", 0n],
+        [false, 503, null, 0n]
+      ]
+    )
+  })
 
-  it.live("does not wait for a client that reads nothing", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
-      const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
-      const { org, secret } = yield* openAccount({})
-      const chunk = delta("x".repeat(100_000))
-      yield* upstream.script(sse(...Array.from({ length: 400 }, () => chunk), Effect.never))
-      const body = JSON.stringify({
-        model: "m1",
-        stream: true,
-        max_tokens: 10,
-        messages: [{ role: "user", content: "hi" }]
-      })
-      const { socket } = yield* connected(
-        url,
-        `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-      )
-      yield* Effect.async<void>((resume) => void socket.once("data", () => resume(Effect.sync(() => socket.pause()))))
-      yield* Effect.sleep("1 second")
-      yield* signal("SIGTERM")
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-      yield* assertCharged(org, [])
-    }).pipe(inDeployment)
-  )
+  deploymentTest("does not wait for a client that reads nothing", function* ({ gateway, upstream }) {
+    const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
+    const { org, secret } = yield* openAccount({})
+    const chunk = delta("x".repeat(100_000))
+    yield* upstream.script(sse(...Array.from({ length: 400 }, () => chunk), Effect.never))
+    const body = JSON.stringify({
+      model: "m1",
+      stream: true,
+      max_tokens: 10,
+      messages: [{ role: "user", content: "hi" }]
+    })
+    const { socket } = yield* connected(
+      url,
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${secret}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    )
+    yield* Effect.async<void>((resume) => void socket.once("data", () => resume(Effect.sync(() => socket.pause()))))
+    yield* Effect.sleep("1 second")
+    yield* signal("SIGTERM")
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
+    yield* assertCharged(org, [])
+  })
 
-  it.live("ends though the database says nothing", () =>
-    Effect.gen(function* () {
-      const { door, gateway } = yield* Deployment
-      const { freeze, url } = yield* door
-      const { ended, signal } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1", DATABASE_URL: url } })
-      yield* freeze
-      yield* signal("SIGTERM")
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-    }).pipe(inDeployment)
-  )
+  deploymentTest("ends though the database says nothing", function* ({ door, gateway }) {
+    const { freeze, url } = yield* door
+    const { ended, signal } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1", DATABASE_URL: url } })
+    yield* freeze
+    yield* signal("SIGTERM")
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
+  })
 
   for (const isStream of [false, true]) {
-    it.live(`in the middle of a settle charges only who is answered (stream: ${isStream})`, () =>
-      Effect.gen(function* () {
-        const { gateway, upstream } = yield* Deployment
+    deploymentTest(
+      `in the middle of a settle charges only who is answered (stream: ${isStream})`,
+      function* ({ gateway }) {
         const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
         const { org, secret } = yield* openAccount({})
-        const answer = yield* Deferred.make<void>()
-        yield* upstream.script(after(Deferred.await(answer), either))
-        const asked = yield* Effect.fork(ask({ url, secret, stream: isStream }))
-        yield* upstream.received
+        const { answer, chat: asked } = yield* chatUnderWay({ url, secret, stream: isStream })
         const { unlock } = yield* lock(org)
-        yield* Deferred.succeed(answer, undefined)
+        yield* answer
         yield* waitingForLock("generation-gateway")
         yield* signal("SIGTERM")
         yield* Effect.sleep("2 seconds")
@@ -201,50 +183,45 @@ describe.concurrent("a stop", () => {
           rows.map((row): ReadonlyArray<unknown> => [row.status, row.code, row.charge]),
           [[200, null, charge]]
         )
-      }).pipe(inDeployment)
+      }
     )
   }
 
-  it.live("does not wait for connections on which nothing runs", () =>
-    Effect.gen(function* () {
-      const { gateway } = yield* Deployment
-      const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "30" } })
-      const { org, secret } = yield* openAccount({})
-      const idle = yield* connected(url, "GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
-      yield* eventually(idle.heard, (text) => text.includes(`"ok"`))
-      yield* connected(url, "GET /healthz HTTP/1.1\r\nhost: gat")
-      yield* connected(
-        url,
-        `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{"model":`
-      )
-      yield* eventually(get(`${url}/metrics`), ({ text }) => /gateway_in_flight(\{\})? 1\b/.test(text))
-      yield* signal("SIGTERM")
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
-      yield* assertCharged(org, [])
-    }).pipe(inDeployment)
-  )
+  deploymentTest("does not wait for connections on which nothing runs", function* ({ gateway }) {
+    const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "30" } })
+    const { org, secret } = yield* openAccount({})
+    const idle = yield* connected(url, "GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
+    yield* eventually(idle.heard, (text) => text.includes(`"ok"`))
+    yield* connected(url, "GET /healthz HTTP/1.1\r\nhost: gat")
+    yield* connected(
+      url,
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${secret}\r\ncontent-length: 100\r\n\r\n{"model":`
+    )
+    yield* eventually(get(`${url}/metrics`), ({ text }) => /gateway_in_flight(\{\})? 1\b/.test(text))
+    yield* signal("SIGTERM")
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+    yield* assertCharged(org, [])
+  })
 
-  it.live("of a shell's process group reaches the gateway through its shell", () =>
-    Effect.gen(function* () {
-      const line = `exec node --expose-gc --max-semi-space-size=64 dist/gateway.js serve`
-      const { ended, goOn, open, org, process, signal } = yield* streaming({
-        command: { line: ["sh", "-c", line], cwd: root }
-      })
-      yield* signal("SIGINT")
-      yield* goOn
-      assert.match(yield* open.rest, /\[DONE\]\n\n$/)
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
-      yield* eventually(
-        Effect.sync(() => isAlive(-(process.pid ?? 0))),
-        (isThere) => !isThere
-      )
-      yield* assertCharged(org, [charge])
-    }).pipe(inDeployment)
-  )
+  deploymentTest("of a shell's process group reaches the gateway through its shell", function* () {
+    const line = `exec node --expose-gc --max-semi-space-size=64 dist/gateway.js serve`
+    const { ended, goOn, open, org, process, signal } = yield* streaming({
+      command: { line: ["sh", "-c", line], cwd: root }
+    })
+    yield* signal("SIGINT")
+    yield* goOn
+    assert.match(yield* open.rest, /\[DONE\]\n\n$/)
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
+    yield* eventually(
+      Effect.sync(() => isAlive(-(process.pid ?? 0))),
+      (isThere) => !isThere
+    )
+    yield* assertCharged(org, [charge])
+  })
 
-  it.live("of npm start, with the embedded database in it, finishes what runs and leaves nothing behind", () =>
-    Effect.gen(function* () {
-      const { directory, gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "of npm start, with the embedded database in it, finishes what runs and leaves nothing behind",
+    function* ({ directory, gateway, upstream }) {
       yield* Effect.promise(async () => {
         for (const name of ["package.json", "build.mjs"]) await cp(path.join(root, name), path.join(directory, name))
         for (const name of ["src", "migrations", "node_modules"]) {
@@ -273,6 +250,6 @@ describe.concurrent("a stop", () => {
         Effect.sync(() => existsSync(postmaster)),
         (isThere) => !isThere
       )
-    }).pipe(inDeployment)
+    }
   )
 })

@@ -1,13 +1,13 @@
 import { readdir } from "node:fs/promises"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 /** A request whose charge was made while its answer was lost, and which was therefore told that it failed. */
@@ -45,37 +45,35 @@ const loggedStatuses = Effect.flatMap(
 )
 
 describe.concurrent("a request that was charged and yet told that it failed", () => {
-  it.live("is not charged after its process was stopped as soon as the database was back", () =>
-    Effect.gen(function* () {
-      const { first, journal, mend, org } = yield* chargedAndRefused
-      yield* mend
-      yield* first.signal("SIGTERM")
-      yield* first.ended
-      yield* assertRefunded(org)
-      assert.deepStrictEqual(yield* journal, [])
-      assert.deepStrictEqual(yield* loggedStatuses, [{ status: 500 }])
-    }).pipe(inDeployment)
-  )
+  deploymentTest("is not charged after its process was stopped as soon as the database was back", function* () {
+    const { first, journal, mend, org } = yield* chargedAndRefused
+    yield* mend
+    yield* first.signal("SIGTERM")
+    yield* first.ended
+    yield* assertRefunded(org)
+    assert.deepStrictEqual(yield* journal, [])
+    assert.deepStrictEqual(yield* loggedStatuses, [{ status: 500 }])
+  })
 
-  it.live("is not charged after its process was killed before the database was back", () =>
-    Effect.gen(function* () {
+  deploymentTest(
+    "is not charged after its process was killed before the database was back",
+    function* ({ gateway, upstream }) {
       const { first, journal, org, secret } = yield* chargedAndRefused
       yield* first.signal("SIGKILL")
       yield* first.ended
       assert.deepStrictEqual((yield* moneyOf(org)).charges, [charge])
-      const { gateway, upstream } = yield* Deployment
       const next = yield* gateway()
       yield* assertRefunded(org)
       yield* eventually(journal, (files) => files.length === 0)
       yield* upstream.script(completion)
       assert.strictEqual((yield* ask({ url: next.url, secret })).status, 200)
-    }).pipe(inDeployment)
+    }
   )
 
-  it.live("is taken back once, by another process on the directory while its own has no database", () =>
-    Effect.gen(function* () {
+  deploymentTest(
+    "is taken back once, by another process on the directory while its own has no database",
+    function* ({ gateway }) {
       const { first, journal, mend, org } = yield* chargedAndRefused
-      const { gateway } = yield* Deployment
       const other = yield* gateway()
       yield* assertRefunded(org)
       yield* eventually(journal, (files) => files.length === 0)
@@ -84,24 +82,22 @@ describe.concurrent("a request that was charged and yet told that it failed", ()
       yield* Effect.forEach([first, other], ({ ended, signal }) => Effect.zipRight(signal("SIGTERM"), ended))
       yield* assertRefunded(org)
       assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
-    }).pipe(inDeployment)
+    }
   )
 
-  it.live("is taken back while its process lives, and only then written to the log", () =>
-    Effect.gen(function* () {
-      const { journal, mend, org } = yield* chargedAndRefused
-      yield* mend
-      yield* eventually(loggedStatuses, (rows) => rows.length === 1)
-      yield* assertRefunded(org)
-      assert.deepStrictEqual(yield* journal, [])
-    }).pipe(inDeployment)
-  )
+  deploymentTest("is taken back while its process lives, and only then written to the log", function* () {
+    const { journal, mend, org } = yield* chargedAndRefused
+    yield* mend
+    yield* eventually(loggedStatuses, (rows) => rows.length === 1)
+    yield* assertRefunded(org)
+    assert.deepStrictEqual(yield* journal, [])
+  })
 })
 
 describe.concurrent("a request that was told that it failed, and whose charge never came", () => {
-  it.live("is not charged by a process that is killed and started again", () =>
-    Effect.gen(function* () {
-      const { door, gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "is not charged by a process that is killed and started again",
+    function* ({ door, gateway, upstream }) {
       const { url: databaseUrl, cutAt } = yield* door
       const first = yield* gateway({ env: { DATABASE_URL: databaseUrl } })
       const { org, secret } = yield* openAccount({})
@@ -113,6 +109,6 @@ describe.concurrent("a request that was told that it failed, and whose charge ne
       yield* gateway()
       yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "60 seconds")
       yield* assertCharged(org, [])
-    }).pipe(inDeployment)
+    }
   )
 })

@@ -9,7 +9,7 @@ import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { get, openStream } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, type GatewayOptions, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, type GatewayOptions, inDeployment } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Workers from "../harness/gateway/WorkerProcesses.ts"
 import { isAlive } from "../harness/processes.ts"
@@ -64,37 +64,34 @@ const streaming = (options?: GatewayOptions) =>
   })
 
 describe("two workers", () => {
-  it.live("answer at one address, and whichever is asked shows the metrics of both", () =>
-    Effect.gen(function* () {
-      const { upstream } = yield* Deployment
-      const sql = yield* SqlClient.SqlClient
-      const gateway = yield* two()
-      const { url } = gateway
-      const { org, secret } = yield* openAccount({})
-      yield* upstream.script(...times(20).map(() => either))
-      const answers = yield* Effect.forEach(times(20), () => chat({ url, secret }), { concurrency: 4 })
-      assert.isTrue(answers.every(({ status }) => status === 200))
-      yield* assertCharged(
-        org,
-        times(20).map(() => charge)
-      )
-      yield* eventually(
-        sql<{ readonly requests: string }>`SELECT requests FROM route_health`,
-        (rows) => rows.length === 2 && rows.reduce((all, { requests }) => all + Number(requests), 0) === 20
-      )
-      for (const _ of times(4)) assert.strictEqual(Workers.sampleOf(yield* metrics(url), servedChats), 20)
+  deploymentTest("answer at one address, and whichever is asked shows the metrics of both", function* ({ upstream }) {
+    const sql = yield* SqlClient.SqlClient
+    const gateway = yield* two()
+    const { url } = gateway
+    const { org, secret } = yield* openAccount({})
+    yield* upstream.script(...times(20).map(() => either))
+    const answers = yield* Effect.forEach(times(20), () => chat({ url, secret }), { concurrency: 4 })
+    assert.isTrue(answers.every(({ status }) => status === 200))
+    yield* assertCharged(
+      org,
+      times(20).map(() => charge)
+    )
+    yield* eventually(
+      sql<{ readonly requests: string }>`SELECT requests FROM route_health`,
+      (rows) => rows.length === 2 && rows.reduce((all, { requests }) => all + Number(requests), 0) === 20
+    )
+    for (const _ of times(4)) assert.strictEqual(Workers.sampleOf(yield* metrics(url), servedChats), 20)
 
-      // What a worker did is still counted when it is gone.
-      const [first = 0] = Workers.pidsOf(gateway)
-      process.kill(first, "SIGKILL")
-      yield* Workers.served(gateway, 3)
-      for (const _ of times(4)) {
-        const text = yield* metrics(url)
-        assert.strictEqual(Workers.sampleOf(text, servedChats), 20)
-        assert.strictEqual(Workers.sampleOf(text, "gateway_in_flight"), 0)
-      }
-    }).pipe(inDeployment)
-  )
+    // What a worker did is still counted when it is gone.
+    const [first = 0] = Workers.pidsOf(gateway)
+    process.kill(first, "SIGKILL")
+    yield* Workers.served(gateway, 3)
+    for (const _ of times(4)) {
+      const text = yield* metrics(url)
+      assert.strictEqual(Workers.sampleOf(text, servedChats), 20)
+      assert.strictEqual(Workers.sampleOf(text, "gateway_in_flight"), 0)
+    }
+  })
 
   it.live(
     "of which one is killed lose no charge and make none twice, and another takes its place",
@@ -132,91 +129,80 @@ describe("two workers", () => {
     180_000
   )
 
-  it.live("finish what runs when they are told to stop, without waiting for each other's address", () =>
-    Effect.gen(function* () {
-      const { ended, goOn, org, pids, signal, stderr, streams, url } = yield* streaming()
-      yield* signal("SIGTERM")
-      yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
-      assert.strictEqual((yield* Workers.fetchAnew(`${url}/healthz`)).status, 200)
-      const text = yield* metrics(url)
-      assert.strictEqual(Workers.sampleOf(text, "gateway_in_flight"), 4)
-      yield* goOn
-      for (const open of streams) assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-      yield* Effect.forEach(pids, isGone)
-      yield* assertCharged(
-        org,
-        streams.map(() => charge)
-      )
-      assert.notMatch(stderr(), /Stopping: unready/)
-      assert.lengthOf(stderr().match(/Draining: \d requests/g) ?? [], 2)
-    }).pipe(inDeployment)
-  )
+  deploymentTest("finish what runs when they are told to stop, without waiting for each other's address", function* () {
+    const { ended, goOn, org, pids, signal, stderr, streams, url } = yield* streaming()
+    yield* signal("SIGTERM")
+    yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
+    assert.strictEqual((yield* Workers.fetchAnew(`${url}/healthz`)).status, 200)
+    const text = yield* metrics(url)
+    assert.strictEqual(Workers.sampleOf(text, "gateway_in_flight"), 4)
+    yield* goOn
+    for (const open of streams) assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
+    yield* Effect.forEach(pids, isGone)
+    yield* assertCharged(
+      org,
+      streams.map(() => charge)
+    )
+    assert.notMatch(stderr(), /Stopping: unready/)
+    assert.lengthOf(stderr().match(/Draining: \d requests/g) ?? [], 2)
+  })
 
-  it.live("serve everything for SHUTDOWN_DELAY", () =>
-    Effect.gen(function* () {
-      const { upstream } = yield* Deployment
-      const { ended, signal, url } = yield* two({ env: { SHUTDOWN_DELAY: "10" } })
-      const { org, secret } = yield* openAccount({})
-      yield* upstream.script(...times(6).map(() => either))
-      yield* signal("SIGTERM")
-      yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
-      for (const _ of times(6)) assert.strictEqual((yield* chat({ url, secret })).status, 200)
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-      yield* assertCharged(
-        org,
-        times(6).map(() => charge)
-      )
-    }).pipe(inDeployment)
-  )
+  deploymentTest("serve everything for SHUTDOWN_DELAY", function* ({ upstream }) {
+    const { ended, signal, url } = yield* two({ env: { SHUTDOWN_DELAY: "10" } })
+    const { org, secret } = yield* openAccount({})
+    yield* upstream.script(...times(6).map(() => either))
+    yield* signal("SIGTERM")
+    yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
+    for (const _ of times(6)) assert.strictEqual((yield* chat({ url, secret })).status, 200)
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
+    yield* assertCharged(
+      org,
+      times(6).map(() => charge)
+    )
+  })
 
-  it.live("and their main process stop on a terminal's signal to all of them", () =>
-    Effect.gen(function* () {
-      const line = [process.execPath, program, "serve", "--workers", "2"] as const
-      const { ended, goOn, signal, streams, url } = yield* streaming({
-        env: { WORKERS: "1" },
-        command: { line, cwd: root }
-      })
-      yield* signal("SIGINT")
-      yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
-      yield* goOn
-      for (const open of streams) assert.match(yield* open.rest, /\[DONE\]\n\n$/)
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-    }).pipe(inDeployment)
-  )
+  deploymentTest("and their main process stop on a terminal's signal to all of them", function* () {
+    const line = [process.execPath, program, "serve", "--workers", "2"] as const
+    const { ended, goOn, signal, streams, url } = yield* streaming({
+      env: { WORKERS: "1" },
+      command: { line, cwd: root }
+    })
+    yield* signal("SIGINT")
+    yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
+    yield* goOn
+    for (const open of streams) assert.match(yield* open.rest, /\[DONE\]\n\n$/)
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
+  })
 
-  it.live("end at once when the main process is told to stop a second time, a second later", () =>
-    Effect.gen(function* () {
-      const { ended, org, pids, signal, stderr, url } = yield* streaming()
-      yield* signal("SIGTERM")
-      yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
-      yield* Effect.sleep("1100 millis")
-      yield* signal("SIGTERM")
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 1, signal: null })
-      yield* Effect.forEach(pids, isGone)
-      assert.lengthOf(stderr().match(/again: stopping at once/g) ?? [], 1)
-      assert.deepInclude(yield* moneyOf(org), { openHolds: 4, charges: [] })
-    }).pipe(inDeployment)
-  )
+  deploymentTest("end at once when the main process is told to stop a second time, a second later", function* () {
+    const { ended, org, pids, signal, stderr, url } = yield* streaming()
+    yield* signal("SIGTERM")
+    yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
+    yield* Effect.sleep("1100 millis")
+    yield* signal("SIGTERM")
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 1, signal: null })
+    yield* Effect.forEach(pids, isGone)
+    assert.lengthOf(stderr().match(/again: stopping at once/g) ?? [], 1)
+    assert.deepInclude(yield* moneyOf(org), { openHolds: 4, charges: [] })
+  })
 
-  it.live("finish what runs and stop when the main process is killed", () =>
-    Effect.gen(function* () {
-      const { ended, goOn, org, pids, signal, streams } = yield* streaming()
-      yield* signal("SIGKILL")
-      yield* goOn
-      for (const open of streams) assert.match(yield* open.rest, /\[DONE\]\n\n$/)
-      yield* Effect.forEach(pids, isGone)
-      assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: null, signal: "SIGKILL" })
-      yield* assertCharged(
-        org,
-        streams.map(() => charge)
-      )
-    }).pipe(inDeployment)
-  )
+  deploymentTest("finish what runs and stop when the main process is killed", function* () {
+    const { ended, goOn, org, pids, signal, streams } = yield* streaming()
+    yield* signal("SIGKILL")
+    yield* goOn
+    for (const open of streams) assert.match(yield* open.rest, /\[DONE\]\n\n$/)
+    yield* Effect.forEach(pids, isGone)
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: null, signal: "SIGKILL" })
+    yield* assertCharged(
+      org,
+      streams.map(() => charge)
+    )
+  })
 
-  it.live("go on as one while another cannot start, which is tried less and less often", () =>
-    Effect.gen(function* () {
-      const { directory } = yield* Deployment
+  deploymentTest(
+    "go on as one while another cannot start, which is tried less and less often",
+    function* ({ directory }) {
       const gateway = yield* two()
       const [first = 0] = Workers.pidsOf(gateway)
       const catalog = path.join(directory, "catalog.yaml")
@@ -231,49 +217,45 @@ describe("two workers", () => {
       yield* Workers.served(gateway, 3)
       yield* gateway.signal("SIGTERM")
       assert.deepStrictEqual(yield* Effect.timeout(gateway.ended, "40 seconds"), { code: 0, signal: null })
-    }).pipe(inDeployment)
+    }
   )
 })
 
 describe("a start of several workers", () => {
-  it.live("prints the demo key and the banner once, also when a worker is replaced", () =>
-    Effect.gen(function* () {
-      const gateway = yield* two({ env: { DATABASE_URL: "", SANDBOX: "true" } })
-      const [first = 0] = Workers.pidsOf(gateway)
-      process.kill(first, "SIGKILL")
-      yield* Workers.served(gateway, 3)
-      assert.lengthOf(gateway.stdout().match(/listening on/g) ?? [], 1)
-      assert.lengthOf(gateway.stdout().match(/Its key, shown only this once/g) ?? [], 1)
-      assert.lengthOf(gateway.stderr().match(/Listening on/g) ?? [], 1)
-      assert.lengthOf(gateway.stderr().match(/Applied migration 0001/g) ?? [], 1)
-      yield* gateway.signal("SIGTERM")
-      assert.deepStrictEqual(yield* Effect.timeout(gateway.ended, "40 seconds"), { code: 0, signal: null })
-    }).pipe(inDeployment)
-  )
+  deploymentTest("prints the demo key and the banner once, also when a worker is replaced", function* () {
+    const gateway = yield* two({ env: { DATABASE_URL: "", SANDBOX: "true" } })
+    const [first = 0] = Workers.pidsOf(gateway)
+    process.kill(first, "SIGKILL")
+    yield* Workers.served(gateway, 3)
+    assert.lengthOf(gateway.stdout().match(/listening on/g) ?? [], 1)
+    assert.lengthOf(gateway.stdout().match(/Its key, shown only this once/g) ?? [], 1)
+    assert.lengthOf(gateway.stderr().match(/Listening on/g) ?? [], 1)
+    assert.lengthOf(gateway.stderr().match(/Applied migration 0001/g) ?? [], 1)
+    yield* gateway.signal("SIGTERM")
+    assert.deepStrictEqual(yield* Effect.timeout(gateway.ended, "40 seconds"), { code: 0, signal: null })
+  })
 
-  it.live("that cannot be is refused as that of one process is", () =>
-    Effect.gen(function* () {
-      const refusal = (env: Readonly<Record<string, string>>) =>
-        Effect.map(Effect.flip(two({ env })), ({ message }) => message)
-      const unsold = yield* refusal({ LOCAL_KEY: "" })
-      assert.match(unsold, /ended with 1:\ngateway: No model can be served: /)
-      assert.lengthOf(unsold.match(/No model can be served/g) ?? [], 1)
-      assert.match(
-        yield* refusal({ WORKERS: "many" }),
-        /ended with 1:\ngateway: WORKERS must be auto or an integer from 1 to 256\.\n$/
-      )
-      const taken = yield* Effect.acquireRelease(
-        Effect.async<net.Server>((resume) => {
-          const server = net.createServer().listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-        }),
-        (server) => Effect.sync(() => server.close())
-      )
-      const address = taken.address()
-      const PORT = String(typeof address === "object" && address !== null ? address.port : 0)
-      assert.match(
-        yield* refusal({ PORT }),
-        new RegExp(`ended with 1:\\n(.*\\n)*gateway: Another program listens on 127.0.0.1:${PORT}; .*\\n$`)
-      )
-    }).pipe(inDeployment)
-  )
+  deploymentTest("that cannot be is refused as that of one process is", function* () {
+    const refusal = (env: Readonly<Record<string, string>>) =>
+      Effect.map(Effect.flip(two({ env })), ({ message }) => message)
+    const unsold = yield* refusal({ LOCAL_KEY: "" })
+    assert.match(unsold, /ended with 1:\ngateway: No model can be served: /)
+    assert.lengthOf(unsold.match(/No model can be served/g) ?? [], 1)
+    assert.match(
+      yield* refusal({ WORKERS: "many" }),
+      /ended with 1:\ngateway: WORKERS must be auto or an integer from 1 to 256\.\n$/
+    )
+    const taken = yield* Effect.acquireRelease(
+      Effect.async<net.Server>((resume) => {
+        const server = net.createServer().listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) => Effect.sync(() => server.close())
+    )
+    const address = taken.address()
+    const PORT = String(typeof address === "object" && address !== null ? address.port : 0)
+    assert.match(
+      yield* refusal({ PORT }),
+      new RegExp(`ended with 1:\\n(.*\\n)*gateway: Another program listens on 127.0.0.1:${PORT}; .*\\n$`)
+    )
+  })
 })

@@ -43,7 +43,7 @@ export interface Told {
   readonly status: number | undefined
   readonly type: string
   readonly code: string | null
-  readonly param?: string
+  readonly param?: string | null
   readonly message: string
 }
 

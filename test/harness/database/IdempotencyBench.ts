@@ -5,6 +5,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { OrgId } from "../../../src/domain/Organization.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Prepared } from "../../../src/services/ledger/Prepared.ts"
 import { VoidJournal } from "../../../src/services/ledger/VoidJournal.ts"
 import { Voids } from "../../../src/services/ledger/Voids.ts"
@@ -13,6 +14,7 @@ import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { type Death, IdempotencyBench } from "../../contracts/IdempotencyBench.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as Ledgers from "./LedgerBench.ts"
 
 const instance = Instance.layer.pipe(Layer.provideMerge(InFlight.layer))
 
@@ -21,6 +23,9 @@ export const process = Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(
   Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
   Layer.provideMerge(instance)
 )
+
+/** The same with what tests of money arrange and look at; it wants a database. */
+export const observedProcess = Ledgers.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(process))
 
 /** Another process of the gateway on the same database. */
 export const anotherProcess = Effect.gen(function* () {

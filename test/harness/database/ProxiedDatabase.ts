@@ -3,21 +3,15 @@ import { Database, type Options } from "../../../src/database/Database.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { doorTo } from "../gateway/Deployment.ts"
 import * as IdempotencyBench from "./IdempotencyBench.ts"
-import * as Bench from "./LedgerBench.ts"
 import * as Postgres from "./Postgres.ts"
 
 export const one = NanoUsd(1_000_000_000n)
 
 const observer = (url: string) =>
-  Bench.layer.pipe(
-    Layer.provideMerge(LedgerAdmin.layer),
-    Layer.provideMerge(IdempotencyBench.process),
-    Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(url))))
-  )
+  Layer.provideMerge(IdempotencyBench.observedProcess, Layer.orDie(Database.layerUrl(Redacted.make(url))))
 
 /** A process behind a door that can be cut and frozen, and another, which tests look from, that keeps its database. */
 export const losable = (options: Options = {}) =>

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { assert } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Context, type Duration, Effect, Exit, Layer, Logger, LogLevel, Redacted, Schema, Scope } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import type { VideoModel } from "../../../src/domain/Model.ts"
@@ -189,6 +189,12 @@ export type VideoBench = Effect.Effect.Success<typeof make>
 /** Runs a test over a database of its own, quietly. */
 export const withBench = <A, E>(test: (bench: VideoBench) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.flatMap(make, test).pipe(Effect.scoped, Logger.withMinimumLogLevel(LogLevel.None))
+
+/** A test over a database of its own, in real time. */
+export const videoTest = (
+  title: string,
+  body: (bench: VideoBench) => Effect.fn.Return<unknown, unknown, Scope.Scope>
+) => it.live(title, () => withBench(Effect.fnUntraced(body)))
 
 /** They go once everybody can see that the job is over. */
 const referencesGone = (store: MediaStoreFake) =>

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
@@ -97,6 +98,15 @@ export class Deployment extends Context.Tag("test/Deployment")<
 /** Runs a test over a deployment of its own; what the test started ends before the database goes. */
 export const inDeployment = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   test.pipe(Effect.scoped, Effect.provide(Deployment.layer), Logger.withMinimumLogLevel(LogLevel.None))
+
+/** A test over a deployment of its own. */
+export const deploymentTest = (
+  title: string,
+  body: (
+    deployment: Deployment["Type"]
+  ) => Effect.fn.Return<unknown, unknown, Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope>,
+  timeout?: number
+) => it.live(title, () => inDeployment(Effect.flatMap(Deployment, Effect.fnUntraced(body))), timeout)
 
 /** A proxy before a database, and the URL that leads through it. */
 export const doorTo = (databaseUrl: string) =>

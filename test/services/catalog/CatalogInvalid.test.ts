@@ -5,144 +5,115 @@ import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
 import { edited, lineOf, problemsOf, small } from "../../harness/fixtures/Catalogs.ts"
 
 describe("a wrong catalog", () => {
-  const at = (from: string, to: string, key: string, message: string) => ({ from, to, key, message })
-  const mistakes = [
-    at("prompt_per_1m_usd: 1.5\n      ", "", "models[0].pricing.prompt_per_1m_usd", "is missing"),
-    at(
-      "prompt_per_1m_usd: 1.5\n",
-      "prompt_per_1m_usd: 1.5e0\n",
-      "models[0].pricing.prompt_per_1m_usd",
-      "must be a plain decimal of USD with at most nine places, such as 0.15"
-    ),
-    at(
-      "prompt_per_1m_usd: 1.5\n",
-      "prompt_per_1m_usd: 0.0000000001\n",
-      "models[0].pricing.prompt_per_1m_usd",
-      "must be a plain decimal of USD with at most nine places, such as 0.15"
-    ),
-    at(
-      "prompt_per_1m_usd: 1.5\n",
-      "prompt_per_1m_usd: -1\n",
-      "models[0].pricing.prompt_per_1m_usd",
-      "must not be negative"
-    ),
-    at(
-      "prompt_per_1m_usd: 1.5\n",
-      "prompt_per_1m_usd: 2000000\n",
-      "models[0].pricing.prompt_per_1m_usd",
-      "must be at most 1000000 USD"
-    ),
-    at(
-      "prompt_per_1m_usd: 1.5\n",
-      "prompt_per_1m_usd: cheap\n",
-      "models[0].pricing.prompt_per_1m_usd",
-      'expected a number, actual "cheap"'
-    ),
-    at("max_output: 64000", "max_ouput: 64000", "models[0].max_ouput", "unknown key"),
-    at("    max_output: 64000\n", "", "models[0]", "max_output is missing"),
-    at("max_output: 64000", "max_output: 64000.5", "models[0].max_output", "must be an integer of 1 to 1000000000"),
-    at("max_output: 64000", "max_output: 2000000", "models[0].max_output", "must not exceed context_length"),
-    at("family: A", "family: Z", "models[0].family", "unknown family Z; known: A, C"),
-    at("surface: chat", "surface: talk", "models[0].surface", 'expected "chat" | "image" | "video", actual "talk"'),
-    at(
+  const decimal = "must be a plain decimal of USD with at most nine places, such as 0.15"
+  const address = "must be an http or https address without user, query or fragment"
+  /** Of the prompt's price: what stands in place of 1.5. */
+  const prices = [
+    ["1.5e0", decimal],
+    ["0.0000000001", decimal],
+    ["-1", "must not be negative"],
+    ["2000000", "must be at most 1000000 USD"],
+    ["cheap", 'expected a number, actual "cheap"']
+  ].map(([price, message]) => ({
+    from: "prompt_per_1m_usd: 1.5\n",
+    to: `prompt_per_1m_usd: ${price}\n`,
+    key: "models[0].pricing.prompt_per_1m_usd",
+    message
+  }))
+  /** What is replaced by what, the key that is named, and what is said of it. */
+  const others = [
+    ["prompt_per_1m_usd: 1.5\n      ", "", "models[0].pricing.prompt_per_1m_usd", "is missing"],
+    ["max_output: 64000", "max_ouput: 64000", "models[0].max_ouput", "unknown key"],
+    ["    max_output: 64000\n", "", "models[0]", "max_output is missing"],
+    ["max_output: 64000", "max_output: 64000.5", "models[0].max_output", "must be an integer of 1 to 1000000000"],
+    ["max_output: 64000", "max_output: 2000000", "models[0].max_output", "must not exceed context_length"],
+    ["family: A", "family: Z", "models[0].family", "unknown family Z; known: A, C"],
+    ["surface: chat", "surface: talk", "models[0].surface", 'expected "chat" | "image" | "video", actual "talk"'],
+    [
       "[low, medium, high]",
       "[low, huge]",
       "models[0].reasoning",
       "must be none, binary, or a list of low, medium, high, xhigh"
-    ),
-    at(
+    ],
+    [
       "[tools, vision, web_search]",
       "[tools, vison]",
       "models[0].capabilities[1]",
       "must be one of tools, vision, response_format, web_search"
-    ),
-    at(
+    ],
+    [
       "capabilities: [tools], reasoning: none",
       "capabilities: [response_format]",
       "models[0].routes[2].capabilities",
       "the model itself does not have response_format"
-    ),
-    at("created: 2026-07-21", "created: 2026-02-30", "models[0].created", "must be a date such as 2026-07-21"),
-    at("weight: 3", "weight: 0", "models[0].routes[1].weight", "must be an integer of 1 to 1000000"),
-    at(
+    ],
+    ["created: 2026-07-21", "created: 2026-02-30", "models[0].created", "must be a date such as 2026-07-21"],
+    ["weight: 3", "weight: 0", "models[0].routes[1].weight", "must be an integer of 1 to 1000000"],
+    [
       "provider: second, model: v/talk",
       "provider: secnd, model: v/talk",
       "models[0].routes[2].provider",
       "unknown provider secnd; known: first, second, clips"
-    ),
-    at(
+    ],
+    [
       "provider: second, model: v/talk",
       "provider: clips, model: v/talk",
       "models[0].routes[2].provider",
       "clips speaks fal-queue, which has no chat models"
-    ),
-    at("- id: film", "- id: draw", "models[2].id", "draw is the id of models[1] too"),
-    at("- id: film", "- id: two words", "models[2].id", "must be letters, digits and . _ - : / only"),
-    at("default: 8}", "default: 7}", "models[2].seconds.default", "must be one of allowed"),
-    at("allowed: [8, 4, 6]", "allowed: [8, 4, 4]", "models[2].seconds.allowed", "4 stands twice"),
-    at(
+    ],
+    ["- id: film", "- id: draw", "models[2].id", "draw is the id of models[1] too"],
+    ["- id: film", "- id: two words", "models[2].id", "must be letters, digits and . _ - : / only"],
+    ["default: 8}", "default: 7}", "models[2].seconds.default", "must be one of allowed"],
+    ["allowed: [8, 4, 6]", "allowed: [8, 4, 4]", "models[2].seconds.allowed", "4 stands twice"],
+    [
       "pricing: {per_second_usd: 0.1}",
       "pricing: {}",
       "models[2].pricing",
       "give exactly one of per_second_usd and per_video_usd"
-    ),
-    at("pricing: {per_second_usd: 0.1}\n    ", "", "models[2].pricing", "is missing"),
-    at(
+    ],
+    ["pricing: {per_second_usd: 0.1}\n    ", "", "models[2].pricing", "is missing"],
+    [
       "reference_image: optional",
       "reference_image: none",
       "models[2].routes[0].image_model",
       "takes no reference image"
-    ),
-    at(
+    ],
+    [
       'seconds_as: "8s"',
       'seconds_as: "8min"',
       "models[2].routes[0].seconds_as",
       'must be none, or written as 8, "8" or "8s"'
-    ),
-    at('seconds_as: "8s"', "seconds: [5]", "models[2].routes[0].seconds", "the model itself does not have 5"),
-    at("{resolution: 4K, price_usd", "{resolution: 1K, price_usd", "models[1].variants", "resolution 1K stands twice"),
-    at("    edit: true\n", "", "models[1].routes[0]", "the model has no edit: true"),
-    at(
+    ],
+    ['seconds_as: "8s"', "seconds: [5]", "models[2].routes[0].seconds", "the model itself does not have 5"],
+    ["{resolution: 4K, price_usd", "{resolution: 1K, price_usd", "models[1].variants", "resolution 1K stands twice"],
+    ["    edit: true\n", "", "models[1].routes[0]", "the model has no edit: true"],
+    [
       "edit_model: v/draw/edit}",
       "edit_model: v/draw/edit, resolutions: [1K]}",
       "models[1].routes",
       "no route serves resolutions 4K of the model"
-    ),
-    at(
+    ],
+    [
       "routes: [{provider: clips, model: v/draw, edit_model: v/draw/edit}]",
       "routes: []",
       "models[1].routes[0]",
       "is missing"
-    ),
-    at(
+    ],
+    [
       "adapter: fal-queue",
       "adapter: fal",
       "providers.clips.adapter",
       "unknown adapter fal; known: openai-chat, openai-images, fal-queue, openai-responses, gemini, anthropic, replicate, sandbox"
-    ),
-    at("base_url: https://clips.test, ", "", "providers.clips", "base_url is missing"),
-    at(
-      "https://clips.test",
-      "ftp://clips.test",
-      "providers.clips.base_url",
-      "must be an http or https address without user, query or fragment"
-    ),
-    at(
-      "https://clips.test",
-      "https://user:pw@clips.test",
-      "providers.clips.base_url",
-      "must be an http or https address without user, query or fragment"
-    ),
-    at(
-      "  clips: {adapter",
-      "  sandbox: {adapter",
-      "providers.sandbox",
-      "the name sandbox is kept for adapter: sandbox"
-    ),
-    at("x-team: blue", "x-team: 7", "providers.first.headers.x-team", "expected string, actual 7"),
-    at("sampling: true", "sampling: yes", "families.A.sampling", 'expected boolean, actual "yes"'),
-    at("families:", "familys:", "familys", "unknown key; known: providers, models, families")
-  ]
+    ],
+    ["base_url: https://clips.test, ", "", "providers.clips", "base_url is missing"],
+    ["https://clips.test", "ftp://clips.test", "providers.clips.base_url", address],
+    ["https://clips.test", "https://user:pw@clips.test", "providers.clips.base_url", address],
+    ["  clips: {adapter", "  sandbox: {adapter", "providers.sandbox", "the name sandbox is kept for adapter: sandbox"],
+    ["x-team: blue", "x-team: 7", "providers.first.headers.x-team", "expected string, actual 7"],
+    ["sampling: true", "sampling: yes", "families.A.sampling", 'expected boolean, actual "yes"'],
+    ["families:", "familys:", "familys", "unknown key; known: providers, models, families"]
+  ] as const
+  const mistakes = [...prices, ...others.map(([from, to, key, message]) => ({ from, to, key, message }))]
 
   for (const { from, key, message, to } of mistakes) {
     it.effect(`${key}: ${message}`, () =>

@@ -6,10 +6,9 @@ import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { answer, hangs, model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+import { openChat } from "./ChatBench.ts"
 
 const longUsage = { prompt: 7, completion: 12, cached: 0, cacheWrite: 0, reasoning: 0 }
 const tooLong = new ProviderFake().on(route("a"), {
@@ -32,17 +31,7 @@ const chatOver = (count: typeof TokenCounter.Service.count) =>
 const asked = Effect.gen(function* () {
   const chat = yield* ChatCompletions
   const ledger = yield* Ledger
-  const { key, org } = yield* Effect.flatMap(LedgerBench, (books) => books.organization(1_000_000_000n))
-  const caller = { key, org, scopes: undefined, rpm: undefined }
-  const record = new RequestRecord({
-    id: "1",
-    requestId: "r",
-    surface: "chat",
-    caller,
-    limit: 600,
-    at: 0,
-    startedAt: 0
-  })
+  const { org, record } = yield* openChat(1_000_000_000n)
   const exit = yield* Effect.exit(chat.complete({ model: priced, request: request({ maxTokens: 6 }), record }))
   return { exit, spent: 1_000_000_000n - (yield* ledger.balance(org)).balance }
 })

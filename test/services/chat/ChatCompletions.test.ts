@@ -1,16 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Ref, TestClock } from "effect"
-import type { ChatEvent } from "../../../src/domain/Chat.ts"
+import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { References } from "../../../src/services/media/References.ts"
-import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { Departure } from "../../../src/services/runtime/Departure.ts"
-import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import {
   answer,
   answers,
@@ -26,7 +19,7 @@ import {
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
-import * as TokensFake from "../../fakes/TokensFake.ts"
+import { chatsOver, makeSink, openChat } from "./ChatBench.ts"
 
 const nano = (perToken: bigint) => NanoUsd(perToken * 1_000_000n)
 const a = route("a")
@@ -39,46 +32,11 @@ const priced = (...routes: ReadonlyArray<Route>): ChatModel => {
 }
 const credits = 1_000_000n
 
-interface Line {
-  readonly open: number
-  readonly events: ReadonlyArray<ChatEvent>
-  readonly end: string | undefined
-}
-
-const makeSink = Effect.gen(function* () {
-  const line = yield* Ref.make<Line>({ open: 0, events: [], end: undefined })
-  const departure = new Departure()
-  const written = yield* Deferred.make<void>()
-  const sink: ChatSink = {
-    departure,
-    open: Ref.update(line, (now) => ({ ...now, open: now.open + 1 })),
-    opened: Effect.map(Ref.get(line), ({ open }) => open > 0),
-    write: (events) =>
-      Effect.zipRight(
-        Ref.update(line, (now) => ({ ...now, events: [...now.events, ...events] })),
-        Deferred.succeed(written, undefined)
-      ),
-    finish: (used) => Ref.update(line, (now) => ({ ...now, end: `done ${used.prompt}+${used.completion}` })),
-    fail: (broken) => Ref.update(line, (now) => ({ ...now, end: broken._tag }))
-  }
-  return { sink, departure, written, line: Ref.get(line) }
-})
-
 /** One job on an account of its own, with what it left behind. */
 const bench = Effect.gen(function* () {
   const chat = yield* ChatCompletions
   const ledger = yield* Ledger
-  const books = yield* LedgerBench
-  const { key, org } = yield* books.organization(credits)
-  const record = new RequestRecord({
-    id: "1",
-    requestId: "r",
-    surface: "chat",
-    caller: { key, org, scopes: undefined, rpm: undefined },
-    limit: 600,
-    at: 0,
-    startedAt: 0
-  })
+  const { books, org, record } = yield* openChat(credits)
   const settled = Effect.gen(function* () {
     assert.strictEqual(yield* books.openHolds(org), 0)
     assert.isTrue(yield* books.proved)
@@ -86,30 +44,24 @@ const bench = Effect.gen(function* () {
     assert.strictEqual(spent, record.charge)
     return { spent, charges: yield* books.charges(org) }
   })
-  return { chat, ledger, org, record, settled }
+  return { chat, ledger, org, record, settled, ...(yield* makeSink) }
 })
 
-const running = (fake: ProviderFake) => {
-  const router = Layer.provide(ProviderRouter.layer(), fake.layer)
-  return Effect.provide(
-    ChatCompletions.layer.pipe(
-      // A chat without pictures must not look for any.
-      Layer.provide(Layer.mock(References, {})),
-      Layer.provideMerge(Layer.mergeAll(router, LedgerFake.layer, TokensFake.layer))
-    )
-  )
-}
+type Bench = Effect.Effect.Success<typeof bench>
+
+/** Runs the body over a job on an account of its own, with these providers. */
+const running = (fake: ProviderFake, body: (job: Bench) => Effect.fn.Return<unknown, unknown>) =>
+  Effect.flatMap(bench, Effect.fnUntraced(body)).pipe(Effect.provide(chatsOver(fake)))
 
 describe("a chat answered in one piece", () => {
   it.effect("is charged by the provider's usage", () => {
     const fake = new ProviderFake().on(a, answers())
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
+    return running(fake, function* ({ chat, record, settled }) {
       const result = yield* chat.complete({ model: priced(a), request: request(), record })
       assert.deepInclude(result.usage, { prompt: 7, completion: 3 })
       assert.deepStrictEqual(yield* settled, { spent: 37n, charges: [37n] })
       assert.deepStrictEqual([...record.notes], [])
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("is counted when the provider reports no usage, or zero beside text", () => {
@@ -119,31 +71,28 @@ describe("a chat answered in one piece", () => {
         ...hangs,
         complete: Effect.succeed({ ...answer("twelve chars"), usage: reported })
       })
-      return Effect.gen(function* () {
-        const { chat, record, settled } = yield* bench
+      return running(fake, function* ({ chat, record, settled }) {
         yield* chat.complete({ model: priced(a), request: request(), record })
         assert.strictEqual((yield* settled).spent, 100n + 12n * 10n)
         assert.deepStrictEqual([...record.notes], ["usage_estimated"])
-      }).pipe(running(fake))
+      })
     })
   })
 
   it.effect("never costs more than was held", () => {
     const greedy = { prompt: 90_000, completion: 9, cached: 0, cacheWrite: 0, reasoning: 0 }
     const fake = new ProviderFake().on(a, { ...hangs, complete: Effect.succeed({ ...answer("x"), usage: greedy }) })
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
+    return running(fake, function* ({ chat, record, settled }) {
       yield* chat.complete({ model: priced(a), request: request({ maxTokens: 1 }), record })
       const { spent } = yield* settled
       assert.isBelow(Number(spent), 90_000)
       assert.deepStrictEqual([...record.notes], ["hold_exceeded"])
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("costs nothing when every route fails", () => {
     const fake = new ProviderFake().on(a, fails(failure("retry", 503))).on(b, fails(failure("retry", 500)))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
+    return running(fake, function* ({ chat, record, settled }) {
       const failed = yield* Effect.flip(chat.complete({ model: priced(a, b), request: request(), record }))
       assert.deepInclude(failed, { _tag: "AllProvidersFailed", provider: "b", status: 500 })
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
@@ -151,30 +100,28 @@ describe("a chat answered in one piece", () => {
         record.attempts.list.map(({ outcome }) => outcome),
         ["retry", "retry"]
       )
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("gives its hold back when it is ended from outside", () => {
     const fake = new ProviderFake().on(a, hangs)
-    return Effect.gen(function* () {
-      const { chat, ledger, org, record, settled } = yield* bench
+    return running(fake, function* ({ chat, ledger, org, record, settled }) {
       const work = yield* Effect.fork(chat.complete({ model: priced(a), request: request(), record }))
       yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), ledger.balance(org)), { until: ({ held }) => held > 0n })
       yield* Fiber.interrupt(work)
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("asks no provider when the balance cannot cover the hold", () => {
     const fake = new ProviderFake()
     const dear = { ...priced(a), pricing: { ...priced(a).pricing, completion: nano(1000n) } }
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
+    return running(fake, function* ({ chat, record, settled }) {
       const failed = yield* Effect.flip(chat.complete({ model: dear, request: request(), record }))
       assert.strictEqual(failed._tag, "InsufficientCredits")
       assert.deepStrictEqual(fake.calls, [])
       assert.strictEqual((yield* settled).spent, 0n)
-    }).pipe(running(fake))
+    })
   })
 })
 
@@ -183,45 +130,37 @@ describe("a streamed chat", () => {
 
   it.effect("is whole, charged, and only then ended", () => {
     const fake = new ProviderFake().on(a, answers())
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { line, sink } = yield* makeSink
+    return running(fake, function* ({ chat, line, record, settled, sink }) {
       yield* chat.stream({ model: priced(a), request: streamed, record }, sink)
       assert.deepInclude(yield* line, { events: [content("hello"), finish, usage], end: "done 7+3" })
       assert.deepStrictEqual(yield* settled, { spent: 37n, charges: [37n] })
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("fails as a plain error while nothing was sent", () => {
     const fake = new ProviderFake().on(a, fails(failure("retry", 503)))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { line, sink } = yield* makeSink
+    return running(fake, function* ({ chat, line, record, settled, sink }) {
       const failed = yield* Effect.flip(chat.stream({ model: priced(a), request: streamed, record }, sink))
       assert.strictEqual(failed._tag, "UpstreamFailed")
       assert.deepStrictEqual(yield* line, { open: 0, events: [], end: undefined })
       assert.strictEqual((yield* settled).spent, 0n)
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("that breaks after output costs nothing and ends with an error", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], failure("network", undefined)))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { line, sink } = yield* makeSink
+    return running(fake, function* ({ chat, line, record, settled, sink }) {
       yield* chat.stream({ model: priced(a, b), request: streamed, record }, sink)
       assert.deepInclude(yield* line, { events: [content("half")], end: "UpstreamFailed" })
       assert.strictEqual(record.code, "stream_error")
       assert.deepStrictEqual(fake.calls, [a.id])
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("whose client leaves pays the prompt and what it received", () => {
     const fake = new ProviderFake().on(a, streams([content("12345")], "hang"))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { departure, line, sink, written } = yield* makeSink
+    return running(fake, function* ({ chat, departure, line, record, settled, sink, written }) {
       const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Deferred.await(written)
       departure.leave()
@@ -230,44 +169,38 @@ describe("a streamed chat", () => {
       assert.deepStrictEqual([...record.notes], ["usage_estimated"])
       assert.deepStrictEqual(fake.busy, [])
       assert.strictEqual((yield* line).end, undefined)
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("whose client leaves before the provider's first event pays nothing", () => {
     const fake = new ProviderFake().on(a, hangs)
-    return Effect.gen(function* () {
-      const { chat, ledger, org, record, settled } = yield* bench
-      const { departure, sink } = yield* makeSink
+    return running(fake, function* ({ chat, departure, ledger, org, record, settled, sink }) {
       const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), ledger.balance(org)), { until: ({ held }) => held > 0n })
       departure.leave()
       yield* Fiber.join(work)
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
       assert.deepStrictEqual(fake.busy, [])
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("whose client leaves between the first event and the first delta pays the prompt", () => {
     const fake = new ProviderFake().on(a, streams([content("")], "hang"))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { departure, sink } = yield* makeSink
+    return running(fake, function* ({ chat, departure, record, settled, sink }) {
       const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Effect.repeat(Effect.yieldNow(), { until: () => record.attempts.underway !== undefined })
       departure.leave()
       yield* Fiber.join(work)
       assert.strictEqual((yield* settled).spent, 100n)
       assert.strictEqual(record.route?.id, a.id)
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("sends its head after 25 s of waiting while failover goes on", () => {
     const fake = new ProviderFake()
       .on(a, fails(failure("retry", 503), "20 seconds"))
       .on(b, answers("late", "20 seconds"))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { line, sink } = yield* makeSink
+    return running(fake, function* ({ chat, line, record, settled, sink }) {
       const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
       yield* TestClock.adjust("24 seconds")
       assert.strictEqual((yield* line).open, 0)
@@ -277,30 +210,26 @@ describe("a streamed chat", () => {
       yield* Fiber.join(work)
       assert.strictEqual((yield* line).end, "done 7+3")
       assert.strictEqual((yield* settled).spent, 37n)
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("tells the true failure in the stream when the head went out early", () => {
     const fake = new ProviderFake()
       .on(a, fails(failure("retry", 503), "20 seconds"))
       .on(b, fails(failure("retry", 500), "20 seconds"))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { line, sink } = yield* makeSink
+    return running(fake, function* ({ chat, line, record, settled, sink }) {
       const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(work)
       assert.deepStrictEqual(yield* line, { open: 1, events: [], end: "AllProvidersFailed" })
       assert.strictEqual(record.code, "stream_error")
       assert.strictEqual((yield* settled).spent, 0n)
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("that a bug interrupts is ended all the same, once its head is out", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], [content("more")]))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { line, sink } = yield* makeSink
+    return running(fake, function* ({ chat, line, record, settled, sink }) {
       let writes = 0
       const write: ChatSink["write"] = (events) =>
         Effect.suspend(() => (++writes > 1 ? Effect.die("a bug") : sink.write(events)))
@@ -309,20 +238,18 @@ describe("a streamed chat", () => {
       assert.strictEqual(record.code, "stream_error")
       assert.strictEqual((yield* settled).spent, 0n)
       assert.deepStrictEqual(fake.busy, [])
-    }).pipe(running(fake))
+    })
   })
 
   it.effect("that is ended from outside gives its hold back and says so to the client", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], "hang"))
-    return Effect.gen(function* () {
-      const { chat, record, settled } = yield* bench
-      const { line, sink, written } = yield* makeSink
+    return running(fake, function* ({ chat, line, record, settled, sink, written }) {
       const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
       assert.strictEqual((yield* line).end, "Aborted")
       assert.strictEqual(record.code, "stream_error")
       assert.strictEqual((yield* settled).spent, 0n)
-    }).pipe(running(fake))
+    })
   })
 })

@@ -9,12 +9,11 @@ import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
 import { Departure } from "../../../src/services/runtime/Departure.ts"
-import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { model, ProviderFake } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
+import { openChat } from "./ChatBench.ts"
 
 /** The URLs of a request's pictures, in order. */
 export const urlsIn = ({ messages }: ChatRequest) =>
@@ -60,18 +59,7 @@ export const bench = Effect.fnUntraced(function* (
 ) {
   const chat = yield* ChatCompletions
   const ledger = yield* Ledger
-  const books = yield* LedgerBench
-  const { key, org } = yield* books.organization(credits)
-  const caller = { key, org, scopes: undefined, rpm: undefined }
-  const record = new RequestRecord({
-    id: "1",
-    requestId: "r",
-    surface: "chat",
-    caller,
-    limit: 600,
-    at: 0,
-    startedAt: 0
-  })
+  const { books, org, record } = yield* openChat(credits)
   const plain = model(...routes)
   const job = {
     model: { ...plain, pricing: { ...plain.pricing, prompt: NanoUsd(1_000_000n) } },

@@ -3,7 +3,6 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer } from "effect"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { idempotencyContract } from "../../contracts/Idempotency.ts"
@@ -12,16 +11,10 @@ import { first, outcome, request, result } from "../../contracts/IdempotencyClai
 import { idempotencyRaces } from "../../contracts/IdempotencyRaces.ts"
 import * as IdempotencyFake from "../../fakes/IdempotencyFake.ts"
 import * as Bench from "../../harness/database/IdempotencyBench.ts"
-import * as LedgerBench from "../../harness/database/LedgerBench.ts"
 import { waitingForLock } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 
-const real = Bench.layer.pipe(
-  Layer.provideMerge(LedgerBench.layer),
-  Layer.provideMerge(LedgerAdmin.layer),
-  Layer.provideMerge(Bench.process),
-  Layer.provideMerge(Postgres.layer)
-)
+const real = Bench.layer.pipe(Layer.provideMerge(Bench.observedProcess), Layer.provideMerge(Postgres.layer))
 
 idempotencyContract("in memory", IdempotencyFake.layer)
 idempotencyContract("PostgreSQL", real)

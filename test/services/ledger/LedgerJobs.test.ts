@@ -4,22 +4,16 @@ import { Effect, Layer, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { ledgerJobsContract } from "../../contracts/LedgerJobs.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
-import { anotherProcess, process } from "../../harness/database/IdempotencyBench.ts"
-import * as Bench from "../../harness/database/LedgerBench.ts"
+import { anotherProcess, observedProcess } from "../../harness/database/IdempotencyBench.ts"
 import { moneyOf } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 
-const real = Bench.layer.pipe(
-  Layer.provideMerge(LedgerAdmin.layer),
-  Layer.provideMerge(process),
-  Layer.provideMerge(Postgres.layer)
-)
+const real = Layer.provideMerge(observedProcess, Postgres.layer)
 
 ledgerJobsContract("in memory", LedgerFake.layer)
 ledgerJobsContract("PostgreSQL", real)

@@ -4,23 +4,17 @@ import { Deferred, Effect, Exit, Layer, Option } from "effect"
 import { InsufficientCredits } from "../../../src/domain/Failure.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { outageIn } from "../../../src/services/ledger/Outage.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import { process } from "../../harness/database/IdempotencyBench.ts"
-import * as Bench from "../../harness/database/LedgerBench.ts"
+import { observedProcess } from "../../harness/database/IdempotencyBench.ts"
 import { eventually, keptFor, lock } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 
 const one = NanoUsd(1_000_000_000n)
 
-const ledgers = Bench.layer.pipe(
-  Layer.provideMerge(LedgerAdmin.layer),
-  Layer.provideMerge(process),
-  Layer.provideMerge(Postgres.layer)
-)
+const ledgers = Layer.provideMerge(observedProcess, Postgres.layer)
 
 withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("an organization that is locked", (it) => {
   it.effect("is refused holds in time, and nothing is left of them", () =>

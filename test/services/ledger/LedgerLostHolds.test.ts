@@ -10,14 +10,11 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import type { Hold } from "../../../src/services/ledger/Hold.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as IdempotencyBench from "../../harness/database/IdempotencyBench.ts"
-import * as Bench from "../../harness/database/LedgerBench.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { prefix } from "../../harness/temporary.ts"
 
-const gateway = Bench.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(IdempotencyBench.process))
 const one = NanoUsd(1_000_000_000n)
 const two = NanoUsd(2n * one)
 
@@ -43,53 +40,53 @@ const lostHold = Effect.gen(function* () {
   return { bench, ledger, key, org, hold }
 })
 
-withLayer(gateway.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestServices: true, timeout: "60 seconds" })(
-  "a hold that a crash of the database has lost",
-  (it) => {
-    it.effect("is placed again when it is settled, and charged once", () =>
-      Effect.gen(function* () {
-        const { bench, hold, ledger, org } = yield* lostHold
-        assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, lost: false })
-        assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
-        assert.deepStrictEqual(yield* bench.charges(org), [one])
-        assert.isTrue(yield* bench.proved)
-      })
-    )
+withLayer(IdempotencyBench.observedProcess.pipe(Layer.provideMerge(Postgres.layer)), {
+  excludeTestServices: true,
+  timeout: "60 seconds"
+})("a hold that a crash of the database has lost", (it) => {
+  it.effect("is placed again when it is settled, and charged once", () =>
+    Effect.gen(function* () {
+      const { bench, hold, ledger, org } = yield* lostHold
+      assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, lost: false })
+      assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+      assert.deepStrictEqual(yield* bench.charges(org), [one])
+      assert.isTrue(yield* bench.proved)
+    })
+  )
 
-    it.effect("is placed again also where a result is kept with its charge", () =>
-      Effect.gen(function* () {
-        const { bench, hold, ledger, org } = yield* lostHold
-        const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
-        assert.strictEqual(claim._tag, "First")
-        if (claim._tag !== "First") return
-        const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
-        assert.deepInclude(settled, { charged: one, lost: false })
-        assert.deepStrictEqual(yield* bench.charges(org), [one])
-        assert.isTrue(yield* bench.proved)
-      }).pipe(Effect.scoped)
-    )
+  it.effect("is placed again also where a result is kept with its charge", () =>
+    Effect.gen(function* () {
+      const { bench, hold, ledger, org } = yield* lostHold
+      const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
+      assert.strictEqual(claim._tag, "First")
+      if (claim._tag !== "First") return
+      const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+      assert.deepInclude(settled, { charged: one, lost: false })
+      assert.deepStrictEqual(yield* bench.charges(org), [one])
+      assert.isTrue(yield* bench.proved)
+    }).pipe(Effect.scoped)
+  )
 
-    it.effect("is not charged where its money has gone meanwhile", () =>
-      Effect.gen(function* () {
-        const { bench, hold, key, ledger, org } = yield* lostHold
-        const other = yield* ledger.admit({ org, key, upTo: two })
-        yield* ledger.settle(other, two)
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(ledger.settle(hold, one))))
-        assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(0n), held: NanoUsd(0n) })
-        assert.isTrue(yield* bench.proved)
-      })
-    )
+  it.effect("is not charged where its money has gone meanwhile", () =>
+    Effect.gen(function* () {
+      const { bench, hold, key, ledger, org } = yield* lostHold
+      const other = yield* ledger.admit({ org, key, upTo: two })
+      yield* ledger.settle(other, two)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(ledger.settle(hold, one))))
+      assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(0n), held: NanoUsd(0n) })
+      assert.isTrue(yield* bench.proved)
+    })
+  )
 
-    it.effect("is released without a word", () =>
-      Effect.gen(function* () {
-        const { bench, hold, ledger, org } = yield* lostHold
-        yield* ledger.release(hold)
-        assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })
-        assert.isTrue(yield* bench.proved)
-      })
-    )
-  }
-)
+  it.effect("is released without a word", () =>
+    Effect.gen(function* () {
+      const { bench, hold, ledger, org } = yield* lostHold
+      yield* ledger.release(hold)
+      assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+})
 
 const directory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),
@@ -144,7 +141,7 @@ describe("a database that is killed just after a hold", () => {
             assert.strictEqual<bigint>(balance, (10n - 2n * BigInt(round)) * one)
             assert.isTrue(yield* bench.proved)
           }
-        }).pipe(Effect.provide(gateway.pipe(Layer.provide(migrated))))
+        }).pipe(Effect.provide(IdempotencyBench.observedProcess.pipe(Layer.provide(migrated))))
       }),
     120_000
   )

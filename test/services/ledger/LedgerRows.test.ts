@@ -5,14 +5,12 @@ import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Prepared } from "../../../src/services/ledger/Prepared.ts"
 import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestLog.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as IdempotencyBench from "../../harness/database/IdempotencyBench.ts"
-import * as Bench from "../../harness/database/LedgerBench.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 
 const one = NanoUsd(1_000_000_000n)
@@ -30,8 +28,6 @@ const forgettingOnce = Layer.map(Postgres.layer, (context) => {
     }
   })
 })
-
-const gateway = Bench.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(IdempotencyBench.process))
 
 const paid: Omit<RequestEntry, "id" | "hold" | "org" | "key"> = {
   requestId: "r",
@@ -52,52 +48,52 @@ const paid: Omit<RequestEntry, "id" | "hold" | "org" | "key"> = {
   totalMs: 2
 }
 
-withLayer(gateway.pipe(Layer.provideMerge(forgettingOnce)), { excludeTestServices: true, timeout: "60 seconds" })(
-  "what is written with a hold and its charge",
-  (it) => {
-    it.effect("is one unit of the rate, though the answer was lost and the statement came again", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const { key, org } = yield* (yield* LedgerBench).organization(one)
-        const rate: RateUnit = { limit: 5, allowance: undefined }
-        const ledger = yield* Ledger
-        yield* ledger.release(yield* ledger.admit({ org, key, upTo: one, rate }))
-        assert.deepStrictEqual(rate.allowance, { limit: 5, remaining: 4, admitted: true })
-        assert.deepStrictEqual(yield* sql`SELECT used FROM rate_windows WHERE key_id = ${key}`, [{ used: "1" }])
-      })
-    )
+withLayer(IdempotencyBench.observedProcess.pipe(Layer.provideMerge(forgettingOnce)), {
+  excludeTestServices: true,
+  timeout: "60 seconds"
+})("what is written with a hold and its charge", (it) => {
+  it.effect("is one unit of the rate, though the answer was lost and the statement came again", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { key, org } = yield* (yield* LedgerBench).organization(one)
+      const rate: RateUnit = { limit: 5, allowance: undefined }
+      const ledger = yield* Ledger
+      yield* ledger.release(yield* ledger.admit({ org, key, upTo: one, rate }))
+      assert.deepStrictEqual(rate.allowance, { limit: 5, remaining: 4, admitted: true })
+      assert.deepStrictEqual(yield* sql`SELECT used FROM rate_windows WHERE key_id = ${key}`, [{ used: "1" }])
+    })
+  )
 
-    it.effect("is the row of the request, which a refund makes one that failed", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const ids = yield* Ids
-        const bench = yield* LedgerBench
-        const ledger = yield* Ledger
-        const { key, org } = yield* bench.organization(one)
-        const id = ids.uuid()
-        const hold = yield* ledger.admit({ id, org, key, upTo: one })
-        const row = rowOf({ ...paid, id, hold: id, org, key })
-        assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
-        const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
-        assert.deepStrictEqual(yield* rows, [{ status: 200, code: null, charge: "7" }])
-        yield* SettleSql.refund(sql, id)
-        assert.deepStrictEqual(yield* rows, [{ status: 500, code: "internal_error", charge: "0" }])
-        assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
-        assert.isTrue(yield* bench.proved)
-      })
-    )
+  it.effect("is the row of the request, which a refund makes one that failed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const bench = yield* LedgerBench
+      const ledger = yield* Ledger
+      const { key, org } = yield* bench.organization(one)
+      const id = ids.uuid()
+      const hold = yield* ledger.admit({ id, org, key, upTo: one })
+      const row = rowOf({ ...paid, id, hold: id, org, key })
+      assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
+      const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
+      assert.deepStrictEqual(yield* rows, [{ status: 200, code: null, charge: "7" }])
+      yield* SettleSql.refund(sql, id)
+      assert.deepStrictEqual(yield* rows, [{ status: 500, code: "internal_error", charge: "0" }])
+      assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+      assert.isTrue(yield* bench.proved)
+    })
+  )
 
-    it.effect("is the charge all the same where the row cannot be written", () =>
-      Effect.gen(function* () {
-        const bench = yield* LedgerBench
-        const ledger = yield* Ledger
-        const { key, org } = yield* bench.organization(one)
-        const hold = yield* ledger.admit({ org, key, upTo: one })
-        const row = rowOf({ ...paid, id: "no uuid", hold: hold.id, org, key })
-        assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n) })
-        assert.deepStrictEqual(yield* bench.charges(org), [NanoUsd(7n)])
-        assert.isTrue(yield* bench.proved)
-      })
-    )
-  }
-)
+  it.effect("is the charge all the same where the row cannot be written", () =>
+    Effect.gen(function* () {
+      const bench = yield* LedgerBench
+      const ledger = yield* Ledger
+      const { key, org } = yield* bench.organization(one)
+      const hold = yield* ledger.admit({ org, key, upTo: one })
+      const row = rowOf({ ...paid, id: "no uuid", hold: hold.id, org, key })
+      assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n) })
+      assert.deepStrictEqual(yield* bench.charges(org), [NanoUsd(7n)])
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+})

@@ -5,23 +5,18 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
-import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { VoidJournal } from "../../../src/services/ledger/VoidJournal.ts"
 import { Voids } from "../../../src/services/ledger/Voids.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
-import { InFlight } from "../../../src/services/runtime/InFlight.ts"
-import { Instance } from "../../../src/services/runtime/Instance.ts"
 import * as DiskVoidJournal from "../../../src/storage/DiskVoidJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as Bench from "../../harness/database/LedgerBench.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { prefix } from "../../harness/temporary.ts"
-
-const one = NanoUsd(1_000_000_000n)
+import { ledgers, ledgersOver, one } from "./LedgerServices.ts"
 
 const temporary = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(prefix)),
@@ -34,16 +29,6 @@ const entry = {
   key: KeyId.make("key_1"),
   video: "vid_1"
 }
-
-const process = (journal: Layer.Layer<VoidJournal>) =>
-  Bench.layer.pipe(
-    Layer.provideMerge(LedgerAdmin.layer),
-    Layer.provideMerge(Ledger.layer),
-    Layer.provideMerge(Layer.provide(Voids.layer, journal)),
-    Layer.provideMerge(Instance.layer),
-    Layer.provideMerge(InFlight.layer),
-    Layer.provideMerge(Postgres.layer)
-  )
 
 const charged = Effect.gen(function* () {
   const ledger = yield* Ledger
@@ -137,7 +122,7 @@ describe("voids", () => {
       yield* Effect.sleep("200 millis")
       assert.strictEqual((yield* moneyOf(org)).balance, one)
       assert.isTrue(yield* (yield* LedgerBench).proved)
-    }).pipe(Effect.provide(process(DiskVoidJournal.layer({ directory: "/dev/null/voids" }))))
+    }).pipe(Effect.provide(ledgersOver(Postgres.layer, DiskVoidJournal.layer({ directory: "/dev/null/voids" }))))
   )
 
   it.live("of an organization that is locked keep no other's waiting", () =>
@@ -153,7 +138,7 @@ describe("voids", () => {
       yield* unlock
       const closed = (yield* SqlClient.SqlClient)`SELECT id FROM holds WHERE org_id = ${locked.org} AND amount = 0`
       yield* eventually(closed, (rows) => rows.length === holds.length)
-    }).pipe(Effect.scoped, Effect.provide(process(VoidJournal.layerMemory)))
+    }).pipe(Effect.scoped, Effect.provide(ledgers))
   )
 
   it.live("are carried out before the process ends, and those of a dead process by the next one", () =>
@@ -172,7 +157,7 @@ describe("voids", () => {
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* moneyOf(other.org)).balance, one)
       assert.deepStrictEqual(yield* files, [])
-    }).pipe(Effect.scoped, Effect.provide(process(VoidJournal.layerMemory)))
+    }).pipe(Effect.scoped, Effect.provide(ledgers))
   )
 })
 
@@ -195,5 +180,5 @@ it.live("the books find a failed request that was charged", () =>
       violations.map(({ invariant, row }) => [invariant, row["code"]]),
       ["internal_error", "stream_error"].map((code) => ["a request that failed is not charged", code])
     )
-  }).pipe(Effect.provide(process(VoidJournal.layerMemory)))
+  }).pipe(Effect.provide(ledgers))
 )

@@ -1,15 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { Departure } from "../../../src/services/runtime/Departure.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import {
   answers,
   content,
@@ -24,7 +19,7 @@ import {
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
-import * as TokensFake from "../../fakes/TokensFake.ts"
+import { chatsOver, makeSink, openChat } from "../chat/ChatBench.ts"
 
 const nano = (perToken: bigint) => NanoUsd(perToken * 1_000_000n)
 const prices = { cachedPrompt: undefined, cacheWrite: undefined, longContext: undefined }
@@ -48,36 +43,9 @@ const refusedCost = 5n * 2n + 2n * 20n
 const answerCost = 7n * 2n + 3n * 20n
 const answerCharge = 37n
 
-const running = (fake: ProviderFake) => {
-  const router = Layer.provide(ProviderRouter.layer(), fake.layer)
-  return Effect.provide(
-    ChatCompletions.layer.pipe(
-      Layer.provide(Layer.mock(References, {})),
-      Layer.provideMerge(Layer.mergeAll(router, LedgerFake.layer, TokensFake.layer))
-    )
-  )
-}
+const running = (fake: ProviderFake) => Effect.provide(chatsOver(fake))
 
-const recorded = Effect.gen(function* () {
-  const { key, org } = yield* Effect.flatMap(LedgerBench, ({ organization }) => organization(1_000_000n))
-  const caller = { key, org, scopes: undefined, rpm: undefined }
-  return new RequestRecord({ id: "1", requestId: "r", surface: "chat", caller, limit: 600, at: 0, startedAt: 0 })
-})
-
-const makeSink = Effect.gen(function* () {
-  const departure = new Departure()
-  const written = yield* Deferred.make<void>()
-  let opened = false
-  const sink: ChatSink = {
-    departure,
-    open: Effect.sync(() => (opened = true)),
-    opened: Effect.sync(() => opened),
-    write: () => Deferred.succeed(written, undefined),
-    finish: () => Effect.void,
-    fail: () => Effect.void
-  }
-  return { departure, sink, written }
-})
+const recorded = Effect.map(openChat(1_000_000n), ({ record }) => record)
 
 /** What the log is told of money: each try's cost, the answer's, and the charge. */
 const told = ({ attempts, charge, cost }: RequestRecord) => {

@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Context, Deferred, Effect, Either, Fiber } from "effect"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
@@ -10,7 +10,7 @@ import {
   price,
   submitsOnly,
   type VideoBench,
-  withBench
+  videoTest
 } from "../../harness/database/VideoBench.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 
@@ -38,195 +38,166 @@ const somebodyWaits = ({ outside }: VideoBench) =>
   )
 
 describe.concurrent("the operator's desk", () => {
-  it.live("lists videos of everybody, newest first, and shows nothing of their prompts", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, job, org, over, process, sql } = bench
-        const { videos } = yield* process()
-        const { video: first } = yield* videos.create(job({ prompt: "a secret wish" }))
-        yield* over
-        bench.provider.on("m@a", { poll: [rendering] })
-        const { video: second } = yield* videos.create(
-          job({ prompt: "a secret wish", references: [{ _tag: "Bytes", bytes: png }] })
-        )
-        const other = yield* bench.bench.organization(0n)
-        yield* sql`UPDATE videos SET created_at = now() - interval '1 minute' WHERE id = ${first.id}`
-        const ids = (query: Parameters<typeof desk.list>[0]) =>
-          Effect.map(desk.list(query), (jobs) => jobs.map(({ id }) => id))
-        assert.deepStrictEqual(yield* ids({ limit: 100 }), [second.id, first.id])
-        assert.deepStrictEqual(yield* ids({ limit: 1 }), [second.id])
-        assert.deepStrictEqual(yield* ids({ limit: 100, org, model: "m" }), [second.id, first.id])
-        assert.deepStrictEqual(yield* ids({ limit: 100, status: "completed" }), [first.id])
-        assert.deepStrictEqual(yield* ids({ limit: 100, org: other.org }), [])
-        assert.deepStrictEqual(yield* ids({ limit: 100, model: "other" }), [])
-        const shown = yield* Effect.forEach([first.id, second.id], desk.find)
-        assert.deepStrictEqual<unknown>(
-          shown.map(({ charged, price, route, tried }) => [charged, price, route?.id, tried]),
-          [
-            [price, price, "m@a", ["m@a"]],
-            [null, price, "m@a", ["m@a"]]
-          ]
-        )
-        for (const one of shown) {
-          assert.notInclude(inspect(one, { depth: 9 }), "secret")
-          assert.notProperty(one, "reference")
-        }
-        assert.strictEqual((yield* Effect.flip(desk.find("vid_none")))._tag, "VideoNotFound")
-      })
+  videoTest("lists videos of everybody, newest first, and shows nothing of their prompts", function* (bench) {
+    const { desk, job, org, over, process, sql } = bench
+    const { videos } = yield* process()
+    const { video: first } = yield* videos.create(job({ prompt: "a secret wish" }))
+    yield* over
+    bench.provider.on("m@a", { poll: [rendering] })
+    const { video: second } = yield* videos.create(
+      job({ prompt: "a secret wish", references: [{ _tag: "Bytes", bytes: png }] })
     )
+    const other = yield* bench.bench.organization(0n)
+    yield* sql`UPDATE videos SET created_at = now() - interval '1 minute' WHERE id = ${first.id}`
+    const ids = (query: Parameters<typeof desk.list>[0]) =>
+      Effect.map(desk.list(query), (jobs) => jobs.map(({ id }) => id))
+    assert.deepStrictEqual(yield* ids({ limit: 100 }), [second.id, first.id])
+    assert.deepStrictEqual(yield* ids({ limit: 1 }), [second.id])
+    assert.deepStrictEqual(yield* ids({ limit: 100, org, model: "m" }), [second.id, first.id])
+    assert.deepStrictEqual(yield* ids({ limit: 100, status: "completed" }), [first.id])
+    assert.deepStrictEqual(yield* ids({ limit: 100, org: other.org }), [])
+    assert.deepStrictEqual(yield* ids({ limit: 100, model: "other" }), [])
+    const shown = yield* Effect.forEach([first.id, second.id], desk.find)
+    assert.deepStrictEqual<unknown>(
+      shown.map(({ charged, price, route, tried }) => [charged, price, route?.id, tried]),
+      [
+        [price, price, "m@a", ["m@a"]],
+        [null, price, "m@a", ["m@a"]]
+      ]
+    )
+    for (const one of shown) {
+      assert.notInclude(inspect(one, { depth: 9 }), "secret")
+      assert.notProperty(one, "reference")
+    }
+    assert.strictEqual((yield* Effect.flip(desk.find("vid_none")))._tag, "VideoNotFound")
+  })
+
+  videoTest("has a video looked at before its rest is over", function* (bench) {
+    const { desk, provider, row, sql } = bench
+    const { id } = yield* renders(bench)
+    yield* sql`UPDATE videos SET next_at = now() + interval '1 hour'`
+    provider.on("m@a", {})
+    yield* desk.retry(id)
+    yield* eventually(row, ({ status }) => status === "completed")
+    const over = yield* Effect.flip(desk.retry(id))
+    assert.deepInclude(over, { _tag: "VideoOver", id, status: "completed" })
+    assert.include(over.message, id)
+    assert.strictEqual((yield* Effect.flip(desk.retry("vid_none")))._tag, "VideoNotFound")
+    yield* assertDelivered(bench)
+  })
+
+  videoTest(
+    "cancels a render: it fails for all to see, costs nothing, and the provider is told once",
+    function* (bench) {
+      const { desk, job, org } = bench
+      const { id, videos } = yield* renders(bench, { key: "k" })
+      assert.deepInclude(yield* desk.cancel(id), { id, status: "failed", errorCode: "internal_error", charged: null })
+      yield* told(bench, ["m@a"])
+      yield* assertFailed(bench, "internal_error")
+      assert.deepInclude(yield* videos.find(org, id), {
+        error: { code: "internal_error", message: "The video was cancelled by the operator." }
+      })
+      assert.strictEqual((yield* Effect.flip(desk.cancel(id)))._tag, "VideoOver")
+      assert.deepInclude(yield* videos.create(job({ key: "k" })), { replayed: true })
+      assert.strictEqual((yield* Effect.flip(desk.cancel("vid_none")))._tag, "VideoNotFound")
+    }
   )
 
-  it.live("has a video looked at before its rest is over", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, provider, row, sql } = bench
-        const { id } = yield* renders(bench)
-        yield* sql`UPDATE videos SET next_at = now() + interval '1 hour'`
-        provider.on("m@a", {})
-        yield* desk.retry(id)
-        yield* eventually(row, ({ status }) => status === "completed")
-        const over = yield* Effect.flip(desk.retry(id))
-        assert.deepInclude(over, { _tag: "VideoOver", id, status: "completed" })
-        assert.include(over.message, id)
-        assert.strictEqual((yield* Effect.flip(desk.retry("vid_none")))._tag, "VideoNotFound")
-        yield* assertDelivered(bench)
-      })
-    )
-  )
+  videoTest("cancels a render that nobody was told of, and nobody is", function* (bench) {
+    const { desk, job, org, process, sql } = bench
+    const first = yield* process(submitsOnly)
+    const { video } = yield* first.videos.create(job())
+    yield* first.stop
+    yield* sql`UPDATE videos SET accepted_at = NULL`
+    yield* desk.cancel(video.id)
+    const { videos } = yield* process()
+    yield* told(bench, ["m@a"])
+    assert.deepInclude(yield* assertFailed(bench, "internal_error"), { accepted: false })
+    assert.deepStrictEqual(yield* videos.list(org, 100), [])
+  })
 
-  it.live("cancels a render: it fails for all to see, costs nothing, and the provider is told once", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, job, org } = bench
-        const { id, videos } = yield* renders(bench, { key: "k" })
-        assert.deepInclude(yield* desk.cancel(id), { id, status: "failed", errorCode: "internal_error", charged: null })
-        yield* told(bench, ["m@a"])
-        yield* assertFailed(bench, "internal_error")
-        assert.deepInclude(yield* videos.find(org, id), {
-          error: { code: "internal_error", message: "The video was cancelled by the operator." }
-        })
-        assert.strictEqual((yield* Effect.flip(desk.cancel(id)))._tag, "VideoOver")
-        assert.deepInclude(yield* videos.create(job({ key: "k" })), { replayed: true })
-        assert.strictEqual((yield* Effect.flip(desk.cancel("vid_none")))._tag, "VideoNotFound")
-      })
-    )
-  )
+  videoTest("cancels a submit on its way: it may have arrived, and whoever took it is told", function* (bench) {
+    const { desk, job, process, provider, row, over } = bench
+    const { videos } = yield* process()
+    const arrived = yield* Deferred.make<void>()
+    const gate = yield* Deferred.make<void>()
+    provider.on("m@a", { submit: [Effect.zipRight(Deferred.succeed(arrived, undefined), Deferred.await(gate))] })
+    const creating = yield* Effect.fork(Effect.exit(videos.create(job({ key: "k" }))))
+    yield* Deferred.await(arrived)
+    yield* desk.cancel((yield* row).id)
+    assert.deepInclude(yield* over, { status: "failed", accepted: false, doubts: 1 })
+    yield* Deferred.succeed(gate, undefined)
+    assert.strictEqual((yield* Fiber.join(creating))._tag, "Failure")
+    yield* told(bench, ["m@a"])
+    yield* assertFailed(bench, "internal_error")
+    assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+  })
 
-  it.live("cancels a render that nobody was told of, and nobody is", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, job, org, process, sql } = bench
-        const first = yield* process(submitsOnly)
-        const { video } = yield* first.videos.create(job())
-        yield* first.stop
-        yield* sql`UPDATE videos SET accepted_at = NULL`
-        yield* desk.cancel(video.id)
-        const { videos } = yield* process()
-        yield* told(bench, ["m@a"])
-        assert.deepInclude(yield* assertFailed(bench, "internal_error"), { accepted: false })
-        assert.deepStrictEqual(yield* videos.list(org, 100), [])
-      })
-    )
-  )
+  videoTest("does not cancel what is being completed", function* (bench) {
+    const { desk, org, outside, provider, row, store } = bench
+    const { id } = yield* renders(bench)
+    const { unlock } = yield* Effect.provide(lock(org), outside)
+    provider.on("m@a", {})
+    yield* desk.retry(id)
+    yield* somebodyWaits(bench)
+    assert.deepInclude(yield* row, { step: "rendering" })
+    const cancelling = yield* Effect.fork(Effect.either(desk.cancel(id)))
+    yield* unlock
+    const answer = yield* Fiber.join(cancelling)
+    assert.deepInclude(Either.merge(answer), { _tag: "VideoOver", status: "completed" })
+    yield* assertDelivered(bench)
+    assert.lengthOf(store.names.public, 1)
+    assert.deepStrictEqual(provider.calls("cancel"), [])
+  })
 
-  it.live("cancels a submit on its way: it may have arrived, and whoever took it is told", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, job, process, provider, row, over } = bench
-        const { videos } = yield* process()
-        const arrived = yield* Deferred.make<void>()
-        const gate = yield* Deferred.make<void>()
-        provider.on("m@a", { submit: [Effect.zipRight(Deferred.succeed(arrived, undefined), Deferred.await(gate))] })
-        const creating = yield* Effect.fork(Effect.exit(videos.create(job({ key: "k" }))))
-        yield* Deferred.await(arrived)
-        yield* desk.cancel((yield* row).id)
-        assert.deepInclude(yield* over, { status: "failed", accepted: false, doubts: 1 })
-        yield* Deferred.succeed(gate, undefined)
-        assert.strictEqual((yield* Fiber.join(creating))._tag, "Failure")
-        yield* told(bench, ["m@a"])
-        yield* assertFailed(bench, "internal_error")
-        assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
-      })
+  videoTest("cancels what is completed too late, whose file goes again", function* (bench) {
+    const { desk, job, org, outside, process, store } = bench
+    const stored = yield* Deferred.make<void>()
+    const gate = yield* Deferred.make<void>()
+    const waits = Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(gate))
+    const { videos } = yield* process({ reach: (name) => (name === "video_stored" ? waits : Effect.void) })
+    const { video } = yield* videos.create(job())
+    yield* bench.hurry
+    yield* Deferred.await(stored)
+    assert.lengthOf(store.names.public, 1)
+    const { unlock } = yield* Effect.provide(lock(org), outside)
+    const cancelling = yield* Effect.fork(desk.cancel(video.id))
+    yield* somebodyWaits(bench)
+    yield* Deferred.succeed(gate, undefined)
+    yield* unlock
+    assert.deepInclude(yield* Fiber.join(cancelling), { status: "failed", media: null })
+    yield* eventually(
+      Effect.sync(() => store.names.public.length),
+      (files) => files === 0
     )
-  )
+    yield* assertFailed(bench, "internal_error")
+  })
 
-  it.live("does not cancel what is being completed", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, org, outside, provider, row, store } = bench
-        const { id } = yield* renders(bench)
-        const { unlock } = yield* Effect.provide(lock(org), outside)
-        provider.on("m@a", {})
-        yield* desk.retry(id)
-        yield* somebodyWaits(bench)
-        assert.deepInclude(yield* row, { step: "rendering" })
-        const cancelling = yield* Effect.fork(Effect.either(desk.cancel(id)))
-        yield* unlock
-        const answer = yield* Fiber.join(cancelling)
-        assert.deepInclude(Either.merge(answer), { _tag: "VideoOver", status: "completed" })
-        yield* assertDelivered(bench)
-        assert.lengthOf(store.names.public, 1)
-        assert.deepStrictEqual(provider.calls("cancel"), [])
-      })
+  videoTest("and completion: one of them ends each video, and the money is right", function* (bench) {
+    const { charged, desk, hurry, job, process, rows, store } = bench
+    const { videos } = yield* process()
+    const made = yield* Effect.forEach(
+      Array.from({ length: 16 }, (_, index) => String(index)),
+      (prompt) => Effect.map(videos.create(job({ prompt })), ({ video }) => video.id),
+      { concurrency: 8 }
     )
-  )
-
-  it.live("cancels what is completed too late, whose file goes again", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, job, org, outside, process, store } = bench
-        const stored = yield* Deferred.make<void>()
-        const gate = yield* Deferred.make<void>()
-        const waits = Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(gate))
-        const { videos } = yield* process({ reach: (name) => (name === "video_stored" ? waits : Effect.void) })
-        const { video } = yield* videos.create(job())
-        yield* bench.hurry
-        yield* Deferred.await(stored)
-        assert.lengthOf(store.names.public, 1)
-        const { unlock } = yield* Effect.provide(lock(org), outside)
-        const cancelling = yield* Effect.fork(desk.cancel(video.id))
-        yield* somebodyWaits(bench)
-        yield* Deferred.succeed(gate, undefined)
-        yield* unlock
-        assert.deepInclude(yield* Fiber.join(cancelling), { status: "failed", media: null })
-        yield* eventually(
-          Effect.sync(() => store.names.public.length),
-          (files) => files === 0
-        )
-        yield* assertFailed(bench, "internal_error")
-      })
+    yield* hurry
+    const cancelled = yield* Effect.forEach(
+      made,
+      (id, index) => Effect.delay(Effect.either(desk.cancel(id)), index * 10),
+      { concurrency: "unbounded" }
     )
-  )
-
-  it.live("and completion: one of them ends each video, and the money is right", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { charged, desk, hurry, job, process, rows, store } = bench
-        const { videos } = yield* process()
-        const made = yield* Effect.forEach(
-          Array.from({ length: 16 }, (_, index) => String(index)),
-          (prompt) => Effect.map(videos.create(job({ prompt })), ({ video }) => video.id),
-          { concurrency: 8 }
-        )
-        yield* hurry
-        const cancelled = yield* Effect.forEach(
-          made,
-          (id, index) => Effect.delay(Effect.either(desk.cancel(id)), index * 10),
-          { concurrency: "unbounded" }
-        )
-        const all = yield* eventually(Effect.zipRight(hurry, rows), (seen) => seen.every(({ idle }) => idle))
-        const outcome = new Map(all.map(({ id, status }) => [id, status]))
-        for (const [index, answer] of cancelled.entries()) {
-          const status = Either.isRight(answer) ? "failed" : "completed"
-          assert.strictEqual(outcome.get(made[index] ?? ""), status)
-        }
-        const completed = all.filter(({ status }) => status === "completed")
-        yield* eventually(
-          Effect.sync(() => store.names.public.length),
-          (files) => files === completed.length
-        )
-        yield* charged(...completed.map(() => price))
-      })
+    const all = yield* eventually(Effect.zipRight(hurry, rows), (seen) => seen.every(({ idle }) => idle))
+    const outcome = new Map(all.map(({ id, status }) => [id, status]))
+    for (const [index, answer] of cancelled.entries()) {
+      const status = Either.isRight(answer) ? "failed" : "completed"
+      assert.strictEqual(outcome.get(made[index] ?? ""), status)
+    }
+    const completed = all.filter(({ status }) => status === "completed")
+    yield* eventually(
+      Effect.sync(() => store.names.public.length),
+      (files) => files === completed.length
     )
-  )
+    yield* charged(...completed.map(() => price))
+  })
 })

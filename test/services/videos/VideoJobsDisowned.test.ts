@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schema } from "effect"
 import { eventually } from "../../harness/database/Money.ts"
-import { type VideoBench, withBench } from "../../harness/database/VideoBench.ts"
+import { type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 import { doorTo } from "../../harness/gateway/Deployment.ts"
 
@@ -23,112 +23,98 @@ const obstructed = ({ sql }: VideoBench) =>
   })
 
 describe.concurrent("a video whose request was told that it failed", () => {
-  it.live("is not taken on by its own process, which has yet to end it", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { charged, job, lapse, org, provider, row, rows, sql } = bench
-        const door = yield* doorTo(bench.url)
-        const { videos } = yield* bench.process({ url: door.url })
-        yield* door.cutAt("COMMIT", "after")
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
-        assert.lengthOf(yield* rows, 1)
-        yield* lapse
-        const { clear, tries } = yield* obstructed(bench)
-        yield* door.mend
-        yield* eventually(tries, (made) => made >= 3, "30 seconds")
-        assert.deepInclude(yield* row, { step: "submit", accepted: false })
-        yield* clear
-        yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0, "30 seconds")
-        assert.deepStrictEqual(provider.called, [])
-        assert.deepStrictEqual(yield* videos.list(org, 100), [])
-        yield* charged()
-        assert.isFalse((yield* videos.create(job({ key }))).replayed)
-      })
-    )
+  videoTest("is not taken on by its own process, which has yet to end it", function* (bench) {
+    const { charged, job, lapse, org, provider, row, rows, sql } = bench
+    const door = yield* doorTo(bench.url)
+    const { videos } = yield* bench.process({ url: door.url })
+    yield* door.cutAt("COMMIT", "after")
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
+    assert.lengthOf(yield* rows, 1)
+    yield* lapse
+    const { clear, tries } = yield* obstructed(bench)
+    yield* door.mend
+    yield* eventually(tries, (made) => made >= 3, "30 seconds")
+    assert.deepInclude(yield* row, { step: "submit", accepted: false })
+    yield* clear
+    yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0, "30 seconds")
+    assert.deepStrictEqual(provider.called, [])
+    assert.deepStrictEqual(yield* videos.list(org, 100), [])
+    yield* charged()
+    assert.isFalse((yield* videos.create(job({ key }))).replayed)
+  })
+
+  videoTest(
+    "and was never submitted before its process died is not rendered by another, nor paid for",
+    function* (bench) {
+      const { charged, job, lapse, org, process, provider, row, rows } = bench
+      const door = yield* doorTo(bench.url)
+      const dead = yield* process({ url: door.url, lookEvery: "1 hour" })
+      yield* door.cutAt("COMMIT", "after")
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(dead.videos.create(job()))))
+      assert.lengthOf(yield* rows, 1)
+      yield* lapse
+      const { videos } = yield* process()
+      yield* eventually(row, ({ status }) => status === "failed")
+      assert.deepStrictEqual(provider.called, [])
+      assert.deepStrictEqual(yield* videos.list(org, 100), [])
+      yield* charged()
+    }
   )
 
-  it.live("and was never submitted before its process died is not rendered by another, nor paid for", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { charged, job, lapse, org, process, provider, row, rows } = bench
-        const door = yield* doorTo(bench.url)
-        const dead = yield* process({ url: door.url, lookEvery: "1 hour" })
-        yield* door.cutAt("COMMIT", "after")
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(dead.videos.create(job()))))
-        assert.lengthOf(yield* rows, 1)
-        yield* lapse
-        const { videos } = yield* process()
-        yield* eventually(row, ({ status }) => status === "failed")
-        assert.deepStrictEqual(provider.called, [])
-        assert.deepStrictEqual(yield* videos.list(org, 100), [])
-        yield* charged()
-      })
-    )
+  videoTest(
+    "and was accepted by a statement whose answer was lost is ended all the same, and its key is free",
+    function* (bench) {
+      const { charged, job, row } = bench
+      const door = yield* doorTo(bench.url)
+      const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour" })
+      yield* door.cutAt("SET accepted_at = coalesce", "after")
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
+      assert.isTrue((yield* row).accepted)
+      yield* door.mend
+      yield* eventually(row, ({ status }) => status === "failed")
+      yield* charged()
+      assert.isFalse((yield* videos.create(job({ key }))).replayed)
+    }
   )
 
-  it.live("and was accepted by a statement whose answer was lost is ended all the same, and its key is free", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { charged, job, row } = bench
-        const door = yield* doorTo(bench.url)
-        const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour" })
-        yield* door.cutAt("SET accepted_at = coalesce", "after")
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
-        assert.isTrue((yield* row).accepted)
-        yield* door.mend
-        yield* eventually(row, ({ status }) => status === "failed")
-        yield* charged()
-        assert.isFalse((yield* videos.create(job({ key }))).replayed)
-      })
+  videoTest("leaves no reference behind where it was not even written", function* (bench) {
+    const { job, process, rows, store } = bench
+    const door = yield* doorTo(bench.url)
+    const { videos } = yield* process({ url: door.url })
+    yield* door.cutAt("COMMIT", "before")
+    const references = [{ _tag: "Bytes", bytes: png } as const]
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ references })))))
+    assert.lengthOf(yield* rows, 0)
+    assert.lengthOf(store.names.private, 1)
+    yield* door.mend
+    yield* eventually(
+      Effect.sync(() => store.names.private.length),
+      (left) => left === 0
     )
-  )
-
-  it.live("leaves no reference behind where it was not even written", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { job, process, rows, store } = bench
-        const door = yield* doorTo(bench.url)
-        const { videos } = yield* process({ url: door.url })
-        yield* door.cutAt("COMMIT", "before")
-        const references = [{ _tag: "Bytes", bytes: png } as const]
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ references })))))
-        assert.lengthOf(yield* rows, 0)
-        assert.lengthOf(store.names.private, 1)
-        yield* door.mend
-        yield* eventually(
-          Effect.sync(() => store.names.private.length),
-          (left) => left === 0
-        )
-      })
-    )
-  )
+  })
 })
 
 describe.concurrent("a video that is asked for again", () => {
-  it.live("and ends untold in this very moment is not answered with", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { charged, desk, job, process, rows, sql } = bench
-        const dying = yield* process({
-          lookEvery: "1 hour",
-          reach: (name) => (name === "after_hold" ? Effect.never : Effect.void)
-        })
-        yield* Effect.forkScoped(dying.videos.create(job({ key })))
-        const [placed] = yield* eventually(rows, (all) => all.length > 0)
-        const id = placed?.id ?? ""
-        yield* sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${yield* dying.instance.id}`
-        const door = yield* doorTo(bench.url)
-        const { videos } = yield* process({ url: door.url, lookEvery: "1 hour" })
-        yield* door.cutAt("SET accepted_at = coalesce", "before")
-        const again = yield* Effect.fork(Effect.flip(videos.create(job({ key }))))
-        yield* eventually(door.isCut, (cut) => cut)
-        yield* desk.cancel(id)
-        yield* door.mend
-        assert.strictEqual((yield* Fiber.join(again))._tag, "IdempotencyConflict")
-        assert.isFalse((yield* videos.create(job({ key }))).replayed)
-        yield* desk.cancel((yield* videos.list(bench.org, 1))[0]?.id ?? "")
-        yield* charged()
-      })
-    )
-  )
+  videoTest("and ends untold in this very moment is not answered with", function* (bench) {
+    const { charged, desk, job, process, rows, sql } = bench
+    const dying = yield* process({
+      lookEvery: "1 hour",
+      reach: (name) => (name === "after_hold" ? Effect.never : Effect.void)
+    })
+    yield* Effect.forkScoped(dying.videos.create(job({ key })))
+    const [placed] = yield* eventually(rows, (all) => all.length > 0)
+    const id = placed?.id ?? ""
+    yield* sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${yield* dying.instance.id}`
+    const door = yield* doorTo(bench.url)
+    const { videos } = yield* process({ url: door.url, lookEvery: "1 hour" })
+    yield* door.cutAt("SET accepted_at = coalesce", "before")
+    const again = yield* Effect.fork(Effect.flip(videos.create(job({ key }))))
+    yield* eventually(door.isCut, (cut) => cut)
+    yield* desk.cancel(id)
+    yield* door.mend
+    assert.strictEqual((yield* Fiber.join(again))._tag, "IdempotencyConflict")
+    assert.isFalse((yield* videos.create(job({ key }))).replayed)
+    yield* desk.cancel((yield* videos.list(bench.org, 1))[0]?.id ?? "")
+    yield* charged()
+  })
 })

@@ -10,7 +10,7 @@ import {
   price,
   submitsOnly,
   type VideoBench,
-  withBench
+  videoTest
 } from "../../harness/database/VideoBench.ts"
 
 const secret = "sk-upstream-secret"
@@ -93,131 +93,103 @@ const begun = (bench: VideoBench, ...routes: ReadonlyArray<VideoRoute>) =>
   })
 
 describe.concurrent("a video whose catalog changes meanwhile", () => {
-  it.live("keeps its price, its length and its route", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { process, provider, sql } = bench
-        const sold = yield* begun(bench, full, route("b"))
-        const [kept] = yield* sql<{ readonly text: string }>`SELECT videos::text AS text FROM videos`
-        assert.include(kept?.text ?? "", "snake_case")
-        assert.notInclude(kept?.text ?? "", secret)
-        const rewritten = route("a", { provider: full.provider, model: "another", options: {}, seconds: [1] })
-        yield* process({
-          model: {
-            ...model(rewritten),
-            pricing: { per: "video", price: NanoUsd(1n) },
-            seconds: { allowed: [1], default: 1 }
-          }
-        })
-        yield* assertDelivered(bench)
-        assert.strictEqual(sold.pricing.price * 8n, price)
-        const { preference: _, weight: __, ...same } = full
-        for (const { call, route } of provider.called) {
-          if (call !== "submit") assert.deepStrictEqual({ ...same, preference: 1, weight: 1 }, route)
-        }
-        const [row] = yield* sql`SELECT seconds, price, cost FROM videos`
-        assert.deepStrictEqual(row, { seconds: 8, price: String(price), cost: String(9_007_199_254_740_993n * 8n) })
-      })
-    )
-  )
+  videoTest("keeps its price, its length and its route", function* (bench) {
+    const { process, provider, sql } = bench
+    const sold = yield* begun(bench, full, route("b"))
+    const [kept] = yield* sql<{ readonly text: string }>`SELECT videos::text AS text FROM videos`
+    assert.include(kept?.text ?? "", "snake_case")
+    assert.notInclude(kept?.text ?? "", secret)
+    const rewritten = route("a", { provider: full.provider, model: "another", options: {}, seconds: [1] })
+    yield* process({
+      model: {
+        ...model(rewritten),
+        pricing: { per: "video", price: NanoUsd(1n) },
+        seconds: { allowed: [1], default: 1 }
+      }
+    })
+    yield* assertDelivered(bench)
+    assert.strictEqual(sold.pricing.price * 8n, price)
+    const { preference: _, weight: __, ...same } = full
+    for (const { call, route } of provider.called) {
+      if (call !== "submit") assert.deepStrictEqual({ ...same, preference: 1, weight: 1 }, route)
+    }
+    const [row] = yield* sql`SELECT seconds, price, cost FROM videos`
+    assert.deepStrictEqual(row, { seconds: 8, price: String(price), cost: String(9_007_199_254_740_993n * 8n) })
+  })
 
-  it.live("waits for a provider that has gone, and is rendered when it is back", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { hurry, process, provider, row } = bench
-        yield* begun(bench, route("a"))
-        const without = yield* process({ model: model(route("b")) })
-        yield* Effect.repeatN(hurry, 60)
-        assert.deepInclude(yield* row, { step: "rendering", status: "queued", tried: ["m@a"] })
-        assert.deepStrictEqual(provider.calls(), ["submit m@a"])
-        yield* without.stop
-        yield* process({ model: model(route("b"), route("a")) })
-        yield* assertDelivered(bench)
-        assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
-      })
-    )
-  )
+  videoTest("waits for a provider that has gone, and is rendered when it is back", function* (bench) {
+    const { hurry, process, provider, row } = bench
+    yield* begun(bench, route("a"))
+    const without = yield* process({ model: model(route("b")) })
+    yield* Effect.repeatN(hurry, 60)
+    assert.deepInclude(yield* row, { step: "rendering", status: "queued", tried: ["m@a"] })
+    assert.deepStrictEqual(provider.calls(), ["submit m@a"])
+    yield* without.stop
+    yield* process({ model: model(route("b"), route("a")) })
+    yield* assertDelivered(bench)
+    assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+  })
 
-  it.live("waits for a provider that has gone until its deadline", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { hurry, process, provider, row, sql } = bench
-        provider.on("m@a", { poll: [rendering] })
-        yield* begun(bench, route("a"))
-        yield* process({ model: model(route("b")) })
-        yield* Effect.repeatN(hurry, 20)
-        assert.deepInclude(yield* row, { step: "rendering" })
-        yield* sql`UPDATE videos SET deadline = now()`
-        yield* assertFailed(bench, "timeout")
-        assert.deepStrictEqual(provider.calls(), ["submit m@a"])
-      })
-    )
-  )
+  videoTest("waits for a provider that has gone until its deadline", function* (bench) {
+    const { hurry, process, provider, row, sql } = bench
+    provider.on("m@a", { poll: [rendering] })
+    yield* begun(bench, route("a"))
+    yield* process({ model: model(route("b")) })
+    yield* Effect.repeatN(hurry, 20)
+    assert.deepInclude(yield* row, { step: "rendering" })
+    yield* sql`UPDATE videos SET deadline = now()`
+    yield* assertFailed(bench, "timeout")
+    assert.deepStrictEqual(provider.calls(), ["submit m@a"])
+  })
 
   for (const [what, before] of [
     ["was not submitted yet", "step = 'submit', route = NULL, handle = NULL, tried = '{}'"],
     ["may have been submitted", "step = 'submitting', handle = NULL"],
     ["has failed at its provider", "spare = true"]
   ] as const) {
-    it.live(`that ${what} is left to an instance that sells its model, by one that does not`, () =>
-      withBench((bench) =>
-        Effect.gen(function* () {
-          const { hurry, process, provider, row, sql } = bench
-          provider.on("m@a", { poll: [failed(busy)] })
-          yield* begun(bench, route("a"), route("b"))
-          yield* sql`UPDATE videos SET ${sql.literal(before)}`
-          const { step } = yield* row
-          yield* process({ model: { ...model(route("a"), route("b")), id: "other" } })
-          yield* Effect.repeatN(hurry, 60)
-          assert.deepInclude(yield* row, { step, doubts: 0 })
-          assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
-          yield* process({ model: model(route("a"), route("b")) })
-          yield* assertDelivered(bench)
-        })
-      )
-    )
+    videoTest(`that ${what} is left to an instance that sells its model, by one that does not`, function* (bench) {
+      const { hurry, process, provider, row, sql } = bench
+      provider.on("m@a", { poll: [failed(busy)] })
+      yield* begun(bench, route("a"), route("b"))
+      yield* sql`UPDATE videos SET ${sql.literal(before)}`
+      const { step } = yield* row
+      yield* process({ model: { ...model(route("a"), route("b")), id: "other" } })
+      yield* Effect.repeatN(hurry, 60)
+      assert.deepInclude(yield* row, { step, doubts: 0 })
+      assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+      yield* process({ model: model(route("a"), route("b")) })
+      yield* assertDelivered(bench)
+    })
   }
 
-  it.live("fails at its deadline where nobody sells its model", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { hurry, process, provider, sql } = bench
-        yield* begun(bench, route("a"))
-        yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
-        yield* process({ model: { ...model(route("a")), id: "other" } })
-        yield* Effect.repeatN(hurry, 20)
-        yield* sql`UPDATE videos SET deadline = now()`
-        yield* assertFailed(bench, "timeout")
-        assert.deepStrictEqual(provider.calls(), ["submit m@a"])
-      })
-    )
-  )
+  videoTest("fails at its deadline where nobody sells its model", function* (bench) {
+    const { hurry, process, provider, sql } = bench
+    yield* begun(bench, route("a"))
+    yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
+    yield* process({ model: { ...model(route("a")), id: "other" } })
+    yield* Effect.repeatN(hurry, 20)
+    yield* sql`UPDATE videos SET deadline = now()`
+    yield* assertFailed(bench, "timeout")
+    assert.deepStrictEqual(provider.calls(), ["submit m@a"])
+  })
 
-  it.live("is looked at once a minute by an instance that cannot go on with it, not all the time", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { hurry, process, row, sql } = bench
-        yield* begun(bench, route("a"))
-        yield* process({ model: model(route("b")) })
-        yield* Effect.repeatN(Effect.zipRight(hurry, Effect.sleep("20 millis")), 20)
-        yield* sql`UPDATE videos SET lease = NULL, lease_until = NULL`
-        yield* hurry
-        yield* Effect.sleep("300 millis")
-        assert.isNull((yield* row).lease)
-      })
-    )
-  )
+  videoTest("is looked at once a minute by an instance that cannot go on with it, not all the time", function* (bench) {
+    const { hurry, process, row, sql } = bench
+    yield* begun(bench, route("a"))
+    yield* process({ model: model(route("b")) })
+    yield* Effect.repeatN(Effect.zipRight(hurry, Effect.sleep("20 millis")), 20)
+    yield* sql`UPDATE videos SET lease = NULL, lease_until = NULL`
+    yield* hurry
+    yield* Effect.sleep("300 millis")
+    assert.isNull((yield* row).lease)
+  })
 
-  it.live("goes on with what the routes of today can render", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { process, provider, sql } = bench
-        yield* begun(bench, route("a"))
-        yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
-        yield* process({ model: model(route("a", { seconds: [4] }), route("b")) })
-        yield* assertDelivered(bench)
-        assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
-      })
-    )
-  )
+  videoTest("goes on with what the routes of today can render", function* (bench) {
+    const { process, provider, sql } = bench
+    yield* begun(bench, route("a"))
+    yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
+    yield* process({ model: model(route("a", { seconds: [4] }), route("b")) })
+    yield* assertDelivered(bench)
+    assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
+  })
 })

@@ -21,7 +21,7 @@ import {
   assertFailed,
   submitsOnly,
   type VideoBench,
-  withBench
+  videoTest
 } from "../../harness/database/VideoBench.ts"
 
 const broken = failed(failure("retry", 500))
@@ -58,95 +58,79 @@ describe("the rests between two looks at a render", () => {
 })
 
 describe.concurrent("following a video", () => {
-  it.live("shows how far it is, and never goes back", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const seen: Array<string> = []
-        const looking = Effect.orDie(Effect.map(bench.row, ({ polls, status }) => seen.push(`${status} ${polls}`)))
-        const poll = [waiting, waiting, rendering, waiting, unanswered, rendering, done].map((answer) =>
-          Effect.zipRight(looking, answer)
-        )
-        yield* following(bench, { "m@a": { poll } })
-        yield* assertDelivered(bench)
-        assert.deepStrictEqual(seen, [
-          "queued 0",
-          "queued 1",
-          "queued 2",
-          "in_progress 3",
-          "in_progress 4",
-          "in_progress 5",
-          "in_progress 6"
-        ])
-      })
+  videoTest("shows how far it is, and never goes back", function* (bench) {
+    const seen: Array<string> = []
+    const looking = Effect.orDie(Effect.map(bench.row, ({ polls, status }) => seen.push(`${status} ${polls}`)))
+    const poll = [waiting, waiting, rendering, waiting, unanswered, rendering, done].map((answer) =>
+      Effect.zipRight(looking, answer)
     )
-  )
+    yield* following(bench, { "m@a": { poll } })
+    yield* assertDelivered(bench)
+    assert.deepStrictEqual(seen, [
+      "queued 0",
+      "queued 1",
+      "queued 2",
+      "in_progress 3",
+      "in_progress 4",
+      "in_progress 5",
+      "in_progress 6"
+    ])
+  })
 
-  it.live("rests after the submit, and longer after many looks", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { process, provider, sql } = bench
-        provider.on("m@a", { poll: [rendering] })
-        const creator = yield* process(submitsOnly)
-        yield* creator.videos.create(bench.job())
-        const rest = (polls: number, since: string) =>
-          Effect.map(
-            sql<{ readonly s: number }>`
-              SELECT extract(epoch FROM next_at - ${sql.literal(since)})::float8 AS s FROM videos
-              WHERE polls = ${polls} AND (polls = 0 OR lease IS NULL)`,
-            ([row]) => row
-          )
-        const first = yield* eventually(rest(0, "created_at"), (row) => (row?.s ?? 0) > 0)
-        assert.isAtLeast(first?.s ?? 0, 1.8)
-        yield* creator.stop
-        yield* sql`UPDATE videos SET polls = 30, next_at = now()`
-        yield* sql`CREATE TABLE looked (at timestamptz)`
-        const looked = Effect.orDie(sql`INSERT INTO looked VALUES (clock_timestamp())`)
-        provider.on("m@a", { poll: [Effect.zipRight(looked, rendering)] })
-        yield* process()
-        const second = yield* eventually(rest(31, "(SELECT max(at) FROM looked)"), (row) => row !== undefined)
-        assert.isAtLeast(second?.s ?? 0, 8.9)
-        assert.deepStrictEqual(provider.calls("poll"), ["m@a"])
-      })
-    )
-  )
+  videoTest("rests after the submit, and longer after many looks", function* (bench) {
+    const { process, provider, sql } = bench
+    provider.on("m@a", { poll: [rendering] })
+    const creator = yield* process(submitsOnly)
+    yield* creator.videos.create(bench.job())
+    const rest = (polls: number, since: string) =>
+      Effect.map(
+        sql<{ readonly s: number }>`
+          SELECT extract(epoch FROM next_at - ${sql.literal(since)})::float8 AS s FROM videos
+          WHERE polls = ${polls} AND (polls = 0 OR lease IS NULL)`,
+        ([row]) => row
+      )
+    const first = yield* eventually(rest(0, "created_at"), (row) => (row?.s ?? 0) > 0)
+    assert.isAtLeast(first?.s ?? 0, 1.8)
+    yield* creator.stop
+    yield* sql`UPDATE videos SET polls = 30, next_at = now()`
+    yield* sql`CREATE TABLE looked (at timestamptz)`
+    const looked = Effect.orDie(sql`INSERT INTO looked VALUES (clock_timestamp())`)
+    provider.on("m@a", { poll: [Effect.zipRight(looked, rendering)] })
+    yield* process()
+    const second = yield* eventually(rest(31, "(SELECT max(at) FROM looked)"), (row) => row !== undefined)
+    assert.isAtLeast(second?.s ?? 0, 8.9)
+    assert.deepStrictEqual(provider.calls("poll"), ["m@a"])
+  })
 
-  it.live("is not put out by looks that fail, whatever they say", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const failures: ReadonlyArray<ProviderFailure> = [
-          unanswered,
-          failure("timeout"),
-          busy,
-          failure("limit", 429),
-          failure("account", 401),
-          failure("retry", 404),
-          failure("request", 400),
-          failure("moderation", 400)
-        ]
-        yield* following(bench, { "m@a": { poll: [...failures, Effect.die("a bug"), done] } })
-        const { polls } = yield* assertDelivered(bench)
-        assert.strictEqual(polls, failures.length + 1)
-        assert.deepStrictEqual(bench.provider.calls("submit"), ["m@a"])
-      })
-    )
-  )
+  videoTest("is not put out by looks that fail, whatever they say", function* (bench) {
+    const failures: ReadonlyArray<ProviderFailure> = [
+      unanswered,
+      failure("timeout"),
+      busy,
+      failure("limit", 429),
+      failure("account", 401),
+      failure("retry", 404),
+      failure("request", 400),
+      failure("moderation", 400)
+    ]
+    yield* following(bench, { "m@a": { poll: [...failures, Effect.die("a bug"), done] } })
+    const { polls } = yield* assertDelivered(bench)
+    assert.strictEqual(polls, failures.length + 1)
+    assert.deepStrictEqual(bench.provider.calls("submit"), ["m@a"])
+  })
 
-  it.live("goes on to one further route where the render fails", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        yield* following(bench, { "m@a": { poll: [rendering, broken] } })
-        assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"], doubts: 0, handle: "m@b 2" })
-        assert.deepStrictEqual(bench.provider.calls(), [
-          "submit m@a",
-          "poll m@a",
-          "poll m@a",
-          "submit m@b",
-          "poll m@b",
-          "download m@b"
-        ])
-      })
-    )
-  )
+  videoTest("goes on to one further route where the render fails", function* (bench) {
+    yield* following(bench, { "m@a": { poll: [rendering, broken] } })
+    assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"], doubts: 0, handle: "m@b 2" })
+    assert.deepStrictEqual(bench.provider.calls(), [
+      "submit m@a",
+      "poll m@a",
+      "poll m@a",
+      "submit m@b",
+      "poll m@b",
+      "download m@b"
+    ])
+  })
 
   const one = model(route("a"))
   for (const [what, scripts, code, submits, sold] of [
@@ -181,15 +165,11 @@ describe.concurrent("following a video", () => {
       undefined
     ]
   ] as const) {
-    it.live(`that fails ${what} is a failed video`, () =>
-      withBench((bench) =>
-        Effect.gen(function* () {
-          const { video } = yield* following(bench, scripts, sold)
-          assert.deepInclude(yield* assertFailed(bench, code), { id: video.id, accepted: true })
-          assert.deepStrictEqual(bench.provider.calls("submit"), submits)
-        })
-      )
-    )
+    videoTest(`that fails ${what} is a failed video`, function* (bench) {
+      const { video } = yield* following(bench, scripts, sold)
+      assert.deepInclude(yield* assertFailed(bench, code), { id: video.id, accepted: true })
+      assert.deepStrictEqual(bench.provider.calls("submit"), submits)
+    })
   }
 
   for (const [what, poll] of [
@@ -202,24 +182,20 @@ describe.concurrent("following a video", () => {
       ["and refuses", failure("retry", 500)],
       ["and stumbles", Effect.die("a bug")]
     ] as const) {
-      it.live(`of a provider that ${what} ends at the deadline; it is told once, ${told}`, () =>
-        withBench((bench) =>
-          Effect.gen(function* () {
-            const { org, process, provider, sql, until } = bench
-            yield* following(bench, { "m@a": { poll: [poll], cancel: [cancel] } })
-            yield* until(({ polls }) => polls >= 3)
-            yield* sql`UPDATE videos SET deadline = now()`
-            const { id, polls } = yield* assertFailed(bench, "timeout")
-            assert.isAtLeast(polls, 3)
-            assert.deepStrictEqual([provider.calls("cancel"), provider.calls("submit")], [["m@a"], ["m@a"]])
-            const { videos } = yield* process()
-            assert.deepInclude(yield* videos.find(org, id), {
-              status: "failed",
-              error: { code: "timeout", message: "The request exceeded the allowed time." }
-            })
-          })
-        )
-      )
+      videoTest(`of a provider that ${what} ends at the deadline; it is told once, ${told}`, function* (bench) {
+        const { org, process, provider, sql, until } = bench
+        yield* following(bench, { "m@a": { poll: [poll], cancel: [cancel] } })
+        yield* until(({ polls }) => polls >= 3)
+        yield* sql`UPDATE videos SET deadline = now()`
+        const { id, polls } = yield* assertFailed(bench, "timeout")
+        assert.isAtLeast(polls, 3)
+        assert.deepStrictEqual([provider.calls("cancel"), provider.calls("submit")], [["m@a"], ["m@a"]])
+        const { videos } = yield* process()
+        assert.deepInclude(yield* videos.find(org, id), {
+          status: "failed",
+          error: { code: "timeout", message: "The request exceeded the allowed time." }
+        })
+      })
     }
   }
 })

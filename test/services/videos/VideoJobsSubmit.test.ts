@@ -10,7 +10,7 @@ import {
   price,
   submitsOnly,
   type VideoBench,
-  withBench
+  videoTest
 } from "../../harness/database/VideoBench.ts"
 
 const slow = failure("timeout")
@@ -53,21 +53,17 @@ describe.concurrent("submitting a video", () => {
     ["garbage goes on to one further route", [garbage], ["m@a", "m@b"], 1],
     ["503 and then no answer goes on to one further route", [busy, unanswered], routes, 1]
   ] as const) {
-    it.live(what, () =>
-      withBench((bench) =>
-        Effect.gen(function* () {
-          const { job, process, provider, row } = bench
-          const { stop, videos } = yield* process(submitsOnly)
-          submitting(bench, ...outcomes)
-          yield* videos.create(job())
-          assert.deepInclude(yield* row, { step: "rendering", tried: asked, doubts, spare: doubts === 0 })
-          yield* stop
-          yield* process()
-          yield* assertDelivered(bench)
-          assert.deepStrictEqual(provider.calls("submit"), asked)
-        })
-      )
-    )
+    videoTest(what, function* (bench) {
+      const { job, process, provider, row } = bench
+      const { stop, videos } = yield* process(submitsOnly)
+      submitting(bench, ...outcomes)
+      yield* videos.create(job())
+      assert.deepInclude(yield* row, { step: "rendering", tried: asked, doubts, spare: doubts === 0 })
+      yield* stop
+      yield* process()
+      yield* assertDelivered(bench)
+      assert.deepStrictEqual(provider.calls("submit"), asked)
+    })
   }
 
   for (const [what, outcomes, tag, code, doubts, asked] of [
@@ -77,42 +73,34 @@ describe.concurrent("submitting a video", () => {
     ["no answer, then no socket", [garbage, refused], "AllProvidersFailed", "upstream_error", 1, 2],
     ["503 twice, then no answer", [busy, busy, unanswered], "AllProvidersFailed", "upstream_error", 1, 3]
   ] as const) {
-    it.live(`${what} is the end, and free`, () =>
-      withBench((bench) =>
-        Effect.gen(function* () {
-          const { job, process, provider } = bench
-          const { videos } = yield* process()
-          submitting(bench, ...outcomes)
-          assert.strictEqual((yield* Effect.flip(videos.create(job())))._tag, tag)
-          assert.deepInclude(yield* assertFailed(bench, code), { doubts, accepted: false })
-          assert.deepStrictEqual(provider.calls("submit"), routes.slice(0, asked))
-        })
-      )
-    )
+    videoTest(`${what} is the end, and free`, function* (bench) {
+      const { job, process, provider } = bench
+      const { videos } = yield* process()
+      submitting(bench, ...outcomes)
+      assert.strictEqual((yield* Effect.flip(videos.create(job())))._tag, tag)
+      assert.deepInclude(yield* assertFailed(bench, code), { doubts, accepted: false })
+      assert.deepStrictEqual(provider.calls("submit"), routes.slice(0, asked))
+    })
   }
 
-  it.live("is written down before the provider hears of it, route by route", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { job, process, row } = bench
-        const { videos } = yield* process()
-        const seen: Array<unknown> = []
-        const look = Effect.orDie(
-          Effect.map(row, ({ doubts, route, spare, step, tried }) => {
-            const { id } = JSON.parse(route ?? "{}")
-            seen.push([step, id, tried, doubts, spare])
-          })
-        )
-        submitting(bench, Effect.zipRight(look, unanswered), look)
-        yield* videos.create(job())
-        assert.deepStrictEqual(seen, [
-          ["submitting", "m@a", ["m@a"], 0, true],
-          ["submitting", "m@b", ["m@a", "m@b"], 1, false]
-        ])
-        yield* assertDelivered(bench)
+  videoTest("is written down before the provider hears of it, route by route", function* (bench) {
+    const { job, process, row } = bench
+    const { videos } = yield* process()
+    const seen: Array<unknown> = []
+    const look = Effect.orDie(
+      Effect.map(row, ({ doubts, route, spare, step, tried }) => {
+        const { id } = JSON.parse(route ?? "{}")
+        seen.push([step, id, tried, doubts, spare])
       })
     )
-  )
+    submitting(bench, Effect.zipRight(look, unanswered), look)
+    yield* videos.create(job())
+    assert.deepStrictEqual(seen, [
+      ["submitting", "m@a", ["m@a"], 0, true],
+      ["submitting", "m@b", ["m@a", "m@b"], 1, false]
+    ])
+    yield* assertDelivered(bench)
+  })
 
   const stuck = Effect.fnUntraced(function* (
     { process, provider, job }: VideoBench,
@@ -134,89 +122,69 @@ describe.concurrent("submitting a video", () => {
     return { open, creating }
   })
 
-  it.live("found under way by a new owner is never repeated, and one further route is asked", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { lapse, process, provider } = bench
-        const { creating, open } = yield* stuck(bench)
-        yield* lapse
-        yield* process()
-        assert.deepInclude(yield* assertDelivered(bench), { doubts: 1, tried: ["m@a", "m@b"], spare: false })
-        // The first owner was only slow: what it has submitted is of no use to anybody.
-        yield* open
-        yield* eventually(
-          Effect.sync(() => provider.calls("cancel")),
-          (calls) => calls.length > 0
-        )
-        yield* Fiber.join(creating)
-        assert.deepStrictEqual([provider.calls("submit"), provider.calls("cancel")], [["m@a", "m@b"], ["m@a"]])
-        yield* bench.charged(price)
-      })
+  videoTest("found under way by a new owner is never repeated, and one further route is asked", function* (bench) {
+    const { lapse, process, provider } = bench
+    const { creating, open } = yield* stuck(bench)
+    yield* lapse
+    yield* process()
+    assert.deepInclude(yield* assertDelivered(bench), { doubts: 1, tried: ["m@a", "m@b"], spare: false })
+    // The first owner was only slow: what it has submitted is of no use to anybody.
+    yield* open
+    yield* eventually(
+      Effect.sync(() => provider.calls("cancel")),
+      (calls) => calls.length > 0
     )
-  )
+    yield* Fiber.join(creating)
+    assert.deepStrictEqual([provider.calls("submit"), provider.calls("cancel")], [["m@a", "m@b"], ["m@a"]])
+    yield* bench.charged(price)
+  })
 
-  it.live("that fails for its first owner as for the next is a job that its customer is told of", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { lapse, process, provider } = bench
-        const { creating, open } = yield* stuck(bench, "m@a", failure("request", 422))
-        provider.on("m@b", { submit: [busy] })
-        yield* lapse
-        yield* process()
-        const { id } = yield* assertFailed(bench, "upstream_error")
-        yield* open
-        assert.deepInclude((yield* Fiber.join(creating)).video, { id, status: "queued" })
-      })
-    )
-  )
+  videoTest("that fails for its first owner as for the next is a job that its customer is told of", function* (bench) {
+    const { lapse, process, provider } = bench
+    const { creating, open } = yield* stuck(bench, "m@a", failure("request", 422))
+    provider.on("m@b", { submit: [busy] })
+    yield* lapse
+    yield* process()
+    const { id } = yield* assertFailed(bench, "upstream_error")
+    yield* open
+    assert.deepInclude((yield* Fiber.join(creating)).video, { id, status: "queued" })
+  })
 
-  it.live("found under way after a doubt already is the end", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { lapse, process, provider } = bench
-        submitting(bench, unanswered)
-        yield* stuck(bench, "m@b")
-        yield* lapse
-        yield* process()
-        assert.deepInclude(yield* assertFailed(bench, "upstream_error"), { doubts: 2, accepted: true })
-        assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
-      })
-    )
-  )
+  videoTest("found under way after a doubt already is the end", function* (bench) {
+    const { lapse, process, provider } = bench
+    submitting(bench, unanswered)
+    yield* stuck(bench, "m@b")
+    yield* lapse
+    yield* process()
+    assert.deepInclude(yield* assertFailed(bench, "upstream_error"), { doubts: 2, accepted: true })
+    assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
+  })
 
-  it.live("found under way after its deadline is a doubt, and the end", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { lapse, process, provider, sql } = bench
-        yield* stuck(bench)
-        yield* sql`UPDATE videos SET deadline = now()`
-        yield* lapse
-        yield* process()
-        assert.deepInclude(yield* assertFailed(bench, "timeout"), { doubts: 1 })
-        assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
-      })
-    )
-  )
+  videoTest("found under way after its deadline is a doubt, and the end", function* (bench) {
+    const { lapse, process, provider, sql } = bench
+    yield* stuck(bench)
+    yield* sql`UPDATE videos SET deadline = now()`
+    yield* lapse
+    yield* process()
+    assert.deepInclude(yield* assertFailed(bench, "timeout"), { doubts: 1 })
+    assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+  })
 
-  it.live("takes from a provider whatever it writes into its errors", () =>
-    withBench((bench) =>
-      Effect.gen(function* () {
-        const { desk, job, process } = bench
-        const { videos } = yield* process()
-        const detail = `a NUL \u0000, half a pair \ud83d and ${"more ".repeat(100)}`
-        submitting(bench, failure("retry", 500, { detail }))
-        const { video } = yield* videos.create(job({ prompt: "a \u0000 cat \udc00" }))
-        yield* assertDelivered(bench)
-        const { attempts } = yield* desk.find(video.id)
-        assert.deepStrictEqual(
-          attempts.map(({ outcome, route }) => [route, outcome]),
-          [
-            ["m@a", "retry"],
-            ["m@b", "ok"]
-          ]
-        )
-        assert.match(attempts[0]?.detail ?? "", /^a NUL \?, half a pair \? and more/)
-      })
+  videoTest("takes from a provider whatever it writes into its errors", function* (bench) {
+    const { desk, job, process } = bench
+    const { videos } = yield* process()
+    const detail = `a NUL \u0000, half a pair \ud83d and ${"more ".repeat(100)}`
+    submitting(bench, failure("retry", 500, { detail }))
+    const { video } = yield* videos.create(job({ prompt: "a \u0000 cat \udc00" }))
+    yield* assertDelivered(bench)
+    const { attempts } = yield* desk.find(video.id)
+    assert.deepStrictEqual(
+      attempts.map(({ outcome, route }) => [route, outcome]),
+      [
+        ["m@a", "retry"],
+        ["m@b", "ok"]
+      ]
     )
-  )
+    assert.match(attempts[0]?.detail ?? "", /^a NUL \?, half a pair \? and more/)
+  })
 })

@@ -1,0 +1,65 @@
+import { Deferred, Effect, Layer, Ref } from "effect"
+import type { ChatEvent } from "../../../src/domain/Chat.ts"
+import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
+import { References } from "../../../src/services/media/References.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { Departure } from "../../../src/services/runtime/Departure.ts"
+import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as LedgerFake from "../../fakes/LedgerFake.ts"
+import { ProviderFake } from "../../fakes/ProviderFake.ts"
+import * as TokensFake from "../../fakes/TokensFake.ts"
+
+interface Line {
+  readonly open: number
+  readonly events: ReadonlyArray<ChatEvent>
+  readonly end: string | undefined
+}
+
+/** Where a chat is sent, and what came there. */
+export const makeSink = Effect.gen(function* () {
+  const line = yield* Ref.make<Line>({ open: 0, events: [], end: undefined })
+  const departure = new Departure()
+  const written = yield* Deferred.make<void>()
+  const sink: ChatSink = {
+    departure,
+    open: Ref.update(line, (now) => ({ ...now, open: now.open + 1 })),
+    opened: Effect.map(Ref.get(line), ({ open }) => open > 0),
+    write: (events) =>
+      Effect.zipRight(
+        Ref.update(line, (now) => ({ ...now, events: [...now.events, ...events] })),
+        Deferred.succeed(written, undefined)
+      ),
+    finish: (used) => Ref.update(line, (now) => ({ ...now, end: `done ${used.prompt}+${used.completion}` })),
+    fail: (broken) => Ref.update(line, (now) => ({ ...now, end: broken._tag }))
+  }
+  return { sink, departure, written, line: Ref.get(line) }
+})
+
+/** An account of its own, and the record of a chat that it asks for. */
+export const openChat = (credits: bigint) =>
+  Effect.gen(function* () {
+    const books = yield* LedgerBench
+    const { key, org } = yield* books.organization(credits)
+    const caller = { key, org, scopes: undefined, rpm: undefined }
+    const record = new RequestRecord({
+      id: "1",
+      requestId: "r",
+      surface: "chat",
+      caller,
+      limit: 600,
+      at: 0,
+      startedAt: 0
+    })
+    return { books, org, record }
+  })
+
+/** Chats over these providers and a ledger in memory. */
+export const chatsOver = (fake: ProviderFake) =>
+  ChatCompletions.layer.pipe(
+    // A chat without pictures must not look for any.
+    Layer.provide(Layer.mock(References, {})),
+    Layer.provideMerge(
+      Layer.mergeAll(Layer.provide(ProviderRouter.layer(), fake.layer), LedgerFake.layer, TokensFake.layer)
+    )
+  )

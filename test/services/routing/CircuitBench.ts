@@ -1,0 +1,30 @@
+import { assert } from "@effect/vitest"
+import { Circuits } from "../../../src/services/routing/Circuits.ts"
+import { failure, model, route } from "../../fakes/ProviderFake.ts"
+
+export const second = 1000
+export const minute = 60 * second
+export const outage = failure("retry", 503)
+
+/** Circuits of the named routes of one model, driven by hand; `random` steers the jitter. */
+export const bench = (...names: ReadonlyArray<string>) => {
+  const circuits = new Circuits()
+  const routed = model(...names.map((name) => route(name)))
+  const circuit = (name: string) => circuits.of(routed, route(name))
+  const enter = (name: string, now: number) => circuit(name).enter(now)
+  const admitted = (name: string, now: number) => {
+    const permit = enter(name, now)
+    assert.isDefined(permit, `${name} lets nobody through at ${now}`)
+    return permit ?? { epoch: -1 }
+  }
+  const fail = (name: string, now: number, what = outage, random = 0) =>
+    circuit(name).fail(admitted(name, now), what, now, random)
+  const succeed = (name: string, now: number) => circuit(name).succeed(admitted(name, now))
+  const trip = (name: string, now: number, random = 0) => {
+    for (let times = 0; times < 5; times++) fail(name, now, outage, random)
+  }
+  const state = (name: string, now: number) => circuits.health(now, now).find((one) => one.provider === name)?.circuit
+  /** Milliseconds from `now` until the route lets a request through. */
+  const closedFor = (name: string, now: number) => (circuit(name).openUntil ?? now) - now
+  return { admitted, circuit, circuits, closedFor, enter, fail, state, succeed, trip }
+}

@@ -1,0 +1,213 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, FastCheck, Fiber, Option, TestClock } from "effect"
+import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import type { ChatModel } from "../../../src/domain/Model.ts"
+import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import type { FailureClass } from "../../../src/services/routing/Provider.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import {
+  answer,
+  answers,
+  fails,
+  failure,
+  hangs,
+  model,
+  ProviderFake,
+  request,
+  route,
+  type Step
+} from "../../fakes/ProviderFake.ts"
+import { a, after, b, c, circuitOf, complete, outage, outcome, routed, streamWhole } from "./RoutedCalls.ts"
+
+describe("routes are tried", () => {
+  it.effect("in order of preference, whatever the catalog's order", () => {
+    const fake = new ProviderFake().on(a, fails(outage)).on(b, fails(outage)).on(c, fails(outage))
+    const of = {
+      ...model(a),
+      routes: [
+        { ...a, preference: 3 },
+        { ...b, preference: 1 },
+        { ...c, preference: 2 }
+      ]
+    }
+    return routed(fake, function* () {
+      yield* outcome(complete(of))
+      assert.deepStrictEqual(fake.calls, [b.id, c.id, a.id])
+    })
+  })
+
+  it.effect("by their weights within one preference", () => {
+    const fake = new ProviderFake()
+    const of = {
+      ...model(a),
+      routes: [
+        { ...a, weight: 1 },
+        { ...b, weight: 3 },
+        { ...c, weight: 0 }
+      ].map((one) => ({ ...one, preference: 1 }))
+    }
+    return routed(fake, function* () {
+      yield* Effect.replicateEffect(complete(of), 4000)
+      const share = (id: string) => fake.calls.filter((call) => call === id).length / 4000
+      assert.closeTo(share(a.id), 0.25, 0.03)
+      assert.closeTo(share(b.id), 0.75, 0.03)
+      assert.strictEqual(share(c.id), 0)
+    })
+  })
+
+  it.effect("weight 0 only after the others of its preference, but before the next preference", () => {
+    const fake = new ProviderFake().on(a, fails(outage)).on(b, fails(outage))
+    const of = { ...model(a), routes: [{ ...c, preference: 2 }, { ...a, weight: 0 }, b] }
+    return routed(fake, function* () {
+      assert.strictEqual(yield* outcome(complete(of)), c.id)
+      assert.deepStrictEqual(fake.calls, [b.id, a.id, c.id])
+    })
+  })
+
+  it.effect("only where they can honour what the request asks for", () => {
+    const fake = new ProviderFake()
+    const plain = { ...a, capabilities: new Set<never>() }
+    const tools = { ...b, capabilities: new Set(["tools" as const]) }
+    const seeing = { ...c, capabilities: new Set(["tools" as const, "vision" as const]) }
+    const tool = { type: "function" as const, function: { name: "f" } }
+    const image = { type: "image_url" as const, image_url: { url: "data:image/png;base64," } }
+    const ask = (more: Partial<ChatRequest>) =>
+      outcome(complete(model(plain, tools, seeing), new Attempts(), request(more)))
+    return routed(fake, function* () {
+      assert.strictEqual(yield* ask({}), plain.id)
+      assert.strictEqual(yield* ask({ tools: [tool] }), tools.id)
+      assert.strictEqual(yield* ask({ messages: [{ role: "user", content: [image] }] }), seeing.id)
+    })
+  })
+
+  it.effect("again when a circuit's time has ended while another route was tried", () => {
+    const fake = new ProviderFake()
+      .on(a, ...Array.from({ length: 5 }, () => fails(outage)), answers())
+      .on(b, ...Array.from({ length: 5 }, () => answers()), fails(outage, "3 seconds"))
+    return routed(fake, function* () {
+      for (let times = 0; times < 5; times++) yield* outcome(complete(model(a, b)))
+      const attempts = new Attempts()
+      assert.strictEqual(yield* after(3, outcome(complete(model(a, b), attempts))), a.id)
+      assert.deepStrictEqual(
+        attempts.list.map((one) => [one.provider, one.outcome, one.ms]),
+        [
+          ["a", "skipped", 0],
+          ["b", "retry", 3000],
+          ["a", "ok", 0]
+        ]
+      )
+    })
+  })
+})
+
+describe("whatever the weather", () => {
+  const kinds: ReadonlyArray<FailureClass> = [
+    "retry",
+    "limit",
+    "account",
+    "network",
+    "timeout",
+    "request",
+    "moderation"
+  ]
+  const steps = FastCheck.oneof(
+    { weight: 3, arbitrary: FastCheck.constant<Step>(answers()) },
+    {
+      weight: 5,
+      arbitrary: FastCheck.record({
+        kind: FastCheck.constantFrom(...kinds),
+        retryAfterSeconds: FastCheck.constantFrom(0, 0, 7),
+        after: FastCheck.constantFrom(0, 0, 3)
+      }).map(
+        ({ after: seconds, kind, retryAfterSeconds }): Step =>
+          fails(failure(kind, 500, { retryAfterSeconds }), Duration.seconds(seconds))
+      )
+    },
+    { weight: 1, arbitrary: FastCheck.constant<Step>(hangs) }
+  )
+  const weather = FastCheck.record({
+    scripts: FastCheck.array(FastCheck.array(steps, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 4 }),
+    requests: FastCheck.array(
+      FastCheck.record({ streaming: FastCheck.boolean(), pause: FastCheck.constantFrom(0, 0, 0, 1, 6, 61) }),
+      { minLength: 1, maxLength: 15 }
+    )
+  })
+
+  /** One request under the weather: which routes it asked, and what became of it. */
+  const weathered = Effect.fnUntraced(function* (fake: ProviderFake, of: ChatModel, streaming: boolean) {
+    const attempts = new Attempts()
+    const before = fake.calls.length
+    const asked = (streaming ? streamWhole : complete)(of, attempts)
+    const fiber = yield* Effect.fork(Effect.scoped(outcome(asked)))
+    while (Option.isNone(yield* Fiber.poll(fiber))) yield* TestClock.adjust("3 seconds")
+    return { told: yield* Fiber.join(fiber), called: fake.calls.slice(before), attempts: attempts.list }
+  })
+
+  it.effect.prop(
+    "no route is asked twice, no success is told as a failure, and a recovered route is found again",
+    { weather },
+    ({ weather: { requests, scripts } }) => {
+      const fake = new ProviderFake()
+      const routes = scripts.map((script, index) => {
+        const one = route(`p${index}`)
+        fake.on(one, ...script)
+        return one
+      })
+      const of = model(...routes)
+      return routed(
+        fake,
+        function* () {
+          for (const { pause, streaming } of requests) {
+            const { attempts, called, told } = yield* weathered(fake, of, streaming)
+            assert.strictEqual(new Set(called).size, called.length, "a route was asked twice")
+            const tried = attempts.filter((one) => one.outcome !== "skipped")
+            assert.deepStrictEqual(
+              tried.map((one) => one.route),
+              called
+            )
+            const ok = tried.find((one) => one.outcome === "ok")
+            assert.strictEqual(told, ok?.route ?? told)
+            assert.strictEqual(ok !== undefined, told.startsWith("m@"))
+            if (ok !== undefined) assert.strictEqual(tried.at(-1), ok, "something was asked after a success")
+            if (tried.length === 0) assert.strictEqual(told, "NoHealthyProvider")
+            assert.deepStrictEqual(fake.busy, [])
+            yield* TestClock.adjust(Duration.seconds(pause))
+          }
+          for (const one of routes) fake.on(one, answers())
+          yield* TestClock.adjust("1 hour")
+          for (const one of routes) {
+            assert.strictEqual((yield* weathered(fake, { ...of, routes: [one] }, false)).told, one.id)
+            assert.strictEqual(yield* circuitOf(one.id), "closed")
+          }
+        },
+        { requestTimeoutSeconds: 15, firstByteTimeoutSeconds: 6 }
+      )
+    },
+    { fastCheck: { numRuns: 60 } }
+  )
+})
+
+describe("health", () => {
+  it.effect("shows circuit, last error and when, latency, requests and failures of each route", () => {
+    const fake = new ProviderFake().on(a, fails(outage, "2 seconds")).on(b, answers("x", "3 seconds"))
+    return routed(fake, function* () {
+      const got = yield* after(5, complete(model(a, b)))
+      assert.deepStrictEqual(got.answer, answer("x"))
+      const health = yield* Effect.flatMap(ProviderRouter, (router) => router.health)
+      assert.deepStrictEqual(
+        health.map(({ failures, lastError, lastErrorAt, latencyMs, provider, requests }) => [
+          provider,
+          requests,
+          failures,
+          lastError,
+          lastErrorAt,
+          latencyMs
+        ]),
+        [
+          ["a", 1, 1, "retry 503: retry of the fake", 2000, undefined],
+          ["b", 1, 0, undefined, undefined, 3000]
+        ]
+      )
+    })
+  })
+})
