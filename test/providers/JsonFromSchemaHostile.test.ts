@@ -114,6 +114,11 @@ const branches: Record<string, () => object> = {
   "impossible types": () =>
     object({ a: { allOf: [{ type: "string" }, { type: "integer" }] }, b: false, c: { enum: [] } }),
   "many types": () => repeated(200, { type: wide(10_000, () => "string") }),
+  "formats of the wrong kind": () =>
+    object({
+      a: { type: "string", format: { toString: 1 } },
+      b: { type: "string", format: nested(20_000, (inner) => [inner], 1) }
+    }),
   "keywords of the wrong kind": () => ({
     type: 5,
     properties: [],

@@ -77,6 +77,8 @@ describe("a picture", () => {
     "a long one": "The quick brown fox jumps over the lazy dog. ".repeat(2_000),
     "one without spaces": "m".repeat(50_000),
     "many lines": "line\r\n".repeat(500),
+    "lines higher than the library draws": "mm\n".repeat(500),
+    "a line that cannot be broken": "\u0915\u094d".repeat(500),
     "accents and other alphabets": "Zażółć e\u0301 Ελληνικά Кириллица עברית العربية",
     "what the font lacks": "你好世界 \u{1f389} \u{1f469}\u200d\u{1f467} \u{10ffff}",
     "half a pair, and controls": "\ud800 a \udfff\u0000\u0007\u001b[31m b",

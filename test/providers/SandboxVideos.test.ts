@@ -6,8 +6,6 @@ import { plain } from "../harness/fixtures/PictureSamples.ts"
 import { configurationOf, decoder, type Frame } from "../support/Avc.ts"
 import { download, submit, videoRoute } from "../support/SandboxMedia.ts"
 
-const framesPerSecond = 24
-
 const rendered = (asked: Parameters<typeof submit>[0], route = videoRoute()) =>
   Effect.gen(function* () {
     const handle = yield* submit(asked, route)
@@ -25,18 +23,14 @@ const decoded = (bytes: Buffer): ReadonlyArray<Frame> => {
 const lumaAt = ({ blocks }: Frame, x: number, y: number): number =>
   blocks[Math.floor(y / 16) * 40 + Math.floor(x / 16)]?.[(y % 16) * 16 + (x % 16)] ?? -1
 
-const same = (a: Frame | undefined, b: Frame | undefined, at: number): boolean =>
-  Buffer.from(a?.blocks[at] ?? []).equals(Buffer.from(b?.blocks[at] ?? []))
-
 describe("a clip", () => {
   it.effect.each([1, 5, 15, 61])(
     "of %i seconds is an mp4 of just that, made to be played while it arrives",
     (seconds) =>
       Effect.gen(function* () {
-        const { bytes, pieces } = yield* rendered({ seconds })
+        const { bytes } = yield* rendered({ seconds })
         assert.isTrue(yield* Pictures.isVideo(bytes.subarray(0, 4_096)))
         assert.isBelow(bytes.length, 450_000 + seconds * 40_000)
-        assert.strictEqual(pieces.length, 1 + seconds)
 
         const { boxes, movie, samples } = parse(bytes)
         assert.deepStrictEqual(
@@ -51,15 +45,14 @@ describe("a clip", () => {
         assert.strictEqual(track.codec, "avc1.42c01e")
         assert.strictEqual(track.duration, seconds * track.timescale)
         assert.deepStrictEqual(track.video, { width: 640, height: 360 })
-        assert.strictEqual(track.nb_samples, seconds * framesPerSecond)
 
         const [media] = boxes.slice(-1)
         assert.strictEqual(media?.end, bytes.length)
         let [at, time] = [(media?.start ?? 0) + 8, 0]
         for (const [index, { cts, dts, duration, is_sync, offset, size, timescale }] of samples.entries()) {
           assert.deepStrictEqual([offset, dts, cts], [at, time, time])
-          assert.strictEqual(is_sync, index % (30 * framesPerSecond) === 0)
-          assert.strictEqual(duration * framesPerSecond, timescale)
+          assert.strictEqual(is_sync, index === 0)
+          assert.strictEqual(duration * samples.length, seconds * timescale)
           at += size
           time += duration
         }
@@ -84,19 +77,14 @@ describe("a clip", () => {
     })
   )
 
-  it.effect("counts its seconds", () =>
+  it.effect("shows the same from its first frame to its last", () =>
     Effect.gen(function* () {
-      const seconds = 31
-      const { bytes } = yield* rendered({ seconds })
+      const { bytes } = yield* rendered({ seconds: 31 })
       const frames = decoded(bytes)
-      frames.forEach(({ coded, key }, index) => {
-        assert.strictEqual(key, index % (30 * framesPerSecond) === 0)
-        const moved = coded.filter((at) => !same(frames[index], frames[index - 1], at))
-        assert.strictEqual(moved.length > 0, index % framesPerSecond === 0, `frame ${index}`)
+      frames.forEach(({ blocks, coded, key }, index) => {
+        assert.deepStrictEqual([key, coded.length], index === 0 ? [true, 40 * 23] : [false, 0])
+        assert.strictEqual(blocks.length, 40 * 23)
       })
-      const shown = frames.filter((_, index) => index % framesPerSecond === 0)
-      const faces = shown.map(({ blocks }) => Buffer.concat(blocks.slice(15 * 40, 20 * 40)).toString("base64"))
-      assert.strictEqual(new Set(faces).size, seconds)
     })
   )
 

@@ -57,10 +57,8 @@ export const submit = (asked: Partial<VideoRequest>, route = videoRoute()) =>
 
 export const poll = (handle: VideoHandle) => Effect.flatMap(videoOf, (video) => video.poll(videoRoute(), handle))
 
-/** The file, and the sizes of the pieces it came in. */
 export const download = (handle: VideoHandle) =>
   Effect.gen(function* () {
     const video = yield* videoOf
-    const pieces = [...(yield* Stream.runCollect(video.download(videoRoute(), handle)))]
-    return { bytes: Buffer.concat(pieces), pieces: pieces.map(({ length }) => length) }
+    return { bytes: Buffer.concat([...(yield* Stream.runCollect(video.download(videoRoute(), handle)))]) }
   })

@@ -1,20 +1,37 @@
 import { Deferred, Effect, Option } from "effect"
-import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, ChatRequest, ToolCall } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import { everything } from "../../services/catalog/Adapters.ts"
 import { TokenCounter } from "../../services/chat/TokenCounter.ts"
+import { cutTo } from "../../services/chat/TokenCut.ts"
 import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { deltasOf, endOf } from "./Deltas.ts"
 import { cancelled, cutFailure, type Faults, inject, readFaults } from "./Faults.ts"
-import { limited } from "./Limits.ts"
-import { scriptFor } from "./Script.ts"
-import { textsOf } from "./Texts.ts"
+import { scriptFor, textsOf } from "./Script.ts"
 
 /** What one picture counts for, whatever its size. */
 const imageTokens = 85
 /** Deltas that arrive together where no gap is asked for. */
 const together = 4
+
+const untilStop = (text: string, stop: ReadonlyArray<string>): string => {
+  const found = stop.filter((sequence) => sequence !== "" && text.includes(sequence))
+  return text.slice(0, Math.min(text.length, ...found.map((sequence) => text.indexOf(sequence))))
+}
+
+/** Words with the space before them, as tokens come; a long word comes in parts. */
+const wordsIn = (text: string): ReadonlyArray<string> => text.match(/\s*\S{1,20}|\s+/gu) ?? []
+
+const deltasOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => [
+  ...wordsIn(answer.reasoning ?? "").map((text): ChatEvent => ({ type: "reasoning", text })),
+  ...wordsIn(answer.content ?? "").map((text): ChatEvent => ({ type: "content", text })),
+  ...answer.toolCalls.flatMap(
+    ({ function: { arguments: input, name }, id }, index): ReadonlyArray<ChatEvent> => [
+      { type: "tool_call", index, id, name, arguments: "" },
+      ...wordsIn(input).map((text): ChatEvent => ({ type: "tool_call", index, arguments: text }))
+    ]
+  )
+]
 
 type Closed = Effect.Effect<never, Option.Option<ProviderFailure>>
 
@@ -26,7 +43,9 @@ const untilClosed = Effect.acquireRelease(Deferred.make<never, Option.Option<Pro
 const pullOf = (answer: ChatAnswer, { cut, gap = 0 }: Faults, closed: Closed): ChatPull => {
   const deltas = deltasOf(answer)
   const breaks = cut !== undefined && cut <= deltas.length
-  const events = breaks ? deltas.slice(0, cut) : [...deltas, ...endOf(answer)]
+  const finish: ChatEvent = { type: "finish", reason: answer.finish }
+  const usage: ReadonlyArray<ChatEvent> = answer.usage === undefined ? [] : [{ type: "usage", usage: answer.usage }]
+  const events = breaks ? deltas.slice(0, cut) : [...deltas, finish, ...usage]
   const size = gap > 0 ? 1 : together
   let at = 0
   const next = Effect.suspend(() => {
@@ -44,29 +63,51 @@ function* textsIn({ messages }: ChatRequest): Generator<string> {
   for (const message of messages) yield* textsOf(message)
 }
 
-const faultsOf = (route: Route, request: ChatRequest): Effect.Effect<Faults> =>
-  EventLoop.run(readFaults(route, textsIn(request)), request.isLarge)
-
 export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
-  const answerTo = Effect.fnUntraced(function* (request: ChatRequest) {
-    const { answer, completion, reasoning } = yield* limited(tokens.count, request, scriptFor(request))
+  /** The script as far as the request's stop sequences and token limit let it be said. */
+  const answerTo = Effect.fnUntraced(function* (request: ChatRequest): Effect.fn.Return<ChatAnswer> {
+    const script = scriptFor(request)
+    let [room, isWhole] = [request.maxTokens, true]
+    const said = Effect.fnUntraced(function* (text: string) {
+      const piece = yield* cutTo(tokens.count, isWhole ? text : "", room)
+      room -= piece.tokens
+      isWhole &&= piece.whole
+      return piece.text
+    })
+    const reasoning = script.reasoning === undefined ? undefined : yield* said(script.reasoning)
+    const reasoned = request.maxTokens - room
+    const content = script.content === undefined ? null : yield* said(untilStop(script.content, request.stop))
+    const toolCalls: Array<ToolCall> = []
+    for (const call of script.toolCalls) {
+      const { arguments: input, name } = call.function
+      const nameTokens = yield* tokens.count(name)
+      isWhole &&= nameTokens <= room
+      if (!isWhole) break
+      room -= nameTokens
+      toolCalls.push({ ...call, function: { name, arguments: yield* said(input) } })
+    }
+    const finish = toolCalls.length > 0 ? "tool_calls" : "stop"
     const prompt = yield* tokens.prompt(request, imageTokens)
-    return { ...answer, usage: { prompt, completion, cached: 0, cacheWrite: 0, reasoning } }
+    const completion = request.maxTokens - room
+    const usage = { prompt, completion, cached: 0, cacheWrite: 0, reasoning: reasoned }
+    return { reasoning, content, toolCalls, finish: isWhole ? finish : "length", usage }
+  })
+
+  const begin = Effect.fnUntraced(function* (route: Route, request: ChatRequest) {
+    const faults = yield* EventLoop.run(readFaults(route, textsIn(request)), request.isLarge)
+    yield* inject(faults)
+    return { faults, answer: yield* answerTo(request) }
   })
 
   return {
     features: everything,
     complete: Effect.fn("Sandbox.complete")(function* (route: Route, request: ChatRequest) {
-      const faults = yield* faultsOf(route, request)
-      yield* inject(faults)
-      const answer = yield* answerTo(request)
+      const { answer, faults } = yield* begin(route, request)
       if (faults.cut !== undefined && faults.cut <= deltasOf(answer).length) return yield* cutFailure(faults.cut)
       return answer
     }),
     stream: Effect.fn("Sandbox.stream")(function* (route: Route, request: ChatRequest) {
-      const faults = yield* faultsOf(route, request)
-      yield* inject(faults)
-      const answer = yield* answerTo(request)
+      const { answer, faults } = yield* begin(route, request)
       return yield* Effect.map(untilClosed, (closed) => pullOf(answer, faults, closed))
     })
   }

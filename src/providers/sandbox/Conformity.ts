@@ -33,7 +33,7 @@ const numberAt = (node: Node, key: string, otherwise: number): number => {
 const isWithin = (value: number, node: Node, least: string, most: string): boolean =>
   value >= numberAt(node, least, value) && value <= numberAt(node, most, value)
 
-/** The parts of a value, or more than are worth the while. */
+/** About as many as a value has parts. */
 const partsOf = (value: unknown): number => (Predicate.isObject(value) ? JSON.stringify(value).length >> 2 : 1)
 
 /**
@@ -58,7 +58,7 @@ const isListed = (run: Run, schema: Node, value: unknown): boolean => {
   return [...constant, ...choices].every((allowed) => {
     if (typeof value === "string") spend(run, (allowed.length >> 3) * (1 + (value.length >> 8)))
     if (allowed.includes(value) || !Predicate.isObject(value)) return allowed.includes(value)
-    return spend(run, allowed.length * partsOf(value)) && allowed.some((other) => isDeepStrictEqual(other, value))
+    return !spend(run, allowed.length * partsOf(value)) || allowed.some((other) => isDeepStrictEqual(other, value))
   })
 }
 

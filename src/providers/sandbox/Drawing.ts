@@ -117,12 +117,18 @@ export const lettering = async (
   }
   const [largest = 1, ...smaller] = sizes
   let size = largest
-  for (;;) {
-    const { height } = await written(size, 1).metadata()
-    if (height <= box.height) break
+  while (characters.length > 1) {
+    // Fails where it is larger than the library can draw.
+    const { height, width } = await written(size, 1)
+      .metadata()
+      .catch(() => ({ height: Infinity, width: Infinity }))
+    const share = Math.min(box.height / height, box.width / width)
+    if (share >= 1) break
     const next = smaller.shift()
-    if (next === undefined) characters = [...characters.slice(0, (characters.length * box.height) / height - 1), "…"]
-    else size = next
+    if (next === undefined) {
+      const kept = characters.length * Math.min(0.9, Math.max(0.5, share))
+      characters = [...characters.slice(0, Math.floor(kept) - 1), "…"]
+    } else size = next
   }
   const room = { width: Math.floor(box.width * scale), height: Math.floor(box.height * scale) }
   const picture = written(size, scale).resize({ ...room, fit: "inside", withoutEnlargement: true })

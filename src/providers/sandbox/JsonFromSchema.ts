@@ -20,6 +20,7 @@ import {
   propertySchema,
   type Run,
   spend,
+  typesAllowed,
   typesOf
 } from "./JsonSchema.ts"
 import { atLeast, atMost, numbers, texts } from "./Scalars.ts"
@@ -105,28 +106,6 @@ const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
   }
   const [type = "null"] = typesAllowed(nodes.filter((node) => typesOf(node) !== undefined))
   return own(simple, type) ?? null
-}
-
-const keywords: ReadonlyArray<readonly [type: string, keys: string]> = [
-  ["object", "properties required additionalProperties patternProperties minProperties propertyNames"],
-  ["array", "items prefixItems minItems maxItems contains uniqueItems"],
-  ["string", "pattern minLength maxLength format"],
-  ["number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"]
-]
-
-/** The types that all facets allow, or the one that their keywords imply; null comes last. */
-const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string> => {
-  const [first, ...others] = facets.map(typesOf).filter(Predicate.isNotUndefined)
-  if (first === undefined) {
-    const isUsed = (key: string): boolean => facets.some((facet) => Object.hasOwn(facet, key))
-    return [keywords.find(([, keys]) => keys.split(" ").some(isUsed))?.[0] ?? "string"]
-  }
-  const isNumeric = (types: ReadonlyArray<string>): boolean => types.includes("number") || types.includes("integer")
-  const both = (types: ReadonlyArray<string>, more: ReadonlyArray<string>): ReadonlyArray<string> => [
-    ...types.filter((type) => more.includes(type)),
-    ...(types.includes("number") !== more.includes("number") && isNumeric(types) && isNumeric(more) ? ["integer"] : [])
-  ]
-  return others.reduce(both, first).toSorted((one, other) => Number(one === "null") - Number(other === "null"))
 }
 
 /** The schema's own values, as long as there is room for them. */

@@ -68,6 +68,28 @@ export const typesOf = (node: Node): ReadonlyArray<string> | undefined => {
   return Array.isArray(type) ? type.slice(0, maxTypes).filter(Predicate.isString) : undefined
 }
 
+const keywords: ReadonlyArray<readonly [type: string, keys: string]> = [
+  ["object", "properties required additionalProperties patternProperties minProperties propertyNames"],
+  ["array", "items prefixItems minItems maxItems contains uniqueItems"],
+  ["string", "pattern minLength maxLength format"],
+  ["number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"]
+]
+
+/** The types that all facets allow, or the one that their keywords imply; null comes last. */
+export const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string> => {
+  const [first, ...others] = facets.map(typesOf).filter(Predicate.isNotUndefined)
+  if (first === undefined) {
+    const isUsed = (key: string): boolean => facets.some((facet) => Object.hasOwn(facet, key))
+    return [keywords.find(([, keys]) => keys.split(" ").some(isUsed))?.[0] ?? "string"]
+  }
+  const isNumeric = (types: ReadonlyArray<string>): boolean => types.includes("number") || types.includes("integer")
+  const both = (types: ReadonlyArray<string>, more: ReadonlyArray<string>): ReadonlyArray<string> => [
+    ...types.filter((type) => more.includes(type)),
+    ...(types.includes("number") !== more.includes("number") && isNumeric(types) && isNumeric(more) ? ["integer"] : [])
+  ]
+  return others.reduce(both, first).toSorted((one, other) => Number(one === "null") - Number(other === "null"))
+}
+
 /** Schemas by position, and the one for the rest, in the old spelling and the new. */
 export const positions = (run: Run, node: Node) =>
   Array.isArray(own(node, "items"))

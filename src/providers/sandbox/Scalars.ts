@@ -1,3 +1,4 @@
+import { Predicate } from "effect"
 import { type Node, own } from "./JsonSchema.ts"
 import type { Words } from "./Words.ts"
 
@@ -52,9 +53,9 @@ const nameOf = (topic: string, n: number): string => {
 export function* texts(facets: ReadonlyArray<Node>, { topics }: Words, n: number): Generator<string> {
   const topic = topics[n % topics.length] ?? "sandbox"
   const round = Math.floor(n / topics.length)
-  for (const facet of facets) {
-    const format = String(own(facet, "format")).replace(/^idn-/, "")
-    if (Object.hasOwn(formats, format)) yield formats[format]?.(n, nameOf(topic, n)) ?? ""
+  for (const format of facets.map((facet) => own(facet, "format")).filter(Predicate.isString)) {
+    const common = format.replace(/^idn-/, "")
+    if (Object.hasOwn(formats, common)) yield formats[common]?.(n, nameOf(topic, n)) ?? ""
   }
   const min = Math.min(Math.max(atLeast(facets, "minLength"), 0), maxLength)
   const max = Math.min(Math.max(atMost(facets, "maxLength"), 0), maxLength)

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto"
 import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { imagesIn } from "../../domain/Pricing.ts"
+import { withoutSwitches } from "./Faults.ts"
 import { jsonFromSchema } from "./JsonFromSchema.ts"
-import { plainText, startOf } from "./Texts.ts"
 import { wordsOf } from "./Words.ts"
 
 /** What the sandbox would say if nothing limited it: text or tool calls, and the reasoning before them. */
@@ -16,8 +16,9 @@ export interface Script {
 const maxCalls = 4
 /** Tools that are looked for in the question. */
 const maxTools = 1_000
-/** The last messages that an answer depends on. */
+/** The last messages that an answer depends on, and the characters of each. */
 const maxMessages = 50
+const maxRead = 8_000
 
 const closings = [
   "Your request arrived whole and everything about it is in order.",
@@ -28,10 +29,21 @@ const closings = [
   "From here on it is only a matter of asking a real model."
 ]
 
-const digest = (texts: ReadonlyArray<string>): Buffer => {
+export const textsOf = ({ content }: Message): ReadonlyArray<string> => {
+  if (typeof content === "string") return [content]
+  return (content ?? []).flatMap((part) => (part.type === "text" ? [part.text] : []))
+}
+
+const startOf = (message: Message): string => {
+  let start = ""
+  for (const text of textsOf(message)) if (start.length < maxRead) start += `${start === "" ? "" : " "}${text}`
+  return start.slice(0, maxRead)
+}
+
+const digest = (texts: ReadonlyArray<string>): string => {
   const hash = createHash("sha256")
   for (const text of texts) hash.update(text).update("\0")
-  return hash.digest()
+  return hash.digest("hex")
 }
 
 const shorten = (text: string, maxLength = 80): string => {
@@ -43,24 +55,7 @@ const shorten = (text: string, maxLength = 80): string => {
   return characters.length <= maxLength ? line : `${characters.slice(0, maxLength).join("").trimEnd()}…`
 }
 
-const lastOf = (request: ChatRequest, role: Message["role"]): Message | undefined =>
-  request.messages.findLast((message) => message.role === role)
-
-/** What the user asked last, without switches. */
-const questionOf = (request: ChatRequest): string => {
-  const message = lastOf(request, "user")
-  return message === undefined ? "" : plainText(message)
-}
-
-/** The first result that the conversation ends with, with the name of the tool that gave it, and how many there are. */
-const resultsAtEnd = ({ messages }: ChatRequest) => {
-  const start = messages.findLastIndex((message) => message.role !== "tool") + 1
-  const first = messages[start]
-  if (first?.role !== "tool") return undefined
-  const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []))
-  const name = calls.findLast((call) => call.id === first.tool_call_id)?.function.name ?? "the tool"
-  return { name, result: plainText(first), count: messages.length - start }
-}
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /**
  * The tools to call. `auto` calls those that the question names, or else the first one, until results have come
@@ -68,64 +63,60 @@ const resultsAtEnd = ({ messages }: ChatRequest) => {
  */
 const chooseTools = (request: ChatRequest, question: string): ReadonlyArray<Tool> => {
   const { toolChoice = "auto", tools } = request
-  if (toolChoice === "none" || tools.length === 0) return []
+  if (toolChoice === "none") return []
   if (typeof toolChoice === "object")
     return tools.filter(({ function: { name } }) => name === toolChoice.function.name).slice(0, 1)
   if (toolChoice === "auto" && request.messages.at(-1)?.role !== "user") return []
   const { mention } = wordsOf(question)
   const named = tools.slice(0, maxTools).filter((tool) => mention(tool.function.name))
-  return (named.length === 0 ? tools : named).slice(
-    0,
-    named.length === 0 || request.parallelToolCalls === false ? 1 : maxCalls
-  )
+  if (named.length === 0) return tools.slice(0, 1)
+  return named.slice(0, request.parallelToolCalls === false ? 1 : maxCalls)
 }
 
-const callsOf = (request: ChatRequest, question: string, seed: Buffer): ReadonlyArray<ToolCall> =>
+const callsOf = (request: ChatRequest, question: string, seed: string): ReadonlyArray<ToolCall> =>
   chooseTools(request, question).map(({ function: { name, parameters = { type: "object" } } }, index, chosen) => ({
-    id: `call_${digest([seed.toString("hex"), String(index), name])
-      .toString("hex")
-      .slice(0, 24)}`,
+    id: `call_${digest([seed, String(index), name]).slice(0, 24)}`,
     type: "function",
     function: { name, arguments: JSON.stringify(jsonFromSchema(parameters, question, chosen.length)) }
   }))
 
-const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
-
-const reactionTo = (request: ChatRequest, question: string): string => {
-  const results = resultsAtEnd(request)
-  if (results !== undefined) {
-    const { count, name, result } = results
-    const more = count === 1 ? "" : ` and ${plural(count - 1, "further result")}`
-    return `I have what ${name} returned, "${shorten(result)}"${more}, and would go on from there.`
+const reactionTo = ({ messages }: ChatRequest, question: string): string => {
+  const start = messages.findLastIndex((message) => message.role !== "tool") + 1
+  const first = messages[start]
+  if (first?.role !== "tool") {
+    return question === "" ? "You sent no text to react to." : `You wrote "${shorten(question)}".`
   }
-  return question === "" ? "You sent no text to react to." : `You wrote "${shorten(question)}".`
+  const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []))
+  const name = calls.findLast((call) => call.id === first.tool_call_id)?.function.name ?? "the tool"
+  const others = messages.length - start - 1
+  const more = others === 0 ? "" : ` and ${plural(others, "further result")}`
+  return `I have what ${name} returned, "${shorten(withoutSwitches(startOf(first)))}"${more}, and would go on from there.`
 }
 
-const answerTo = (request: ChatRequest, question: string, seed: Buffer): string => {
+const answerTo = (request: ChatRequest, question: string, seed: string): string => {
   const images = request.messages.reduce((sum, message) => sum + imagesIn(message), 0)
   return [
     `This is the sandbox answering in place of ${request.model}; no provider was called.`,
     reactionTo(request, question),
     ...(images === 0 ? [] : [`I see ${plural(images, "picture")} in the conversation.`]),
     ...(request.webSearch ? ["You allowed a web search, which the sandbox only pretends to make."] : []),
-    closings[seed.readUInt32BE() % closings.length]
+    closings[Number.parseInt(seed.slice(0, 8), 16) % closings.length]
   ].join(" ")
 }
 
 const reasoningOn = (request: ChatRequest, question: string, calls: ReadonlyArray<ToolCall>): string | undefined => {
   if (request.reasoningEffort === undefined) return undefined
-  const plan =
-    calls.length === 0 ? "answer in plain words" : `call ${calls.map((call) => call.function.name).join(", ")}`
+  const names = calls.map((call) => call.function.name).join(", ")
   const thoughts = [
     `The conversation has ${plural(request.messages.length, "message")}, and the last question is "${shorten(question, 40)}".`,
-    `The best way to go on is to ${plan}.`,
+    `The best way to go on is to ${names === "" ? "answer in plain words" : `call ${names}`}.`,
     "Nothing in the request speaks against it, and the format asked for can be kept.",
     "Looking at it once more from the other side leads to the same result."
   ]
   return thoughts.slice(0, reasoningEfforts.indexOf(request.reasoningEffort) + 1).join(" ")
 }
 
-const contentOf = (request: ChatRequest, question: string, seed: Buffer): string => {
+const contentOf = (request: ChatRequest, question: string, seed: string): string => {
   const format = request.responseFormat
   const answer = answerTo(request, question, seed)
   if (format === undefined) return answer
@@ -136,10 +127,10 @@ const contentOf = (request: ChatRequest, question: string, seed: Buffer): string
 
 /** The same request always gets the same script, whatever its sampling parameters. */
 export const scriptFor = (request: ChatRequest): Script => {
-  const question = questionOf(request)
+  const asked = request.messages.findLast((message) => message.role === "user")
+  const question = asked === undefined ? "" : withoutSwitches(startOf(asked))
   const seed = digest([request.model, ...request.messages.slice(-maxMessages).map(startOf)])
   const toolCalls = callsOf(request, question, seed)
   const reasoning = reasoningOn(request, question, toolCalls)
-  if (toolCalls.length > 0) return { reasoning, content: undefined, toolCalls }
-  return { reasoning, content: contentOf(request, question, seed), toolCalls }
+  return { reasoning, content: toolCalls.length > 0 ? undefined : contentOf(request, question, seed), toolCalls }
 }

@@ -7,18 +7,8 @@ import {
   type VideoHandle,
   type VideoProgress
 } from "../../services/routing/Provider.ts"
-import { clip, height, macroblock, type Patch, width } from "./Clip.ts"
-import {
-  type Box,
-  drawn,
-  fitted,
-  lettering,
-  mostRead,
-  picture,
-  type Scene,
-  type Studio,
-  type Tools
-} from "./Drawing.ts"
+import { clip, height, width } from "./Clip.ts"
+import { type Box, drawn, fitted, mostRead, picture, type Scene, type Studio, type Tools } from "./Drawing.ts"
 import { failedRender, faultsFor, inject, refused, withoutSwitches } from "./Faults.ts"
 
 /** From the submit on, in ms: when a render starts, when one that fails does so, and when it is done. */
@@ -82,39 +72,16 @@ const sceneOf = ({ model, prompt, reference, seconds }: Handle): Scene => ({
   noteBox: { x: 32, y: 288, width: 384, height: 24 }
 })
 
-const paint = (tools: Tools, handle: Handle) =>
+const render = (tools: Tools, handle: Handle) =>
   drawn(async () => {
     const { reference } = handle
     const place = { left: referenceBox.x, top: referenceBox.y }
     const over = reference === null ? [] : [{ input: Buffer.from(reference), ...place }]
-    const { data } = await (await picture(tools, sceneOf(handle), over)).raw().toBuffer({ resolveWithObject: true })
-    return { data, width, height }
+    const painted = await picture(tools, sceneOf(handle), over)
+    return clip(await painted.raw().toBuffer(), handle.seconds)
   })
 
-/** In macroblocks: the counter's first row, the column before which it ends, and the size of a digit. */
-const counter = { row: 15, end: 38, columns: 3, rows: 5 }
-
-/** The second that is shown, right of the note. */
-const counterAt = (tools: Tools, second: number, seconds: number): Effect.Effect<Patch, ProviderFailure> =>
-  drawn(async () => {
-    const columns = counter.columns * String(seconds).length
-    const text = String(second + 1).padStart(columns / counter.columns, "0")
-    const size = { width: columns * macroblock, height: counter.rows * macroblock }
-    const letters = await lettering(tools, { text, box: { x: 3, y: 16, ...size }, sizes: [64] })
-    const panel = tools.sharp({ create: { ...size, channels: 3, background: "#10131a" } })
-    return {
-      data: await panel
-        .composite([...letters])
-        .removeAlpha()
-        .raw()
-        .toBuffer(),
-      ...size,
-      row: counter.row,
-      column: counter.end - columns
-    }
-  })
-
-/** Clips that show their prompt, their reference, and the seconds as they pass. The same render gives the same bytes. */
+/** Clips that show their prompt, their reference and their length. The same render gives the same bytes. */
 export const make = ({ draw }: Studio): VideoAdapter => ({
   submit: Effect.fn("Sandbox.submit")(function* (route: VideoRoute, request: VideoRequest) {
     const faults = faultsFor(route, [request.prompt])
@@ -144,9 +111,7 @@ export const make = ({ draw }: Studio): VideoAdapter => ({
         const handle = yield* read(text)
         const { state } = yield* progressOf(handle)
         if (state !== "done") return yield* early
-        const { seconds } = handle
-        const base = yield* draw((tools) => paint(tools, handle))
-        return clip(base, (second) => draw((tools) => counterAt(tools, second, seconds)), seconds)
+        return Stream.make(yield* draw((tools) => render(tools, handle)))
       }).pipe(Effect.withSpan("Sandbox.download"))
     )
 })
