@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import * as Random from "../support/Random.ts"
+import * as Random from "../harness/fixtures/Random.ts"
 import * as Client from "./Client.ts"
 import type { Call, Operation, Outcome } from "./History.ts"
 import { promptOf } from "./Providers.ts"

@@ -1,8 +1,8 @@
 import { Effect, Predicate } from "effect"
+import { hash } from "../harness/fixtures/Random.ts"
 import { png } from "../harness/fixtures/TinyPictures.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
-import { hash } from "../support/Random.ts"
 import type { Service } from "./History.ts"
 import { type Account, accounts } from "./Schedule.ts"
 

@@ -1,4 +1,4 @@
-import * as Random from "../support/Random.ts"
+import * as Random from "../harness/fixtures/Random.ts"
 
 export const sides = ["left", "right"] as const
 export type Side = (typeof sides)[number]

@@ -9,7 +9,7 @@ import { catalogJsonSchema } from "../../src/services/catalog/Format.ts"
 import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { variables } from "../../src/settings/Variables.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
-import { registered } from "../support/Registered.ts"
+import { registered } from "../harness/upstream/Registered.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 
 const operating = page("docs/operating.md")

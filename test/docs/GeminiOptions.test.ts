@@ -3,7 +3,7 @@ import { Effect, Either } from "effect"
 import { options as decoder, Options } from "../../src/providers/gemini/Options.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
-import { wrongOptions } from "../support/WrongOptions.ts"
+import { wrongOptions } from "../harness/fixtures/WrongOptions.ts"
 import { fences, page, section, table } from "./Markdown.ts"
 
 const providers = page("docs/providers.md")

@@ -3,7 +3,7 @@ import { Either } from "effect"
 import { variantFor } from "../../src/domain/ImageRules.ts"
 import type { ImageModel, Resolution } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { base, gif, taken } from "../support/ImageBodies.ts"
+import { base, gif, taken } from "../harness/fixtures/ImageBodies.ts"
 
 type Asked = { readonly [field: string]: unknown }
 

@@ -15,8 +15,8 @@ import {
   soon,
   talk
 } from "../harness/client/HttpCalls.ts"
+import { dump } from "../harness/database/Dump.ts"
 import { answers, gateway, Upstreams } from "../harness/upstream/Upstreams.ts"
-import { dump } from "../support/Dump.ts"
 
 const served = gateway({ talk: {} })
 

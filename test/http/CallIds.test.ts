@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { callIdOnWire } from "../../src/domain/CallId.ts"
 import { completionJson } from "../../src/http/chat/ChatAnswer.ts"
-import { callingAnswer, encoder, name, usage } from "../support/ChatAnswers.ts"
-import { call, said, taken } from "../support/ChatBodies.ts"
+import { callingAnswer, encoder, name, usage } from "../harness/fixtures/ChatAnswers.ts"
+import { call, said, taken } from "../harness/fixtures/ChatBodies.ts"
 
 const signed = (id: string) =>
   said(

@@ -16,7 +16,7 @@ import {
   toolEvents,
   usage,
   wireUsage
-} from "../support/ChatAnswers.ts"
+} from "../harness/fixtures/ChatAnswers.ts"
 
 const dataOf = (text: string): ReadonlyArray<string> =>
   text

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Either, FastCheck } from "effect"
 import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { ChatCompletionRequest } from "../../src/http/chat/Schema.ts"
-import { base, call, hi, imageUrl, png, said, tool, unchecked } from "../support/ChatBodies.ts"
+import { base, call, hi, imageUrl, png, said, tool, unchecked } from "../harness/fixtures/ChatBodies.ts"
 
 const { refusal, taken } = unchecked
 

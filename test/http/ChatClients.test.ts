@@ -19,7 +19,7 @@ import {
   toolEvents,
   usage,
   wireUsage
-} from "../support/ChatAnswers.ts"
+} from "../harness/fixtures/ChatAnswers.ts"
 
 const messages = [{ role: "user" as const, content: "hi" }]
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { call, hi, imageUrl, png, refusal, said, taken } from "../support/ChatBodies.ts"
+import { call, hi, imageUrl, png, refusal, said, taken } from "../harness/fixtures/ChatBodies.ts"
 
 describe("messages", () => {
   it.each([

@@ -2,6 +2,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { call, chatPath, soon, talk } from "../harness/client/HttpCalls.ts"
+import { open } from "../harness/client/RawSocket.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { type Reply, silent, sse, steps } from "../harness/upstream/FakeUpstream.ts"
 import {
@@ -16,7 +17,6 @@ import {
   usual,
   usualCharge
 } from "../harness/upstream/Upstreams.ts"
-import { open } from "../support/RawSocket.ts"
 
 const told = "one two three"
 const served = gateway({ leaving: { routes: [onFirst, onSecond] } })

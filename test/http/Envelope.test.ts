@@ -14,9 +14,9 @@ import {
   soon,
   talk
 } from "../harness/client/HttpCalls.ts"
+import { answersIn, ask, open } from "../harness/client/RawSocket.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { answers, gateway, Upstreams } from "../harness/upstream/Upstreams.ts"
-import { answersIn, ask, open } from "../support/RawSocket.ts"
 
 const served = gateway({ talk: {} })
 

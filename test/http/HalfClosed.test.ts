@@ -2,6 +2,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { zero } from "../../src/domain/Money.ts"
 import { assertRefused, badRequest, chatPath, refusals, soon, talk } from "../harness/client/HttpCalls.ts"
+import { answersIn, open } from "../harness/client/RawSocket.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { silent, sse, steps } from "../harness/upstream/FakeUpstream.ts"
 import {
@@ -14,7 +15,6 @@ import {
   usual,
   usualCharge
 } from "../harness/upstream/Upstreams.ts"
-import { answersIn, open } from "../support/RawSocket.ts"
 
 const malformed = badRequest("The request is not valid HTTP.")
 const told = "one two three"

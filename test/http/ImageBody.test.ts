@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ImageAsk } from "../../src/domain/Image.ts"
 import { largestReference } from "../../src/domain/Media.ts"
-import { filePart, textPart } from "../support/Forms.ts"
-import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "../support/ImageBodies.ts"
+import { filePart, textPart } from "../harness/client/Forms.ts"
+import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "../harness/fixtures/ImageBodies.ts"
 
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const unusable = "Failed to process the reference image."

@@ -6,12 +6,12 @@ import type { RequestRow } from "../../src/services/telemetry/RequestLog.ts"
 import type { openAccount } from "../harness/client/Account.ts"
 import { rateOf, soon } from "../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../harness/client/ImageClient.ts"
+import { dump } from "../harness/database/Dump.ts"
 import { draw, edit, gateway, keyed, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { json, type Reply, steps } from "../harness/upstream/FakeUpstream.ts"
 import { asked, gif, painted, paints } from "../harness/upstream/ImageReplies.ts"
 import { Upstreams } from "../harness/upstream/Upstreams.ts"
-import { dump } from "../support/Dump.ts"
 
 const word = "zebra-crossing-asked"
 const say = (model: string, over: object = {}) => asked(model, { prompt: word, ...over })

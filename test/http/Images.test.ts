@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
 import * as Failure from "../../src/domain/Failure.ts"
 import { openAccount } from "../harness/client/Account.ts"
+import { filePart, formOf, formType, textPart } from "../harness/client/Forms.ts"
 import { assertRefused, badRequest, rateOf, refusals } from "../harness/client/HttpCalls.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
+import { gif, gifBytes } from "../harness/fixtures/ImageBodies.ts"
+import { drawn, edits, generations, ImageServer, layer, post } from "../harness/gateway/ImageServer.ts"
 import { logged } from "../harness/gateway/ServedGateway.ts"
-import { filePart, formOf, formType, textPart } from "../support/Forms.ts"
-import { gif, gifBytes } from "../support/ImageBodies.ts"
-import { drawn, edits, generations, ImageServer, layer, post } from "../support/ImageServer.ts"
 
 const asked = { model: "draw", prompt: "a cat" }
 

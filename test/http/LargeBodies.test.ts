@@ -3,13 +3,13 @@ import { Agent, request } from "node:http"
 import { fileURLToPath } from "node:url"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
+import { type HostileBody, hostileBodies, largeBodies, model } from "../harness/fixtures/HostileBodies.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
-import { type HostileBody, hostileBodies, largeBodies, model } from "../support/HostileBodies.ts"
 
 /** Milliseconds of work between two turns of the event loop; 50 is what is aimed for. */
 const longestWork = 250
 
-const probe = fileURLToPath(new URL("../support/LoopDelay.mjs", import.meta.url))
+const probe = fileURLToPath(new URL("../harness/gateway/LoopDelay.mjs", import.meta.url))
 const served = Served.layer(
   Effect.succeed({ env: { SANDBOX: "true", NODE_OPTIONS: `--import ${probe}`, DEFAULT_RPM: "100000" } })
 )

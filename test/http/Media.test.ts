@@ -1,8 +1,8 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { assertRefused, soon } from "../harness/client/HttpCalls.ts"
-import { openTo } from "../support/RawSocket.ts"
-import { ask, digits, exchange, get, layer, put, ServedMedia } from "../support/ServedMedia.ts"
+import { openTo } from "../harness/client/RawSocket.ts"
+import { ask, digits, exchange, get, layer, put, ServedMedia } from "../harness/gateway/ServedMedia.ts"
 
 const mib = 1024 * 1024
 /** Times in HTTP have no milliseconds. */

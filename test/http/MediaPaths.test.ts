@@ -4,7 +4,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { assertRefused, refusals } from "../harness/client/HttpCalls.ts"
-import { ask, blocked, digits, get, layer, put, ServedMedia } from "../support/ServedMedia.ts"
+import { ask, blocked, digits, get, layer, put, ServedMedia } from "../harness/gateway/ServedMedia.ts"
 
 const id = "a".repeat(32)
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { refused } from "../../src/http/body/Fields.ts"
 import { formObject, readForm } from "../../src/http/body/Multipart.ts"
-import { encoded, filePart, formOf, formType, rawPart, readParts, textPart } from "../support/Forms.ts"
+import { encoded, filePart, formOf, formType, rawPart, readParts, textPart } from "../harness/client/Forms.ts"
 
 const one = formOf([textPart("a", "1")])
 

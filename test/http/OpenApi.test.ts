@@ -4,7 +4,7 @@ import { UpstreamFailed } from "../../src/domain/Failure.ts"
 import { completionJson, SseEncoder } from "../../src/http/chat/ChatAnswer.ts"
 import { brokenStream } from "../../src/http/errors/Wire.ts"
 import { openApiDocument } from "../../src/http/openapi/OpenApi.ts"
-import { published } from "../support/Published.ts"
+import { published } from "../harness/client/Published.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },

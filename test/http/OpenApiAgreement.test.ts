@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Chat from "../support/ChatBodies.ts"
-import { filePart, textPart } from "../support/Forms.ts"
-import * as Image from "../support/ImageBodies.ts"
-import { accepts, inexpressible } from "../support/Published.ts"
+import { filePart, textPart } from "../harness/client/Forms.ts"
+import { accepts, inexpressible } from "../harness/client/Published.ts"
+import * as Chat from "../harness/fixtures/ChatBodies.ts"
+import * as Image from "../harness/fixtures/ImageBodies.ts"
 
 // The tables of ChatBody, ChatMessages, ImageBody, VideoBody and VideoForm.test.ts are judged by the document too:
 // their helpers call `assertAgreement` for every body.

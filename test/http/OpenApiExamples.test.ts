@@ -6,7 +6,7 @@ import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { toWire } from "../../src/http/errors/Wire.ts"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
 import { decodeVideoBody } from "../../src/http/videos/VideoBody.ts"
-import { document, validate } from "../support/Published.ts"
+import { document, validate } from "../harness/client/Published.ts"
 
 const json = "application/json"
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>

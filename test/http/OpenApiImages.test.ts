@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Either, FastCheck, Schema } from "effect"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
 import { ImageEditRequest, ImageGenerationRequest } from "../../src/http/images/Schema.ts"
-import { gif } from "../support/ImageBodies.ts"
-import { published, schemasOf } from "../support/Published.ts"
+import { published, schemasOf } from "../harness/client/Published.ts"
+import { gif } from "../harness/fixtures/ImageBodies.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },

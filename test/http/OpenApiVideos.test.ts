@@ -4,8 +4,8 @@ import { VideoCreateRequest } from "../../src/http/videos/Schema.ts"
 import { videoJson } from "../../src/http/videos/VideoAnswer.ts"
 import { decodeVideoBody } from "../../src/http/videos/VideoBody.ts"
 import type { Video } from "../../src/services/videos/VideoJobs.ts"
-import { gif } from "../support/ImageBodies.ts"
-import { published, schemasOf } from "../support/Published.ts"
+import { published, schemasOf } from "../harness/client/Published.ts"
+import { gif } from "../harness/fixtures/ImageBodies.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },

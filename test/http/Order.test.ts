@@ -16,8 +16,8 @@ import {
   soon,
   talk
 } from "../harness/client/HttpCalls.ts"
+import { ask } from "../harness/client/RawSocket.ts"
 import { gateway, onAbsent, Upstreams } from "../harness/upstream/Upstreams.ts"
-import { ask } from "../support/RawSocket.ts"
 
 const served = gateway(
   {

@@ -5,6 +5,7 @@ import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import type { RequestRow } from "../../src/services/telemetry/RequestLog.ts"
 import type { openAccount } from "../harness/client/Account.ts"
 import { bearer, call, chat, chatPath, talk } from "../harness/client/HttpCalls.ts"
+import { dump } from "../harness/database/Dump.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { cut, event, json, type Reply, sse, text } from "../harness/upstream/FakeUpstream.ts"
 import {
@@ -17,7 +18,6 @@ import {
   Upstreams,
   usualCharge
 } from "../harness/upstream/Upstreams.ts"
-import { dump } from "../support/Dump.ts"
 
 const asked = "zebra-crossing-asked"
 const told = "zebra-crossing-told"

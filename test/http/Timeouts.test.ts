@@ -3,10 +3,10 @@ import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { listener } from "../../src/http/server/Listener.ts"
 import { type Answer, assertRefused, badRequest, chat, rateOf, refusals, talk } from "../harness/client/HttpCalls.ts"
+import { answersIn, openTo } from "../harness/client/RawSocket.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { type Reply, silent, sse, steps } from "../harness/upstream/FakeUpstream.ts"
 import { answers, chunk, gateway, Upstreams } from "../harness/upstream/Upstreams.ts"
-import { answersIn, openTo } from "../support/RawSocket.ts"
 
 /** What a provider does, by the name that the route calls its model. */
 const manners: Readonly<Record<string, Reply>> = {

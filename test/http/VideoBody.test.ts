@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { largestReference } from "../../src/domain/Media.ts"
 import type { VideoAsk } from "../../src/domain/Video.ts"
-import { gif, gifBytes } from "../support/ImageBodies.ts"
-import { refusal, taken } from "../support/VideoBodies.ts"
+import { gif, gifBytes } from "../harness/fixtures/ImageBodies.ts"
+import { refusal, taken } from "../harness/fixtures/VideoBodies.ts"
 
 const base = { model: "m", prompt: "a cat runs" }
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { VideoAsk } from "../../src/domain/Video.ts"
-import { encoded, filePart, textPart } from "../support/Forms.ts"
-import { gif, gifBytes } from "../support/ImageBodies.ts"
-import { bodyOf, bodyOfForm, refusal, taken } from "../support/VideoBodies.ts"
+import { encoded, filePart, textPart } from "../harness/client/Forms.ts"
+import { gif, gifBytes } from "../harness/fixtures/ImageBodies.ts"
+import { bodyOf, bodyOfForm, refusal, taken } from "../harness/fixtures/VideoBodies.ts"
 
 const parts = [textPart("model", "m"), textPart("prompt", "a cat runs")]
 const asked: VideoAsk = { model: "m", prompt: "a cat runs", seconds: undefined, references: [] }

@@ -1,6 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
+import { filePart, formOf, formType, textPart } from "../harness/client/Forms.ts"
 import {
   assertRefused,
   badRequest,
@@ -10,10 +11,9 @@ import {
   refusals,
   type Sent
 } from "../harness/client/HttpCalls.ts"
-import { filePart, formOf, formType, textPart } from "../support/Forms.ts"
-import { gif, gifBytes } from "../support/ImageBodies.ts"
-import { mediaBodyBytes } from "../support/MockedServer.ts"
-import { get, layer, path, post, VideoServer } from "../support/VideoServer.ts"
+import { gif, gifBytes } from "../harness/fixtures/ImageBodies.ts"
+import { mediaBodyBytes } from "../harness/gateway/MockedServer.ts"
+import { get, layer, path, post, VideoServer } from "../harness/gateway/VideoServer.ts"
 
 const asked = { model: "film", prompt: "a cat runs" }
 const image = "https://a.test/a.png"

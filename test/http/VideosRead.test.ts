@@ -14,7 +14,7 @@ import {
   refusals
 } from "../harness/client/HttpCalls.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
-import { get, layer, path, post, VideoServer } from "../support/VideoServer.ts"
+import { get, layer, path, post, VideoServer } from "../harness/gateway/VideoServer.ts"
 
 const noSuchVideo: Refusal = { status: 404, type: "not_found_error", code: null, message: "No such video." }
 const notCompleted = badRequest("The video is not completed.")

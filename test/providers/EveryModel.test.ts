@@ -5,7 +5,7 @@ import { type Account, openAccount } from "../harness/client/Account.ts"
 import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
-import * as Vendor from "../support/Vendors.ts"
+import * as Vendor from "../harness/upstream/Vendors.ts"
 
 const { models, providers } = Vendor.read(builtIn)
 

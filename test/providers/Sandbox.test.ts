@@ -18,7 +18,7 @@ import {
   route,
   spoken,
   test
-} from "../support/Sandbox.ts"
+} from "../harness/gateway/Sandbox.ts"
 
 const order = (type: ChatEvent["type"]): number =>
   ["reasoning", "content", "tool_call", "finish", "usage"].indexOf(type)

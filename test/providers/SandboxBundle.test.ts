@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { draw } from "../support/SandboxMedia.ts"
+import { draw } from "../harness/gateway/SandboxMedia.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const run = promisify(execFile)
@@ -14,7 +14,7 @@ const run = promisify(execFile)
 const bundled = Effect.acquireRelease(
   Effect.promise(async () => {
     const program = path.join(root, `node_modules/.cache/gateway-test/sandbox-${process.pid}.js`)
-    await run(process.execPath, ["build.mjs", "test/support/SandboxProgram.ts", program], { cwd: root })
+    await run(process.execPath, ["build.mjs", "test/harness/gateway/SandboxProgram.ts", program], { cwd: root })
     return program
   }),
   (program) => Effect.promise(() => Promise.all([rm(program, { force: true }), rm(`${program}.map`, { force: true })]))

@@ -2,7 +2,18 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
 import type { ChatEvent, Message } from "../../src/domain/Chat.ts"
 import type { FailureClass } from "../../src/services/routing/Provider.ts"
-import { asks, chatOf, complete, hear, joined, outputs, request, route, spoken, test } from "../support/Sandbox.ts"
+import {
+  asks,
+  chatOf,
+  complete,
+  hear,
+  joined,
+  outputs,
+  request,
+  route,
+  spoken,
+  test
+} from "../harness/gateway/Sandbox.ts"
 
 describe("a fault", () => {
   const meets = (text: string, provider?: string) => {

@@ -4,7 +4,7 @@ import sharp from "sharp"
 import type { Picture } from "../../src/domain/Media.ts"
 import type { Resolution } from "../../src/domain/Model.ts"
 import { pixelsOf, plain, whiteIn } from "../harness/fixtures/PictureSamples.ts"
-import { draw, imageRoute } from "../support/SandboxMedia.ts"
+import { draw, imageRoute } from "../harness/gateway/SandboxMedia.ts"
 
 /** Where the prompt stands in a picture of 1024 pixels, and beside references. */
 const text = { x: 72, y: 72, width: 880, height: 800 }

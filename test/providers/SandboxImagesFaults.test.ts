@@ -3,7 +3,7 @@ import { Effect, Fiber, Option, TestClock } from "effect"
 import type { Picture } from "../../src/domain/Media.ts"
 import type { FailureClass } from "../../src/services/routing/Provider.ts"
 import { blank, plain } from "../harness/fixtures/PictureSamples.ts"
-import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../support/SandboxMedia.ts"
+import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../harness/gateway/SandboxMedia.ts"
 
 describe("a fault", () => {
   const failing: ReadonlyArray<readonly [string, FailureClass, number]> = [

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { faultsFor } from "../../src/providers/sandbox/Faults.ts"
-import { route } from "../support/Sandbox.ts"
+import { route } from "../harness/gateway/Sandbox.ts"
 
 describe("a switch in a long text", () => {
   const piece = 64 * 1024

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import * as Pictures from "../../src/services/media/Pictures.ts"
+import { configurationOf, decoder, type Frame } from "../harness/fixtures/Avc.ts"
 import { contentOf, parse } from "../harness/fixtures/Mp4.ts"
 import { plain } from "../harness/fixtures/PictureSamples.ts"
-import { configurationOf, decoder, type Frame } from "../support/Avc.ts"
-import { download, submit, videoRoute } from "../support/SandboxMedia.ts"
+import { download, submit, videoRoute } from "../harness/gateway/SandboxMedia.ts"
 
 const rendered = (asked: Parameters<typeof submit>[0], route = videoRoute()) =>
   Effect.gen(function* () {

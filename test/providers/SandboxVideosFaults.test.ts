@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, TestClock } from "effect"
 import type { FailureClass } from "../../src/services/routing/Provider.ts"
 import { blank, plain } from "../harness/fixtures/PictureSamples.ts"
-import { download, failureOf, poll, submit, videoRoute } from "../support/SandboxMedia.ts"
+import { download, failureOf, poll, submit, videoRoute } from "../harness/gateway/SandboxMedia.ts"
 
 const states = (handle: string, moments: ReadonlyArray<number>) =>
   Effect.forEach(moments, (until, index) =>

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { make } from "../../src/providers/Sandbox.ts"
 import * as TokensFake from "../fakes/TokensFake.ts"
-import { asks, request, route } from "../support/Sandbox.ts"
-import { draw, failureOf, poll, submit } from "../support/SandboxMedia.ts"
+import { asks, request, route } from "../harness/gateway/Sandbox.ts"
+import { draw, failureOf, poll, submit } from "../harness/gateway/SandboxMedia.ts"
 
 vi.mock("sharp", () => {
   throw new Error("no native library for this machine")

@@ -8,7 +8,7 @@ import { type Clip, type Harness, type Host, secret, unseen, type Weather } from
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as JobHost from "../../harness/upstream/JobHost.ts"
-import * as PlainFetcher from "../../support/PlainFetcher.ts"
+import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
 
 export const account = (baseUrl: string, headers: Readonly<Record<string, string>> = {}) => ({
   name: "fake",

@@ -4,7 +4,7 @@ import type { ImageRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import { type Host, type Painting, secret, type Understood, type Weather } from "../../contracts/ImageHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import * as PlainFetcher from "../../support/PlainFetcher.ts"
+import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
 
 export const routeTo = (baseUrl: string, options: ImageRoute["options"] = {}): ImageRoute => ({
   id: "ours@fake",

@@ -11,8 +11,8 @@ import {
   type WireGeneration
 } from "../../../src/providers/openai-images/Request.ts"
 import { picture, request, secret } from "../../contracts/ImageHarness.ts"
+import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { wrongOptions } from "../../support/WrongOptions.ts"
 import { formIn, routeTo, services } from "./Hosts.ts"
 
 /** A second opinion on the bodies, by the types of the API's own client. */

@@ -5,7 +5,7 @@ import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiResponses from "../../../src/providers/openai-responses/OpenAiResponses.ts"
 import type { Harness, Host, Turn, Understood, Weather } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { relay } from "../../support/Relay.ts"
+import { relay } from "../../harness/upstream/Relay.ts"
 import * as OpenAiChatHosts from "../openai-chat/Hosts.ts"
 import { failedWith, streamed, whole, written } from "./wire.ts"
 

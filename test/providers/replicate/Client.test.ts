@@ -6,7 +6,7 @@ import type { ImageAdapter, VideoAdapter } from "../../../src/services/routing/P
 import * as Images from "../../contracts/ImageHarness.ts"
 import * as Videos from "../../contracts/VideoHarness.ts"
 import type { Received } from "../../harness/upstream/FakeUpstream.ts"
-import * as ReplicateHost from "../../support/ReplicateHost.ts"
+import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { services } from "../fal-queue/Hosts.ts"
 import { clipRoute } from "./Hosts.ts"
 import { drawRoute } from "./ImageHosts.ts"

@@ -5,7 +5,7 @@ import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import { decodeHandle } from "../../../src/providers/replicate/Response.ts"
 import { request, secret } from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import * as ReplicateHost from "../../support/ReplicateHost.ts"
+import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { services } from "../fal-queue/Hosts.ts"
 import { clipRoute, replicateAccount } from "./Hosts.ts"
 

@@ -4,7 +4,7 @@ import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import type { Clip, Harness, Host, Weather } from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as JobHost from "../../harness/upstream/JobHost.ts"
-import * as ReplicateHost from "../../support/ReplicateHost.ts"
+import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { account, dataUri, pictureAt, services, videoRoute } from "../fal-queue/Hosts.ts"
 
 export const replicateAccount = (baseUrl: string) => ({ ...account(baseUrl), adapter: "replicate" })

@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
 import { request, secret } from "../../contracts/ImageHarness.ts"
-import { predictionOf, refusals } from "../../support/ReplicateHost.ts"
+import { predictionOf, refusals } from "../../harness/upstream/ReplicateHost.ts"
 import { checking, drawing } from "../fal-queue/ImageHosts.ts"
 import { harness, ownHost } from "./ImageHosts.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
-import { registered } from "../../support/Registered.ts"
+import { registered } from "../../harness/upstream/Registered.ts"
 
 interface Promised {
   readonly adapter: string

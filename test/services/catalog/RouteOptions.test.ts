@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { lineOf, options } from "../../harness/fixtures/Catalogs.ts"
-import { registered } from "../../support/Registered.ts"
+import { registered } from "../../harness/upstream/Registered.ts"
 
 const problemsOf = (text: string) =>
   Effect.flatMap(registered, (adapters) => Catalog.make(options({ text, adapters }))).pipe(

@@ -1,6 +1,6 @@
 import { Effect, Predicate } from "effect"
-import * as Fake from "../harness/upstream/FakeUpstream.ts"
-import * as JobHost from "../harness/upstream/JobHost.ts"
+import * as Fake from "./FakeUpstream.ts"
+import * as JobHost from "./JobHost.ts"
 
 /** What can be asked of the host. */
 export type Step = "submit" | "poll" | "cancel" | "download"

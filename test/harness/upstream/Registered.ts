@@ -1,8 +1,8 @@
 import { Effect, Layer } from "effect"
-import { Upstream } from "../../src/providers/client/Upstream.ts"
-import * as Registry from "../../src/providers/Registry.ts"
-import { adaptersOf, Providers } from "../../src/services/routing/Providers.ts"
-import * as TokensFake from "../fakes/TokensFake.ts"
+import { Upstream } from "../../../src/providers/client/Upstream.ts"
+import * as Registry from "../../../src/providers/Registry.ts"
+import { adaptersOf, Providers } from "../../../src/services/routing/Providers.ts"
+import * as TokensFake from "../../fakes/TokensFake.ts"
 import * as PlainFetcher from "./PlainFetcher.ts"
 
 /** The adapters that the gateway is built with, as a catalog is read against them. */

@@ -1,5 +1,5 @@
-import { refused } from "../../src/http/body/Fields.ts"
-import { readForm } from "../../src/http/body/Multipart.ts"
+import { refused } from "../../../src/http/body/Fields.ts"
+import { readForm } from "../../../src/http/body/Multipart.ts"
 
 /** One part of a form, its headers as given. */
 export const rawPart = (headers: string, content: string | Uint8Array): Buffer =>

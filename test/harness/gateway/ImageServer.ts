@@ -1,14 +1,14 @@
 import { Context, Effect, Layer } from "effect"
-import { ChatCompletions } from "../../src/services/chat/ChatCompletions.ts"
+import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import {
   type ImageFailure,
   ImageGenerations,
   type ImageJob,
   type ImageResult
-} from "../../src/services/images/ImageGenerations.ts"
-import { VideoJobs } from "../../src/services/videos/VideoJobs.ts"
-import { bearer, callAt, type Sent } from "../harness/client/HttpCalls.ts"
-import { small } from "../harness/fixtures/Catalogs.ts"
+} from "../../../src/services/images/ImageGenerations.ts"
+import { VideoJobs } from "../../../src/services/videos/VideoJobs.ts"
+import { bearer, callAt, type Sent } from "../client/HttpCalls.ts"
+import { small } from "../fixtures/Catalogs.ts"
 import * as MockedServer from "./MockedServer.ts"
 
 /** Beside `draw`, which can edit and has 1K and 4K. */

@@ -1,5 +1,5 @@
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
-import { parseRange } from "../../src/services/access/AddressRange.ts"
+import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
+import { parseRange } from "../../../src/services/access/AddressRange.ts"
 
 const loopback = parseRange("127.0.0.0/8")
 

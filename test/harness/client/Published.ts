@@ -1,8 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import type { Model } from "../../src/domain/Model.ts"
-import type { Part } from "../../src/http/body/Multipart.ts"
-import { openApiDocument } from "../../src/http/openapi/OpenApi.ts"
+import type { Model } from "../../../src/domain/Model.ts"
+import type { Part } from "../../../src/http/body/Multipart.ts"
+import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 
 /** The OpenAPI document of a catalog, and what its schemas say of a value. */
 export const published = (models: ReadonlyArray<Pick<Model, "id" | "surface">>) => {

@@ -1,10 +1,10 @@
 import { Context, Effect, Layer } from "effect"
-import { ChatCompletions } from "../../src/services/chat/ChatCompletions.ts"
-import { ImageGenerations } from "../../src/services/images/ImageGenerations.ts"
-import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
-import type { Account } from "../harness/client/Account.ts"
-import { bearer, callAt, type Sent } from "../harness/client/HttpCalls.ts"
-import { small } from "../harness/fixtures/Catalogs.ts"
+import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
+import { ImageGenerations } from "../../../src/services/images/ImageGenerations.ts"
+import { VideoJobsFake } from "../../fakes/VideoJobsFake.ts"
+import type { Account } from "../client/Account.ts"
+import { bearer, callAt, type Sent } from "../client/HttpCalls.ts"
+import { small } from "../fixtures/Catalogs.ts"
 import * as MockedServer from "./MockedServer.ts"
 
 /** Beside `film`, which may start from a frame and renders 4, 6 or 8 seconds. */

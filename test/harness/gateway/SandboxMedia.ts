@@ -1,10 +1,10 @@
 import { Effect, Stream } from "effect"
-import type { ImageRequest } from "../../src/domain/Image.ts"
-import type { ImageRoute, VideoRoute } from "../../src/domain/Model.ts"
-import type { VideoRequest } from "../../src/domain/Video.ts"
-import { make } from "../../src/providers/Sandbox.ts"
-import type { VideoHandle } from "../../src/services/routing/Provider.ts"
-import * as TokensFake from "../fakes/TokensFake.ts"
+import type { ImageRequest } from "../../../src/domain/Image.ts"
+import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
+import type { VideoRequest } from "../../../src/domain/Video.ts"
+import { make } from "../../../src/providers/Sandbox.ts"
+import type { VideoHandle } from "../../../src/services/routing/Provider.ts"
+import * as TokensFake from "../../fakes/TokensFake.ts"
 
 const base = (name: string) => ({
   id: `m@${name}`,

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net"
 import { Effect } from "effect"
-import { ServedGateway } from "../harness/gateway/ServedGateway.ts"
+import { ServedGateway } from "../gateway/ServedGateway.ts"
 
 /** An answer as its bytes say, for requests that no client library would send. */
 export interface RawAnswer {

@@ -1,9 +1,9 @@
 import { Context, Effect, Layer, Predicate } from "effect"
 import { parse, parseDocument } from "yaml"
-import { tinyClip } from "../harness/fixtures/TinyClip.ts"
-import { png } from "../harness/fixtures/TinyPictures.ts"
-import * as Served from "../harness/gateway/ServedGateway.ts"
-import * as Fake from "../harness/upstream/FakeUpstream.ts"
+import { tinyClip } from "../fixtures/TinyClip.ts"
+import { png } from "../fixtures/TinyPictures.ts"
+import * as Served from "../gateway/ServedGateway.ts"
+import * as Fake from "./FakeUpstream.ts"
 
 /** A provider of a catalog, as its file has it. */
 export interface VendorEntry {

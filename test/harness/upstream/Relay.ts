@@ -1,5 +1,5 @@
 import { request } from "node:http"
-import type { Reply } from "../harness/upstream/FakeUpstream.ts"
+import type { Reply } from "./FakeUpstream.ts"
 
 /** Passes a request on to another server and its answer back, broken off where it breaks off. */
 export const relay =
