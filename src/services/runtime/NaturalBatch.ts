@@ -60,7 +60,7 @@ export const make = <Item, Result, E, R, Late = never>(
     let queue: Array<Pending> = []
     /** Workers that wait for a batch. */
     const idle: Array<(batch: Batch) => void> = []
-    const running = new Roster<Listed & { readonly since: number }>()
+    let newest: { readonly since: number } | undefined
     let isGathering = false
     const waiting = new Roster<Pending>()
     const blocked = new Map<string, Array<Pending>>()
@@ -166,7 +166,7 @@ export const make = <Item, Result, E, R, Late = never>(
     /** Starts a batch of what comes in the same turn, unless one runs that will soon be done. */
     const gather = () => {
       if (isGathering || queue.length === 0 || idle.length === 0) return
-      for (const { since } of running) if (ticks - since < slowTicks) return
+      if (newest !== undefined && ticks - newest.since < slowTicks) return
       isGathering = true
       setImmediate(() => {
         isGathering = false
@@ -179,9 +179,11 @@ export const make = <Item, Result, E, R, Late = never>(
     })
     const work = (batch: Batch) =>
       Effect.suspend(() => {
-        const one = { since: ticks, place: -1 }
-        running.add(one)
-        return always(run(passOver(batch), false, split), () => running.delete(one))
+        const one = { since: ticks }
+        newest = one
+        return always(run(passOver(batch), false, split), () => {
+          if (newest === one) newest = undefined
+        })
       })
     const worker = Effect.interruptible(arrival).pipe(Effect.flatMap(work), Effect.forever, Effect.uninterruptible)
     for (let n = 0; n < mostAtOnce; n += 1) yield* Effect.forkScoped(worker)
