@@ -7,7 +7,7 @@ import * as OpenAiChat from "./openai-chat/OpenAiChat.ts"
 import * as OpenAiImages from "./openai-images/OpenAiImages.ts"
 import * as OpenAiResponses from "./openai-responses/OpenAiResponses.ts"
 import * as Replicate from "./replicate/Replicate.ts"
-import * as Sandbox from "./Sandbox.ts"
+import * as Sandbox from "./sandbox/Sandbox.ts"
 
 /** Every adapter, by name. A new one is a folder and one line here. */
 export const layer = Layer.effect(

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { make } from "../../src/providers/Sandbox.ts"
+import { make } from "../../src/providers/sandbox/Sandbox.ts"
 import * as TokensFake from "../fakes/TokensFake.ts"
 import { asks, request, route } from "../harness/gateway/Sandbox.ts"
 import { draw, failureOf, poll, submit } from "../harness/gateway/SandboxMedia.ts"

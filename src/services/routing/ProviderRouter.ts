@@ -1,39 +1,22 @@
-import { Array as Arr, Context, Effect, Layer, Option, type Scope } from "effect"
+import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
-import { needs, tooMuchAtOnce } from "../../domain/ChatRules.ts"
 import { type InvalidRequest, type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
-import type {
-  ChatModel,
-  ImageModel,
-  ImageRoute,
-  Route,
-  RouteBase,
-  Surface,
-  VideoModel,
-  VideoRoute
-} from "../../domain/Model.ts"
-import { chatCharge } from "../../domain/Pricing.ts"
+import type { ChatModel, ImageModel, ImageRoute, Route, VideoModel, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { Attempt, CostOf } from "./Attempt.ts"
 import type { Attempts } from "./Attempts.ts"
-import { openStream, type RoutedStream } from "./ChatStream.ts"
+import { makeChatRouting } from "./ChatRouting.ts"
+import type { RoutedStream } from "./ChatStream.ts"
 import { Circuits, type RouteReport } from "./Circuits.ts"
 import { failover, type Means } from "./Failover.ts"
-import {
-  type ChatAdapter,
-  type ImageAnswer,
-  type Provider,
-  ProviderFailure,
-  type VideoAdapter,
-  type VideoHandle
-} from "./Provider.ts"
-import { Providers } from "./Providers.ts"
+import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
+import { adapterOf, Providers } from "./Providers.ts"
 import * as Candidates from "./RouteSelection.ts"
+import { type RoutingDeadlines, usualDeadlines } from "./RoutingDeadlines.ts"
 
 export interface RoutedImage {
   readonly route: ImageRoute
@@ -61,23 +44,8 @@ export interface RoutedRender {
   readonly handle: VideoHandle
 }
 
-export interface RoutingDeadlines {
-  /** An image, a JSON answer, and a stream up to its first delta, over all routes. */
-  readonly requestTimeoutSeconds: number
-  /** One route's time up to a stream's first delta. */
-  readonly firstByteTimeoutSeconds: number
-  /** A stream from its request to its end. */
-  readonly streamTimeoutSeconds: number
-}
-
 /** The part of its whole time that an image is to have left when a provider is first asked. */
 const leastLeft = 0.2
-
-const usual: RoutingDeadlines = {
-  requestTimeoutSeconds: 290,
-  firstByteTimeoutSeconds: 60,
-  streamTimeoutSeconds: 3600
-}
 
 /** Picks the route of each request, moves it on when a route fails, and keeps the health of every route. */
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
@@ -121,107 +89,17 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       ProviderRouter,
       Effect.gen(function* () {
         const means = { circuits: new Circuits(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
-        return make(yield* Providers, means, { ...usual, ...deadlines })
+        return make(yield* Providers, means, { ...usualDeadlines, ...deadlines })
       })
     )
 }
 
-const chatCost: CostOf<Route> = ({ cost }, spent) =>
-  cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
-
 const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines: RoutingDeadlines) => {
   const { circuits, clock } = means
+  const { admit, complete, inlines, stream } = makeChatRouting(providers, means, deadlines)
   const now = () => Monotonic.millisOf(clock)
   const within = deadlines.requestTimeoutSeconds * 1000
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
-
-  const adapterOf = <S extends Surface>(route: RouteBase, surface: S) => {
-    const half: Provider[S] = providers.get(route.provider.adapter)?.[surface]
-    return half === undefined
-      ? new ProviderFailure({
-          class: "network",
-          status: undefined,
-          unsent: true,
-          detail: `no ${surface} adapter is called ${route.provider.adapter}`
-        })
-      : Effect.succeed(half)
-  }
-
-  const chatOf = ({ provider }: Route) => providers.get(provider.adapter)?.chat
-  const declined = (request: ChatRequest) => (route: Route) => chatOf(route)?.declines?.(route, request)
-
-  const candidates = (model: ChatModel, request: ChatRequest): ReadonlyArray<Route> =>
-    Candidates.able(model.routes, () => needs(request)).filter((route) => declined(request)(route) === undefined)
-
-  const admit = (model: ChatModel, request: ChatRequest) =>
-    Effect.suspend(() => {
-      if (candidates(model, request).length > 0) return Effect.void
-      const able = Candidates.able(model.routes, () => needs(request))
-      const param = Arr.isNonEmptyReadonlyArray(able)
-        ? declined(request)(able[0])
-        : Candidates.unserved(model.routes, needs(request))
-      return Effect.fail(tooMuchAtOnce(model, param ?? null))
-    })
-
-  const chatPlan = (model: ChatModel, request: ChatRequest, attempts: Attempts, since: number | undefined) =>
-    Effect.map(Candidates.inOrder(candidates(model, request)), (routes) => ({
-      model,
-      routes,
-      attempts,
-      costOf: chatCost,
-      within: since === undefined ? within : Math.max(0, within - now() + since),
-      fairAttempt: firstByte
-    }))
-
-  const inlines = (model: ChatModel, request: ChatRequest) =>
-    Effect.sync(() =>
-      Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) !== false)
-    )
-
-  /** The request in the form that this route takes. */
-  const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
-    request.inlined !== undefined && inlines?.(route) !== false ? { ...request, messages: request.inlined } : request
-
-  const complete = (model: ChatModel, request: ChatRequest, attempts: Attempts, since?: number) =>
-    Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
-      failover(means, {
-        ...plan,
-        attemptWithin: undefined,
-        ask: (attempt: Attempt<Route>) =>
-          Effect.flatMap(adapterOf(attempt.route, "chat"), (adapter) =>
-            Effect.map(adapter.complete(attempt.route, as(request, adapter, attempt.route)), (answer) => {
-              attempt.answered()
-              attempt.whole()
-              return { route: attempt.route, answer }
-            })
-          )
-      })
-    )
-
-  const stream = (model: ChatModel, request: ChatRequest, attempts: Attempts, since?: number) =>
-    Effect.flatMap(Effect.scope, (scope) => {
-      const endsAt = now() + deadlines.streamTimeoutSeconds * 1000
-      return Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
-        failover(means, {
-          ...plan,
-          attemptWithin: firstByte,
-          ask: (attempt: Attempt<Route>) =>
-            Effect.flatMap(adapterOf(attempt.route, "chat"), (adapter) =>
-              openStream(
-                {
-                  adapter,
-                  attempts,
-                  deadlines: means.deadlines,
-                  endsAt,
-                  request: as(request, adapter, attempt.route),
-                  scope
-                },
-                attempt
-              )
-            )
-        })
-      )
-    })
 
   const image = Effect.fnUntraced(function* (
     model: ImageModel,
@@ -242,7 +120,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       fairAttempt: firstByte,
       ask: (attempt) =>
         Effect.gen(function* () {
-          const adapter = yield* adapterOf(attempt.route, "image")
+          const adapter = yield* adapterOf(providers, attempt.route, "image")
           const answer = yield* adapter.generate(attempt.route, request)
           const picture = yield* pictureIn(answer)
           attempt.answered()
@@ -265,7 +143,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       mayMove,
       ask: (attempt) =>
         Effect.gen(function* () {
-          const adapter = yield* adapterOf(attempt.route, "video")
+          const adapter = yield* adapterOf(providers, attempt.route, "video")
           yield* leaving(attempt.route)
           const handle = yield* adapter.submit(attempt.route, request)
           attempt.answered()
@@ -285,7 +163,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
     admit,
     image,
     submit,
-    renderer: (route) => adapterOf(route, "video"),
+    renderer: (route) => adapterOf(providers, route, "video"),
     health
   })
 }

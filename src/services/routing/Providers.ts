@@ -1,7 +1,7 @@
-import { Context } from "effect"
-import type { Surface } from "../../domain/Model.ts"
+import { Context, Effect } from "effect"
+import type { RouteBase, Surface } from "../../domain/Model.ts"
 import { type Adapters, everything, type Features } from "../catalog/Adapters.ts"
-import type { Provider } from "./Provider.ts"
+import { type Provider, ProviderFailure } from "./Provider.ts"
 
 /** Every adapter of the gateway, by the name a catalog uses. */
 export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}
@@ -19,3 +19,20 @@ export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =
   new Map(
     [...providers].map(([name, provider]) => [name, { surfaces: featuresOf(provider), options: provider.options }])
   )
+
+/** The half of a route's adapter that serves a surface. */
+export const adapterOf = <S extends Surface>(
+  providers: Context.Tag.Service<Providers>,
+  route: RouteBase,
+  surface: S
+) => {
+  const half: Provider[S] = providers.get(route.provider.adapter)?.[surface]
+  return half === undefined
+    ? new ProviderFailure({
+        class: "network",
+        status: undefined,
+        unsent: true,
+        detail: `no ${surface} adapter is called ${route.provider.adapter}`
+      })
+    : Effect.succeed(half)
+}

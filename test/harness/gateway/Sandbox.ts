@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Message, Tool } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import { make } from "../../../src/providers/Sandbox.ts"
+import { make } from "../../../src/providers/sandbox/Sandbox.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
 import type { ChatAdapter, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 

@@ -3,12 +3,12 @@
  * they are, and the switches that make them fail, is in docs/getting-started.md.
  */
 import { Effect } from "effect"
-import { TokenCounter } from "../services/chat/TokenCounter.ts"
-import type { Provider } from "../services/routing/Provider.ts"
-import * as Chat from "./sandbox/Chat.ts"
-import * as Drawing from "./sandbox/Drawing.ts"
-import * as Image from "./sandbox/Image.ts"
-import * as Video from "./sandbox/Video.ts"
+import { TokenCounter } from "../../services/chat/TokenCounter.ts"
+import type { Provider } from "../../services/routing/Provider.ts"
+import * as Chat from "./Chat.ts"
+import * as Drawing from "./Drawing.ts"
+import * as Image from "./Image.ts"
+import * as Video from "./Video.ts"
 
 export const make: Effect.Effect<Provider, never, TokenCounter> = Effect.gen(function* () {
   const tokens = yield* TokenCounter
