@@ -1,5 +1,5 @@
 import { Cause, Context, Effect, Either, Exit, Layer, Option } from "effect"
-import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, Usage } from "../../domain/Chat.ts"
 import { hasImage } from "../../domain/ChatRules.ts"
 import {
   Aborted,
@@ -9,7 +9,6 @@ import {
   type SettleFailed,
   UpstreamFailed
 } from "../../domain/Failure.ts"
-import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import type { HoldRefused } from "../ledger/HoldPlacement.ts"
@@ -20,20 +19,11 @@ import * as Deadlines from "../runtime/Deadlines.ts"
 import type { Departure } from "../runtime/Departure.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
-import { rowOf } from "../telemetry/RequestLog.ts"
-import type { RequestRecord } from "../telemetry/RequestRecord.ts"
-import { fitToCap, type Measured, usageOf } from "./ChatUsage.ts"
+import { type ChatJob, makeChatCharging } from "./ChatCharging.ts"
+import { fitToCap, usageOf } from "./ChatUsage.ts"
 import { type Asked, prepare } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
-
-export interface ChatJob {
-  readonly model: ChatModel
-  /** After the model's rules were applied. */
-  readonly request: ChatRequest
-  readonly record: RequestRecord
-}
 
 /** Where a stream goes. Nothing of it fails: a client that left is told by `departure`. */
 export interface ChatSink {
@@ -86,6 +76,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const references = yield* References
       const deadlines = yield* Deadlines.make
       const clock = yield* Effect.clock
+      const { holding, measure, settle } = yield* makeChatCharging
 
       /** What the routes get of a request with pictures; any other they get as it is. */
       const pictured = ({ model, request }: ChatJob): Effect.Effect<Asked, InvalidRequest> =>
@@ -96,61 +87,6 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         Effect.flatMap(Effect.interruptible(departure.interrupts(pictured(job))), (exit) =>
           departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
         )
-
-      /** Runs with a hold, which is released at the end if nothing has closed it. */
-      const holding = <A, E>({ model, record, request }: ChatJob, use: (held: Hold) => Effect.Effect<A, E>) =>
-        Effect.suspend(() => {
-          const { caller, rate } = record
-          const { key, org } = caller
-          const upTo = Pricing.chatHold(model, request)
-          // Its row of the log is found by its hold then, should the charge have to be taken back.
-          const id = record.id
-          return ledger.admit({ id, org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
-        }).pipe(
-          Effect.flatMap((held) => {
-            record.hold = held.id
-            return Effect.matchCauseEffect(
-              Effect.flatMap(failpoint.reach("after_hold"), () => use(held)),
-              {
-                onFailure: (cause) => Effect.zipRight(ledger.release(held), Effect.failCause(cause)),
-                onSuccess: (done) => Effect.as(ledger.release(held), done)
-              }
-            )
-          }),
-          Effect.uninterruptible
-        )
-
-      const settle = (
-        { model, record }: ChatJob,
-        held: Hold,
-        { billed, usage }: Measured,
-        routeCost: ChatPricing | undefined
-      ) =>
-        Effect.flatMap(failpoint.reach("before_settle"), () => {
-          record.usage = billed
-          if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
-          const cost = Pricing.chatCharge(model.pricing, billed)
-          if (cost > held.amount) record.notes.add("hold_exceeded")
-          const { departed } = record
-          const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
-          return Effect.flatMap(ledger.settle(held, cost, { row }), (settlement) => {
-            record.settled(settlement)
-            // A client that left meanwhile is not in that row.
-            if (record.departed !== departed) record.isLogged = false
-            Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
-            Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
-            return failpoint.reach("after_settle")
-          })
-        })
-
-      const measure = (job: ChatJob, reported: Usage | undefined, produced: string) =>
-        Effect.map(usageOf(tokens, job, { reported, produced }), (measured) => {
-          if (measured.estimated) {
-            job.record.notes.add("usage_estimated")
-            Metrics.usageEstimated.unsafeUpdate(1, [])
-          }
-          return measured
-        })
 
       const complete = (job: ChatJob) =>
         Effect.flatMap(router.admit(job.model, job.request), () => holding(job, (held) => completeHeld(job, held)))

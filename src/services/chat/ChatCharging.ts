@@ -1,0 +1,85 @@
+import { Effect } from "effect"
+import type { ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
+import * as Pricing from "../../domain/Pricing.ts"
+import type { Hold } from "../ledger/Hold.ts"
+import { Ledger } from "../ledger/Ledger.ts"
+import { Failpoint } from "../runtime/Failpoint.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { rowOf } from "../telemetry/RequestLog.ts"
+import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import { type Measured, usageOf } from "./ChatUsage.ts"
+import { TokenCounter } from "./TokenCounter.ts"
+
+export interface ChatJob {
+  readonly model: ChatModel
+  /** After the model's rules were applied. */
+  readonly request: ChatRequest
+  readonly record: RequestRecord
+}
+
+/** What a chat reserves, what it is charged, and by which usage. */
+export const makeChatCharging = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const tokens = yield* TokenCounter
+  const failpoint = yield* Failpoint
+  const clock = yield* Effect.clock
+
+  /** Runs with a hold, which is released at the end if nothing has closed it. */
+  const holding = <A, E>({ model, record, request }: ChatJob, use: (held: Hold) => Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const { caller, rate } = record
+      const { key, org } = caller
+      const upTo = Pricing.chatHold(model, request)
+      // Its row of the log is found by its hold then, should the charge have to be taken back.
+      const id = record.id
+      return ledger.admit({ id, org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
+    }).pipe(
+      Effect.flatMap((held) => {
+        record.hold = held.id
+        return Effect.matchCauseEffect(
+          Effect.flatMap(failpoint.reach("after_hold"), () => use(held)),
+          {
+            onFailure: (cause) => Effect.zipRight(ledger.release(held), Effect.failCause(cause)),
+            onSuccess: (done) => Effect.as(ledger.release(held), done)
+          }
+        )
+      }),
+      Effect.uninterruptible
+    )
+
+  const settle = (
+    { model, record }: ChatJob,
+    held: Hold,
+    { billed, usage }: Measured,
+    routeCost: ChatPricing | undefined
+  ) =>
+    Effect.flatMap(failpoint.reach("before_settle"), () => {
+      record.usage = billed
+      if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
+      const cost = Pricing.chatCharge(model.pricing, billed)
+      if (cost > held.amount) record.notes.add("hold_exceeded")
+      const { departed } = record
+      const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
+      return Effect.flatMap(ledger.settle(held, cost, { row }), (settlement) => {
+        record.settled(settlement)
+        // A client that left meanwhile is not in that row.
+        if (record.departed !== departed) record.isLogged = false
+        Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
+        Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
+        return failpoint.reach("after_settle")
+      })
+    })
+
+  const measure = (job: ChatJob, reported: Usage | undefined, produced: string) =>
+    Effect.map(usageOf(tokens, job, { reported, produced }), (measured) => {
+      if (measured.estimated) {
+        job.record.notes.add("usage_estimated")
+        Metrics.usageEstimated.unsafeUpdate(1, [])
+      }
+      return measured
+    })
+
+  return { holding, measure, settle }
+})
