@@ -30,6 +30,18 @@ export type Weather =
   | "cut answer"
   | "cut stream"
 
+/** Those that a host tells by a status and an error. */
+export const answered: ReadonlyArray<Weather> = [
+  "limit",
+  "funds",
+  "key",
+  "request",
+  "image",
+  "moderation",
+  "server",
+  "missing"
+]
+
 export interface Turn {
   readonly role: "user" | "assistant" | "tool"
   readonly text: string

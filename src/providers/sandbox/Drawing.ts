@@ -100,7 +100,7 @@ interface Lettering {
 }
 
 /** Text from the top left of its box, in the largest of the sizes at which it fits; at the last one it is cut. */
-export const lettering = async (
+const lettering = async (
   { fontfile, sharp }: Tools,
   { box, opacity = 1, sizes, text }: Lettering,
   scale = 1

@@ -9,6 +9,7 @@ import type { Hold } from "./Hold.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { HeartbeatLost, isLockTimeout } from "./Outage.ts"
 import { Prepared } from "./Prepared.ts"
+import { voidOf } from "./VoidJournal.ts"
 import { Voids } from "./Voids.ts"
 
 /** In a batch a large amount also bars the smaller ones queued behind it, which may still fit. */
@@ -20,7 +21,7 @@ export type HoldRefused = InsufficientCredits | SpendLimitReached
 const isUndone = (cause: Cause.Cause<unknown>) =>
   Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
 
-/** Places holds, in batches: `place` with the unit of a rate window, `restore` again, where the database has lost one. */
+/** Places holds in batches: `place` with a unit of the rate window, `restore` again where the database has lost one. */
 export const makePlacement = Effect.fnUntraced(function* (lanes: ReturnType<typeof Batches.byOrganization>) {
   const instance = yield* Instance
   const prepared = yield* Prepared
@@ -28,8 +29,9 @@ export const makePlacement = Effect.fnUntraced(function* (lanes: ReturnType<type
   // Reservations being made, and whether a statement for them failed: it may have come through all the same.
   const doubtful = new Map<string, boolean>()
 
-  const mayBeHeld = (hold: string) => void (doubtful.has(hold) && doubtful.set(hold, true))
-  const doubt = (hold: string, cause: Cause.Cause<unknown>) => isUndone(cause) || mayBeHeld(hold)
+  const doubt = (hold: string, cause: Cause.Cause<unknown>): void => {
+    if (doubtful.has(hold) && !isUndone(cause)) doubtful.set(hold, true)
+  }
 
   const reserveAll = (batch: Arr.NonEmptyReadonlyArray<HoldSql.RatedHold>) =>
     Effect.flatMap(instance.id, (id) => prepared.run(HoldSql.reserve(id, batch))).pipe(
@@ -86,10 +88,7 @@ export const makePlacement = Effect.fnUntraced(function* (lanes: ReturnType<type
       Effect.catchAllCause((cause) => {
         const isHeldPerhaps = doubtful.get(hold.id) === true
         doubtful.delete(hold.id)
-        return Effect.zipRight(
-          isHeldPerhaps ? voids.release({ hold: hold.id, org: hold.org, key: hold.key }) : Effect.void,
-          Effect.failCause(cause)
-        )
+        return Effect.zipRight(isHeldPerhaps ? voids.release(voidOf(hold)) : Effect.void, Effect.failCause(cause))
       })
     )
 

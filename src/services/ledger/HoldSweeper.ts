@@ -8,7 +8,7 @@ import * as SettleSql from "./SettleSql.ts"
 
 const batchSize = 500
 
-/** Makes what marks dead instances and releases the holds of processes that died; it returns how many there were. */
+/** The returned effect marks dead instances, releases the holds they left open, and returns how many it released. */
 export const makeSweep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared

@@ -23,6 +23,7 @@ import { isRefusal } from "./Outage.ts"
 import { Prepared } from "./Prepared.ts"
 import * as SettleSql from "./SettleSql.ts"
 import * as Settling from "./Settling.ts"
+import { voidOf } from "./VoidJournal.ts"
 import { Voids } from "./Voids.ts"
 
 /** Of the pool's connections, those that wait for the locks of some organizations. */
@@ -116,7 +117,6 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
 
       const close = (closing: Settling.Closing) => Effect.flatMap(submitClosing(closing), Settling.ended)
       const closeAlongside = yield* Settling.makeAlongside(sql, yield* Effect.scope)
-      const pending = ({ id, key, org }: Hold) => ({ hold: id, org, key })
 
       const admit = ({ id, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
         Effect.suspend(() =>
@@ -130,7 +130,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         Effect.suspend(() =>
           open.delete(hold.id)
             ? Effect.catchAllCause(Effect.asVoid(close(Settling.closingOf(hold, undefined))), () =>
-                voids.release(pending(hold))
+                voids.release(voidOf(hold))
               ).pipe(Effect.uninterruptible)
             : Effect.void
         )
@@ -145,7 +145,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const giveUp = (hold: Hold, cause: Cause.Cause<unknown>) =>
         Effect.logError("Settling failed; the hold is given back", cause).pipe(
           Effect.zipRight(Metric.increment(Metrics.settleFailed)),
-          Effect.zipRight(voids.void(pending(hold))),
+          Effect.zipRight(voids.void(voidOf(hold))),
           Effect.zipRight(new SettleFailed())
         )
 

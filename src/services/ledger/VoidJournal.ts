@@ -1,6 +1,7 @@
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import type { Hold } from "./Hold.ts"
 
 /** What must not be paid for, because its customer was told that it failed. */
 export const PendingVoid = Schema.Struct({
@@ -11,6 +12,8 @@ export const PendingVoid = Schema.Struct({
   video: Schema.optional(Schema.String)
 })
 export type PendingVoid = typeof PendingVoid.Type
+
+export const voidOf = ({ id, key, org }: Hold): PendingVoid => ({ hold: id, org, key })
 
 export class JournalFailed extends Data.TaggedError("JournalFailed")<{ readonly message: string }> {}
 

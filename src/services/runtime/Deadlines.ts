@@ -61,7 +61,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
   yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
 
   const schedule: Deadlines["schedule"] = (at, act) => {
-    const timer = { at, act, place: -1 }
+    const timer = { at, act, index: -1 }
     timers.add(timer)
     if (at < armedUntil) rearm()
     return () => timers.delete(timer)

@@ -52,7 +52,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     return InFlight.of({
       track: (work) =>
         Effect.withFiberRuntime((fiber) => {
-          const one = { fiber, place: -1 }
+          const one = { fiber, index: -1 }
           running.add(one)
           showCount()
           return always(work, () => {
@@ -64,7 +64,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       receive: (part) =>
         Effect.withFiberRuntime((fiber) => {
           if (draining) return new Aborted()
-          const one = { fiber, place: -1 }
+          const one = { fiber, index: -1 }
           receiving.add(one)
           return always(Effect.interruptible(part), () => receiving.delete(one))
         }),

@@ -33,10 +33,10 @@ export interface Options<Item, Result, E, R, Late> {
 }
 
 /**
- * Turns one-at-a-time calls into batches, at the delay of one turn of the event loop: a worker takes whatever queued
- * up while its last batch ran. After a failure each item of the batch runs once more by itself, so that one bad item
- * cannot fail its neighbours. After a run that was blocked each lane goes on by itself, and is passed over by the
- * worker until it got through.
+ * Turns one-at-a-time calls into batches, at the delay of one turn of the event loop: a batch is whatever queued up
+ * while the last one ran. One that takes long holds up nobody: the next one then starts beside it. After a failure each item of the batch runs once more by itself, so that one bad item
+ * cannot fail its neighbours. After a run that was blocked each lane goes on by itself, and is passed over until it
+ * got through.
  *
  * An item that was submitted runs even if its submitter is interrupted while waiting. One whose submitter lost
  * patience is passed over if its turn had not come; else it may yet have run.
@@ -199,7 +199,7 @@ export const make = <Item, Result, E, R, Late = never>(
 
     return (item) =>
       Effect.async((resume) => {
-        const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false, place: -1 }
+        const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false, index: -1 }
         waiting.add(pending)
         queue.push(pending)
         gather()

@@ -1,7 +1,7 @@
 /** What a roster can hold: in one roster at a time. */
 export interface Listed {
-  /** Its place in the roster; -1 where it is in none. */
-  place: number
+  /** In the roster; -1 where it is in none. */
+  index: number
 }
 
 /**
@@ -17,11 +17,11 @@ export class Roster<A extends Listed> implements Iterable<A> {
   }
 
   has(one: A): boolean {
-    return this.#all[one.place] === one
+    return this.#all[one.index] === one
   }
 
   add(one: A): void {
-    one.place = this.#all.push(one) - 1
+    one.index = this.#all.push(one) - 1
   }
 
   /** Whether it was there. */
@@ -29,10 +29,10 @@ export class Roster<A extends Listed> implements Iterable<A> {
     if (!this.has(one)) return false
     const last = this.#all.pop()
     if (last !== undefined && last !== one) {
-      this.#all[one.place] = last
-      last.place = one.place
+      this.#all[one.index] = last
+      last.index = one.index
     }
-    one.place = -1
+    one.index = -1
     return true
   }
 

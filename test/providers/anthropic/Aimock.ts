@@ -1,9 +1,9 @@
 import { LLMock } from "@copilotkit/aimock"
 import { Effect, type Scope } from "effect"
 import * as Anthropic from "../../../src/providers/anthropic/Anthropic.ts"
-import type { Harness, Host } from "../../contracts/ChatHarness.ts"
+import { answered, type Harness, type Host } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { answered, has, layer, routeTo, secret, toldStops } from "./Hosts.ts"
+import { has, layer, routeTo, secret, toldStops } from "./Hosts.ts"
 import { errors, isError, stopReasons, understood } from "./Wire.ts"
 
 /** Hands a request on and its answer back, cut where that is cut. */

@@ -2,7 +2,7 @@ import { Deferred, Effect, Redacted, type Scope } from "effect"
 import type { Route } from "../../../src/domain/Model.ts"
 import * as Anthropic from "../../../src/providers/anthropic/Anthropic.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
-import type { Harness, Host, Weather } from "../../contracts/ChatHarness.ts"
+import { answered, type Harness, type Host, type Weather } from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { errors, isError, record, understood, wire } from "./Wire.ts"
 
@@ -86,16 +86,6 @@ export const layer = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSecon
 
 export const has = { reasoning: true, schema: false, stop: true, cached: true }
 export const toldStops = (stops: ReadonlyArray<string>) => stops.filter((stop) => stop.trim() !== "")
-export const answered: ReadonlyArray<Weather> = [
-  "limit",
-  "funds",
-  "key",
-  "request",
-  "image",
-  "moderation",
-  "server",
-  "missing"
-]
 
 export const own: Harness = {
   name: "anthropic on our own fake",

@@ -3,7 +3,15 @@ import { Deferred, Effect, Predicate, Redacted, type Scope } from "effect"
 import type { Route } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiChat from "../../../src/providers/openai-chat/OpenAiChat.ts"
-import type { Answer, Harness, Host, Turn, Understood, Weather } from "../../contracts/ChatHarness.ts"
+import {
+  type Answer,
+  answered,
+  type Harness,
+  type Host,
+  type Turn,
+  type Understood,
+  type Weather
+} from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 export const secret = "sk-upstream-secret"
@@ -242,16 +250,6 @@ export const aimockHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(fu
 
 const layer = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 })
 const has = { reasoning: true, schema: true, stop: true, cached: true }
-const answered: ReadonlyArray<Weather> = [
-  "limit",
-  "funds",
-  "key",
-  "request",
-  "image",
-  "moderation",
-  "server",
-  "missing"
-]
 
 export const harnesses: ReadonlyArray<Harness> = [
   {

@@ -3,7 +3,14 @@ import { Deferred, Effect, Predicate, type Scope } from "effect"
 import type { Route } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiResponses from "../../../src/providers/openai-responses/OpenAiResponses.ts"
-import type { Harness, Host, Turn, Understood, Weather } from "../../contracts/ChatHarness.ts"
+import {
+  answered,
+  type Harness,
+  type Host,
+  type Turn,
+  type Understood,
+  type Weather
+} from "../../contracts/ChatHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { relay } from "../../harness/upstream/Relay.ts"
 import * as OpenAiChatHosts from "../openai-chat/Hosts.ts"
@@ -186,16 +193,6 @@ const aimockHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(function*
 
 const layer = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 })
 const has = { reasoning: true, schema: true, stop: false, cached: true }
-const answered: ReadonlyArray<Weather> = [
-  "limit",
-  "funds",
-  "key",
-  "request",
-  "image",
-  "moderation",
-  "server",
-  "missing"
-]
 
 export const harnesses: ReadonlyArray<Harness> = [
   {

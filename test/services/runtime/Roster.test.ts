@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Roster } from "../../../src/services/runtime/Roster.ts"
 
-const named = (name: string) => ({ name, place: -1 })
+const named = (name: string) => ({ name, index: -1 })
 
-const namesIn = (roster: Roster<{ readonly name: string; place: number }>) => Array.from(roster, ({ name }) => name)
+const namesIn = (roster: Roster<{ readonly name: string; index: number }>) => Array.from(roster, ({ name }) => name)
 
 describe("a roster", () => {
   it("holds those that came and have not gone, whatever the order in which they go", () => {
