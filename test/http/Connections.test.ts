@@ -10,7 +10,7 @@ import { Deployment, type GatewayOptions, inDeployment } from "../harness/gatewa
 import { delta } from "../harness/upstream/ChatReplies.ts"
 import { sse } from "../harness/upstream/FakeUpstream.ts"
 
-const root = fileURLToPath(new URL("../../", import.meta.url))
+const root = fileURLToPath(new URL("../..", import.meta.url))
 
 /** 300 descriptors make 86 connections, 43 from one address. */
 const fewDescriptors = (env: Readonly<Record<string, string>> = {}): GatewayOptions => ({

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { parseBody } from "../../src/http/body/JsonReader.ts"
+import { parseBody } from "../../src/http/body/Body.ts"
 
 const nest = (levels: number) => "[".repeat(levels) + "]".repeat(levels)
 const mark = "\ufeff"

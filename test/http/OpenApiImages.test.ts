@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Either, FastCheck, Schema } from "effect"
-import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
+import { decodeImageBody } from "../../src/http/images/Handlers.ts"
 import { ImageEditRequest, ImageGenerationRequest } from "../../src/http/images/Schema.ts"
 import { published, schemasOf } from "../harness/client/Published.ts"
 import { gif } from "../harness/fixtures/ImageBodies.ts"

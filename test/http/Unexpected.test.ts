@@ -2,7 +2,7 @@ import { SqlError } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Logger, LogLevel } from "effect"
 import * as Pg from "pg"
-import { unexpected } from "../../src/http/errors/Unexpected.ts"
+import { errorResponse } from "../../src/http/errors/ErrorResponse.ts"
 import { NoAnswer, NotAsked } from "../../src/services/ledger/DatabaseRetry.ts"
 import { DatabaseLost, HeartbeatLost } from "../../src/services/ledger/Outage.ts"
 
@@ -18,7 +18,7 @@ const told = (cause: Cause.Cause<unknown>) =>
   Effect.gen(function* () {
     const levels: Array<string> = []
     const logger = Logger.make(({ logLevel }) => void levels.push(logLevel.label))
-    const error = yield* unexpected(cause, "req").pipe(
+    const error = yield* errorResponse(cause, "req").pipe(
       Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
       Logger.withMinimumLogLevel(LogLevel.All)
     )

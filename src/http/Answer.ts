@@ -1,9 +1,14 @@
 import type { ServerResponse } from "node:http"
 import { Readable } from "node:stream"
+import { HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import type { Failure } from "../../domain/Failure.ts"
-import type { Pieces } from "../../services/runtime/Pieces.ts"
-import { toWire, type WireError } from "../errors/Wire.ts"
+import type { Pieces } from "../services/runtime/Pieces.ts"
+import type { WireError } from "./errors/Wire.ts"
+
+export const resultHeaders = ({ replayed, sandbox }: { readonly replayed: boolean; readonly sandbox: boolean }) => ({
+  ...(sandbox ? { "x-gateway-sandbox": "true" } : {}),
+  ...(replayed ? { "idempotency-replayed": "true" } : {})
+})
 
 type Headers = Readonly<Record<string, string>>
 
@@ -37,7 +42,8 @@ export const json = (status: number, body: unknown, headers: Headers = {}): Answ
 export const wireError = (error: WireError, headers: Headers = {}): Answer =>
   json(error.status, error.body, { ...headers, ...error.headers })
 
-export const failure = (error: Failure, headers: Headers = {}): Answer => wireError(toWire(error), headers)
+export const respond = ({ body, headers, status }: Answer): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.raw(body, { status, headers })
 
 export const send = (response: ServerResponse, { body, headers, status }: Answer): Effect.Effect<void> =>
   Effect.suspend(() => {

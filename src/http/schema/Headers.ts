@@ -1,8 +1,8 @@
 import { HttpApiMiddleware } from "@effect/platform"
-import { Context } from "effect"
+import { Context, Schema } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
-import { onWire } from "./OnWire.ts"
+import { onWire } from "../errors/Schemas.ts"
 
 export class CurrentCaller extends Context.Tag("gateway/http/CurrentCaller")<CurrentCaller, Caller>() {}
 
@@ -11,3 +11,18 @@ export class Authenticated extends HttpApiMiddleware.Tag<Authenticated>()("gatew
   provides: CurrentCaller,
   failure: onWire(401, MissingApiKey, InvalidApiKey).annotations({ description: "The key is missing or not valid." })
 }) {}
+
+export const idempotencyKey = "idempotency-key"
+
+/** Only described here: what is wrong with one is told in its place among the checks of a request. */
+export const IdempotencyKey = Schema.Struct({
+  [idempotencyKey]: Schema.optional(
+    Schema.String.annotations({
+      jsonSchema: {
+        type: "string",
+        pattern: "^[!-~]{1,255}$",
+        description: "For 24 hours a repeated request with the same key gets the result of the first one."
+      }
+    })
+  )
+})
