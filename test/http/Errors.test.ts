@@ -177,6 +177,27 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect.each([
+    ["too long", "", 4 * 1024 * 1024, refusals.tooLarge(limit)],
+    ["without a key", "x", limit, refusals.invalidKey]
+  ] as const)(
+    "the refusal of a body %s reaches a client that sends all of it before it reads, and keeps no connection",
+    ([, spoilt, bytes, refusal]) =>
+      Effect.gen(function* () {
+        const { secret } = yield* openAccount({})
+        const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}${spoilt}\r\nConnection: close\r\n`
+        const connection = yield* open
+        connection.socket.pause()
+        yield* connection.write(`${head}Content-Length: ${bytes}\r\n\r\n`)
+        yield* Effect.sleep("200 millis")
+        yield* connection.write(Buffer.alloc(bytes))
+        yield* Effect.sleep("200 millis")
+        connection.socket.resume()
+        assertRefused(yield* connection.answer(1), refusal)
+        yield* connection.closed
+      }).pipe(Effect.scoped)
+  )
+
   it.effect("a request id of one's own comes back when it is well-formed, else another does", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
