@@ -1,30 +1,21 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
-import * as Failure from "../../../src/domain/Failure.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
-import { assertRefused, badRequest, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
+import { rateOf } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
 import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
-import { drawn, edits, generations, ImageServer, layer, post } from "../../harness/gateway/ImageServer.ts"
-import { logged } from "../../harness/gateway/ServedGateway.ts"
+import { drawn, edits, generations, lastImage, layer, MediaServer, post } from "../../harness/gateway/MediaServer.ts"
 
 const asked = { model: "draw", prompt: "a cat" }
-
-/** The job that the last request became. */
-const lastJob = Effect.map(ImageServer, ({ jobs }) => {
-  const job = jobs.at(-1)
-  if (job === undefined) throw new Error("nothing was asked to be drawn")
-  return job
-})
 
 withLayer(layer, { excludeTestServices: true })("an image", (it) => {
   it.effect("is asked for with what the body says, and no more", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, generations, asked)
-      const { ask, idempotencyKey, model, record, variant } = yield* lastJob
+      const { ask, idempotencyKey, model, record, variant } = yield* lastImage
       assert.deepStrictEqual(ask, {
         ...asked,
         references: [],
@@ -45,7 +36,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, generations, { ...asked, quality: "hd", image: gif })
-      const { ask, variant } = yield* lastJob
+      const { ask, variant } = yield* lastImage
       assert.deepStrictEqual(ask.references, [{ _tag: "Bytes", bytes: gifBytes }])
       assert.deepStrictEqual([variant.resolution, variant.price], ["4K", 120_000_000n])
     })
@@ -66,7 +57,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
 
   it.effect("is answered with its bytes, marked where it was made up or made before", () =>
     Effect.gen(function* () {
-      const { script } = yield* ImageServer
+      const { script } = (yield* MediaServer).images
       const account = yield* openAccount({})
       const image = { bytes: gifBytes }
       script(Effect.succeed({ ...drawn, image, revisedPrompt: "a grey cat", sandbox: true, replayed: true }))
@@ -79,7 +70,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
 
   it.effect("is answered whole and with its length, however large it is", () =>
     Effect.gen(function* () {
-      const { script } = yield* ImageServer
+      const { script } = (yield* MediaServer).images
       const account = yield* openAccount({})
       const bytes = Buffer.alloc(5_000_001, "a picture of some size")
       script(Effect.succeed({ ...drawn, image: { bytes }, revisedPrompt: 'a "grey" cät' }))
@@ -94,33 +85,25 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     })
   )
 
-  it.effect.each(["retry-1", "", "ä", "a, b", "x".repeat(300)])("has the idempotency key as it was sent: %j", (key) =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      yield* post(account, generations, asked, { headers: { "Idempotency-Key": key } })
-      assert.strictEqual((yield* lastJob).idempotencyKey, key)
-    })
-  )
-
   it.effect("is not told apart by how it was asked for", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       const parts = [textPart("model", "draw"), textPart("prompt", "a cat"), filePart("image", gifBytes)]
       yield* post(account, edits, { ...asked, image: [gif] })
-      const { ask } = yield* lastJob
+      const { ask } = yield* lastImage
       for (const boundary of ["first", "second"]) {
         const { status } = yield* post(account, edits, formOf(parts, boundary), {
           headers: { "content-type": formType(boundary) }
         })
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual((yield* lastJob).ask, ask)
+        assert.deepStrictEqual((yield* lastImage).ask, ask)
       }
     })
   )
 
   it.effect("is generated and edited by the official client", () =>
     Effect.gen(function* () {
-      const { url } = yield* ImageServer
+      const { url } = yield* MediaServer
       const { secret } = yield* openAccount({})
       const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: secret, maxRetries: 0 })
       const extra = { resolution: "4K", image: ["https://a.test/a.png"] }
@@ -128,88 +111,25 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
         openai.images.generate({ ...asked, ...extra, n: 1, size: "1024x1024" }, { headers: { "Idempotency-Key": "k" } })
       )
       assert.strictEqual(generated.data?.[0]?.url, "https://media.test/a.png")
-      assert.deepStrictEqual((yield* lastJob).ask, {
+      assert.deepStrictEqual((yield* lastImage).ask, {
         ...asked,
         references: [{ _tag: "Url", url: "https://a.test/a.png" }],
         resolution: "4K",
         responseFormat: "url"
       })
-      assert.strictEqual((yield* lastJob).idempotencyKey, "k")
+      assert.strictEqual((yield* lastImage).idempotencyKey, "k")
 
       const bytes = { _tag: "Bytes", bytes: gifBytes } as const
       const files = yield* Effect.promise(() => Promise.all([toFile(gifBytes, "图.gif"), toFile(gifBytes, 'a"b.gif')]))
       for (const image of [files[0], files]) {
         yield* calling(() => openai.images.edit({ ...asked, image, n: 1, response_format: "b64_json" }))
-        assert.deepStrictEqual((yield* lastJob).ask, {
+        assert.deepStrictEqual((yield* lastImage).ask, {
           ...asked,
           references: Array.isArray(image) ? [bytes, bytes] : [bytes],
           resolution: undefined,
           responseFormat: "b64_json"
         })
       }
-    })
-  )
-
-  const conflict = {
-    ...badRequest("A request with the same `Idempotency-Key` is still in flight."),
-    status: 409,
-    code: "idempotency_conflict"
-  }
-
-  it.effect("in flight under the same key is a conflict, which clients are told not to repeat", () =>
-    Effect.gen(function* () {
-      const { script } = yield* ImageServer
-      const account = yield* openAccount({ rpm: 5 })
-      script(new Failure.IdempotencyConflict())
-      const answer = yield* post(account, generations, asked, { headers: { "Idempotency-Key": "k" } })
-      assertRefused(answer, conflict)
-      assert.strictEqual(answer.headers.get("x-should-retry"), "false")
-      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
-    })
-  )
-
-  it.effect.each([
-    ["InsufficientCredits", new Failure.InsufficientCredits(), refusals.insufficient],
-    ["SpendLimitReached", new Failure.SpendLimitReached({ period: "day" }), refusals.capped("day")],
-    ["ContentRejected", new Failure.ContentRejected(), refusals.moderated],
-    ["UpstreamRejected", new Failure.UpstreamRejected({ param: null }), refusals.rejected],
-    [
-      "a reference",
-      new Failure.InvalidRequest({ message: "Failed to process the reference image.", param: "image" }),
-      badRequest("Failed to process the reference image.", "image")
-    ],
-    ["UpstreamFailed", new Failure.UpstreamFailed(), refusals.upstream],
-    ["UpstreamAuthFailed", new Failure.UpstreamAuthFailed(), refusals.upstreamAuth],
-    [
-      "AllProvidersFailed",
-      new Failure.AllProvidersFailed({ provider: "p", status: 429 }),
-      refusals.allFailed("p", 429)
-    ],
-    ["NoHealthyProvider", new Failure.NoHealthyProvider(), refusals.noProvider],
-    ["TimedOut", new Failure.TimedOut(), refusals.timedOut],
-    ["SettleFailed", new Failure.SettleFailed(), { ...refusals.internal, retryAfter: "5" }]
-  ] as const)("ends in %s", ([, failure, refusal]) =>
-    Effect.gen(function* () {
-      const { script } = yield* ImageServer
-      const account = yield* openAccount({ rpm: 5 })
-      script(failure)
-      const answer = yield* post(account, edits, { ...asked, image: gif })
-      assertRefused(answer, refusal)
-      assert.isNull(answer.headers.get("x-should-retry"))
-      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
-    })
-  )
-
-  it.effect("is in the log, refused or not", () =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      const whole = yield* post(account, generations, asked)
-      const refused = yield* post(account, generations, { ...asked, model: "nobody", n: 2 })
-      const row = yield* logged(whole.headers.get("x-request-id"))
-      assert.deepStrictEqual([row.surface, row.status, row.code, row.model], ["image", 200, null, "draw"])
-      assert.isNotNull(row.firstByteMs)
-      const other = yield* logged(refused.headers.get("x-request-id"))
-      assert.deepStrictEqual([other.status, other.model, other.firstByteMs], [400, "nobody", null])
     })
   )
 })

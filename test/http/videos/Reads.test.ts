@@ -14,7 +14,7 @@ import {
   refusals
 } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
-import { get, layer, path, post, VideoServer } from "../../harness/gateway/VideoServer.ts"
+import { get, layer, MediaServer, videos as path, post } from "../../harness/gateway/MediaServer.ts"
 
 const noSuchVideo: Refusal = { status: 404, type: "not_found_error", code: null, message: "No such video." }
 const notCompleted = badRequest("The video is not completed.")
@@ -50,7 +50,7 @@ const states: ReadonlyArray<readonly [state: string, video: Partial<Video>, show
 withLayer(layer, { excludeTestServices: true })("a video of the organization", (it) => {
   it.effect.each(states)("that is %s is shown, alone and in the list", ([, more, shown]) =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const account = yield* openAccount({})
       const { createdAt, id } = videos.put(account.org, more)
       const expected = { id, object: "video", model: "film", created_at: createdAt, ...shown }
@@ -66,7 +66,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
 
   it.effect.each(states)("that is %s has content only once it is completed", ([state, more]) =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const account = yield* openAccount({})
       const { id } = videos.put(account.org, more)
       const answer = yield* get(account, `/${id}/content`)
@@ -79,7 +79,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
 
   it.effect("says so where it is made up", () =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const account = yield* openAccount({})
       const made = { status: "completed", completedAt: 1, url } as const
       for (const sandbox of [false, true]) {
@@ -94,7 +94,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
 
   it.effect("is nobody else's", () =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const [owner, other] = [yield* openAccount({}), yield* openAccount({})]
       const { id } = videos.put(owner.org, { status: "completed", completedAt: 1, url })
       for (const below of [`/${id}`, `/${id}/content`]) assertRefused(yield* get(other, below), noSuchVideo)
@@ -159,7 +159,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
     ["?limits=2&order=asc", 20]
   ])("%s lists %i of them, newest first", ([query, count]) =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const account = yield* openAccount({})
       const ids = Array.from({ length: 102 }, () => videos.put(account.org).id).toReversed()
       assert.deepStrictEqual(idsIn(yield* get(account, query)), ids.slice(0, count))
@@ -168,7 +168,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
 
   it.effect("is shown, listed and fetched by the official client", () =>
     Effect.gen(function* () {
-      const server = yield* VideoServer
+      const server = yield* MediaServer
       const account = yield* openAccount({})
       const ids = Array.from({ length: 3 }, () => server.videos.put(account.org).id).toReversed()
       const openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: account.secret, maxRetries: 0 })
@@ -189,7 +189,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
 
   it.effect("needs a key, whatever its scopes, and neither takes nor shows the rate", () =>
     Effect.gen(function* () {
-      const server = yield* VideoServer
+      const server = yield* MediaServer
       const sql = yield* SqlClient.SqlClient
       const account = yield* openAccount({ rpm: 1, scopes: ["chat"], nanoUsd: 0n })
       const { id } = server.videos.put(account.org, { status: "completed", completedAt: 1, url })
@@ -213,8 +213,8 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
           assert.isUndefined(rateOf(answer))
         }
       }
-      const last = yield* post(account, {})
-      assertRefused(last, { ...refusals.scope, message: "API key lacks scope: videos" })
+      const last = yield* post(account, path, {})
+      assertRefused(last, refusals.scopeOf("videos"))
       assert.deepStrictEqual(rateOf(last), { limit: 1, remaining: 0 })
       const rows = sql`SELECT status FROM request_log WHERE key_id = ${account.key}`
       yield* Effect.repeat(rows, { until: (all) => all.length > 0 })

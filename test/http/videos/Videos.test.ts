@@ -1,14 +1,12 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
-import * as Failure from "../../../src/domain/Failure.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
-import { assertRefused, badRequest, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
 import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
-import { logged } from "../../harness/gateway/ServedGateway.ts"
-import { lastJob, layer, post, VideoServer } from "../../harness/gateway/VideoServer.ts"
+import { lastVideo, layer, MediaServer, videos as path, post } from "../../harness/gateway/MediaServer.ts"
 
 const asked = { model: "film", prompt: "a cat runs" }
 const file = { _tag: "Bytes", bytes: gifBytes } as const
@@ -17,8 +15,8 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
   it.effect("is asked for with what the body says, and no more", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
-      yield* post(account, asked)
-      const { ask, idempotencyKey, model, record, seconds } = yield* lastJob
+      yield* post(account, path, asked)
+      const { ask, idempotencyKey, model, record, seconds } = yield* lastVideo
       assert.deepStrictEqual(ask, { ...asked, seconds: undefined, references: [] })
       assert.isUndefined(idempotencyKey)
       assert.deepStrictEqual([model.id, seconds], ["film", 8])
@@ -41,19 +39,19 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
   ])("%j has a length that its model has", ([body, seconds]) =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
-      const { text } = yield* post(account, { ...asked, ...body })
-      assert.strictEqual((yield* lastJob).seconds, seconds)
+      const { text } = yield* post(account, path, { ...asked, ...body })
+      assert.strictEqual((yield* lastVideo).seconds, seconds)
       assert.include(text, `"seconds":${seconds}`)
     })
   )
 
   it.effect("is answered as queued, to the byte", () =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const account = yield* openAccount({ rpm: 5 })
       const { id, createdAt } = videos.put(account.org)
       videos.script(Effect.succeed({ video: videos.put(account.org, { id, createdAt }), replayed: false }))
-      const { headers, status, text } = yield* post(account, asked)
+      const { headers, status, text } = yield* post(account, path, asked)
       assert.strictEqual(status, 202)
       const shown = `{"id":"${id}","object":"video","model":"film","status":"queued","created_at":${createdAt},"seconds":8}`
       assert.strictEqual(text, shown)
@@ -65,15 +63,15 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
 
   it.effect("takes a unit of the rate each time it is asked for, and none over it", () =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const before = videos.jobs.length
       const account = yield* openAccount({ rpm: 3 })
       for (const [index, body] of [asked, "{", { ...asked, model: "nobody" }].entries()) {
-        const answer = yield* post(account, body)
+        const answer = yield* post(account, path, body)
         assert.isBelow(answer.status, 405)
         assert.deepStrictEqual(rateOf(answer), { limit: 3, remaining: 2 - index })
       }
-      const over = yield* post(account, asked)
+      const over = yield* post(account, path, asked)
       assertRefused(over, refusals.limited)
       assert.deepStrictEqual(rateOf(over), { limit: 3, remaining: 0 })
       assert.lengthOf(videos.jobs, before + 1)
@@ -82,10 +80,10 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
 
   it.effect("says so where it is a replay", () =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const account = yield* openAccount({})
       videos.script(Effect.succeed({ video: videos.put(account.org), replayed: true }))
-      const { headers, status } = yield* post(account, asked)
+      const { headers, status } = yield* post(account, path, asked)
       assert.strictEqual(status, 202)
       assert.strictEqual(headers.get("idempotency-replayed"), "true")
     })
@@ -93,45 +91,37 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
 
   it.effect("says so where it is made up", () =>
     Effect.gen(function* () {
-      const { videos } = yield* VideoServer
+      const { videos } = yield* MediaServer
       const account = yield* openAccount({})
-      const dreamt = yield* post(account, { ...asked, model: "made-up" })
+      const dreamt = yield* post(account, path, { ...asked, model: "made-up" })
       videos.script(Effect.succeed({ video: videos.put(account.org, { sandbox: true }), replayed: false }))
-      for (const { headers } of [dreamt, yield* post(account, asked)]) {
+      for (const { headers } of [dreamt, yield* post(account, path, asked)]) {
         assert.strictEqual(headers.get("x-gateway-sandbox"), "true")
       }
-    })
-  )
-
-  it.effect.each(["retry-1", "", "ä", "a, b", "x".repeat(300)])("has the idempotency key as it was sent: %j", (key) =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      yield* post(account, asked, { headers: { "Idempotency-Key": key } })
-      assert.strictEqual((yield* lastJob).idempotencyKey, key)
     })
   )
 
   it.effect("is not told apart by how it was asked for", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
-      yield* post(account, { ...asked, seconds: 6, image: [gif] })
-      const { ask } = yield* lastJob
-      yield* post(account, { ...asked, seconds: "6", input_reference: { image_url: gif } })
-      assert.deepStrictEqual((yield* lastJob).ask, ask)
+      yield* post(account, path, { ...asked, seconds: 6, image: [gif] })
+      const { ask } = yield* lastVideo
+      yield* post(account, path, { ...asked, seconds: "6", input_reference: { image_url: gif } })
+      assert.deepStrictEqual((yield* lastVideo).ask, ask)
       const fields = { ...asked, seconds: "6" }
       const parts = Object.entries(fields).map(([name, value]) => textPart(name, value))
       for (const boundary of ["first", "second"]) {
         const form = formOf([...parts, filePart("input_reference", gifBytes)], boundary)
-        const { status } = yield* post(account, form, { headers: { "content-type": formType(boundary) } })
+        const { status } = yield* post(account, path, form, { headers: { "content-type": formType(boundary) } })
         assert.strictEqual(status, 202)
-        assert.deepStrictEqual((yield* lastJob).ask, ask)
+        assert.deepStrictEqual((yield* lastVideo).ask, ask)
       }
     })
   )
 
   it.effect("is made by the official client, which writes forms", () =>
     Effect.gen(function* () {
-      const { url } = yield* VideoServer
+      const { url } = yield* MediaServer
       const { secret } = yield* openAccount({})
       const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: secret, maxRetries: 0 })
       const upload = yield* Effect.promise(() => toFile(gifBytes, "图.gif", { type: "image/gif" }))
@@ -154,61 +144,10 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
           )
         )
         assert.deepStrictEqual([video.object, video.status, Number(video.seconds)], ["video", "queued", 8])
-        const { ask, idempotencyKey } = yield* lastJob
+        const { ask, idempotencyKey } = yield* lastVideo
         assert.deepStrictEqual(ask, { ...asked, seconds: 8, references: expected })
         assert.strictEqual(idempotencyKey, "k")
       }
-    })
-  )
-
-  const conflict = {
-    ...badRequest("A request with the same `Idempotency-Key` is still in flight."),
-    status: 409,
-    code: "idempotency_conflict"
-  }
-
-  it.effect.each([
-    ["IdempotencyConflict", new Failure.IdempotencyConflict(), conflict],
-    ["InsufficientCredits", new Failure.InsufficientCredits(), refusals.insufficient],
-    ["SpendLimitReached", new Failure.SpendLimitReached({ period: "day" }), refusals.capped("day")],
-    ["ContentRejected", new Failure.ContentRejected(), refusals.moderated],
-    ["UpstreamRejected", new Failure.UpstreamRejected({ param: null }), refusals.rejected],
-    [
-      "a reference",
-      new Failure.InvalidRequest({ message: "Failed to process the reference image.", param: "image" }),
-      badRequest("Failed to process the reference image.", "image")
-    ],
-    ["UpstreamFailed", new Failure.UpstreamFailed(), refusals.upstream],
-    ["UpstreamAuthFailed", new Failure.UpstreamAuthFailed(), refusals.upstreamAuth],
-    [
-      "AllProvidersFailed",
-      new Failure.AllProvidersFailed({ provider: "p", status: 429 }),
-      refusals.allFailed("p", 429)
-    ],
-    ["NoHealthyProvider", new Failure.NoHealthyProvider(), refusals.noProvider],
-    ["TimedOut", new Failure.TimedOut(), refusals.timedOut]
-  ] as const)("ends in %s", ([, failure, refusal]) =>
-    Effect.gen(function* () {
-      const { videos } = yield* VideoServer
-      const account = yield* openAccount({ rpm: 5 })
-      videos.script(failure)
-      const answer = yield* post(account, asked)
-      assertRefused(answer, refusal)
-      assert.strictEqual(answer.headers.get("x-should-retry"), answer.status === 409 ? "false" : null)
-      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
-    })
-  )
-
-  it.effect("is in the log, refused or not", () =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      const whole = yield* post(account, asked)
-      const refused = yield* post(account, { ...asked, model: "nobody", n: 2 })
-      const row = yield* logged(whole.headers.get("x-request-id"))
-      assert.deepStrictEqual([row.surface, row.status, row.code, row.model], ["video", 202, null, "film"])
-      assert.isNotNull(row.firstByteMs)
-      const other = yield* logged(refused.headers.get("x-request-id"))
-      assert.deepStrictEqual([other.status, other.model, other.firstByteMs], [400, "nobody", null])
     })
   )
 })
