@@ -5,7 +5,7 @@ import * as Chat from "../../harness/fixtures/ChatBodies.ts"
 import * as Image from "../../harness/fixtures/ImageBodies.ts"
 
 // The tables of ChatBody, ChatMessages, ImageBody, VideoBody and VideoForm.test.ts are judged by the document too:
-// their helpers call `assertAgreement` for every body.
+// their helpers are of `agreeing`.
 
 const { gif, gifBytes } = Image
 const parts = [textPart("model", "m"), textPart("prompt", "p"), filePart("image", gifBytes)]
