@@ -3,9 +3,12 @@ import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { listener } from "../../../src/http/server/Listener.ts"
 import { type Answer, assertRefused, badRequest, chat, rateOf, refusals, talk } from "../../harness/client/HttpCalls.ts"
+import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { answersIn, openTo } from "../../harness/client/RawSocket.ts"
+import { draw, keyed, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
-import { type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
+import { json, type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
+import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
 import { answers, chunk, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 /** What a provider does, by the name that the route calls its model. */
@@ -18,25 +21,25 @@ const manners: Readonly<Record<string, Reply>> = {
   endless: sse(
     chunk({ content: "Servus" }),
     ...Array.from({ length: 40 }, () => [Effect.sleep("200 millis"), ": still here\n\n"]).flat()
-  )
+  ),
+  /** Its link leads to nothing, ever. */
+  linking: (response, received) =>
+    json(200, { data: [{ url: `http://${received.headers.host}/never` }] })(response, received)
 }
 
 const mannerly: Reply = (response, received) => {
   const { body } = received
-  const reply = Predicate.isRecord(body) ? manners[String(body["model"])] : undefined
+  const reply = Predicate.isRecord(body) ? manners[String(body["model"])] : silent
   if (reply === undefined) throw new Error("no such manner")
   return reply(response, received)
 }
 
 const only = (model: string) => ({ routes: [{ provider: "first", model }] })
 const pair = (model: string, next: string) => ({
-  routes: [
-    { provider: "first", model },
-    { provider: "second", model: next, preference: 2 }
-  ]
+  routes: [...only(model).routes, { provider: "second", model: next, preference: 2 }]
 })
 
-const served = gateway(
+const chats = gateway(
   {
     silent: only("silent"),
     halting: only("halting"),
@@ -49,6 +52,15 @@ const served = gateway(
     "silent-silent": pair("silent", "silent")
   },
   { REQUEST_TIMEOUT: "3", FIRST_BYTE_TIMEOUT: "1", IDLE_TIMEOUT: "1.5", STREAM_TIMEOUT: "4" }
+)
+const images = ofImages(
+  {
+    silent: only("silent"),
+    halting: only("halting"),
+    linking: only("linking"),
+    waiting: pair("silent", "quick")
+  },
+  { REQUEST_TIMEOUT: "4" }
 )
 
 const isLate = (answer: Answer) => {
@@ -71,7 +83,6 @@ const isCut = ({ status, text }: Answer) => {
   assert.notInclude(text, "[DONE]")
 }
 
-/** All of them wait, so all of them wait together. */
 const cases: ReadonlyArray<
   readonly [model: string, stream: boolean, judge: (answer: Answer) => void, second: number, code: string | null]
 > = [
@@ -115,7 +126,17 @@ const slow = [
   "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123"
 ]
 
-withLayer(served, { excludeTestServices: true })("whoever keeps others waiting", (it) => {
+/** No call to a provider outlives its request. */
+const assertOver = Effect.gen(function* () {
+  const { first } = yield* Upstreams
+  yield* Effect.forEach(first.calls, ({ closed }) => closed, { discard: true }).pipe(
+    Effect.timeoutOption("10 seconds"),
+    Effect.map(Option.isSome),
+    Effect.map((areClosed) => assert.isTrue(areClosed, "a call is still open"))
+  )
+})
+
+withLayer(chats, { excludeTestServices: true })("a chat that takes too long", (it) => {
   describe.concurrent("all of these wait, together", () => {
     it.effect("a provider is given up in time, at no cost", () =>
       Effect.gen(function* () {
@@ -162,14 +183,41 @@ withLayer(served, { excludeTestServices: true })("whoever keeps others waiting",
     )
   })
 
-  it.effect("no call outlives its request", () =>
+  it.effect("no call outlives its request", () => assertOver)
+})
+
+withLayer(images, { excludeTestServices: true })("an image that takes too long", (it) => {
+  it.effect("is given up in time and at no cost, and frees its key", () =>
     Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      yield* Effect.forEach(first.calls, ({ closed }) => closed, { discard: true }).pipe(
-        Effect.timeoutOption("10 seconds"),
-        Effect.map(Option.isSome),
-        Effect.map((areClosed) => assert.isTrue(areClosed, "a call is still open"))
+      const { first, second } = yield* Upstreams
+      const models = ["silent", "halting", "linking", "waiting"]
+      // One of them is asked for its link, too.
+      yield* first.script(...[...models, "link"].map(() => mannerly))
+      const late = yield* Effect.forEach(
+        models,
+        Effect.fnUntraced(function* (model) {
+          const { spent, ...customer } = yield* Served.customer()
+          const answer = yield* draw(customer, asked(model), keyed("k"))
+          isLate(answer)
+          assert.strictEqual(yield* spent, 0n)
+          const { attempts, ...row } = yield* Served.logged(answer.headers.get("x-request-id"))
+          assert.deepInclude(row, { status: 504, code: "timeout", model, route: null, cost: null }, model)
+          assert.deepStrictEqual([attempts[0]?.outcome, attempts.length], ["timeout", 1], model)
+          return { model, customer, spent }
+        }),
+        { concurrency: "unbounded" }
       )
+      assert.lengthOf(first.calls, models.length + 1)
+      assert.lengthOf(second.calls, 0)
+      yield* assertOver
+
+      for (const { customer, model, spent } of late) {
+        yield* first.script(paints())
+        const answer = yield* draw(customer, asked(model), keyed("k"))
+        imageOf(answer)
+        assert.isFalse(isReplay(answer))
+        assert.strictEqual(yield* spent, usualPrice)
+      }
     })
   )
 })
