@@ -1,6 +1,7 @@
 import { NanoUsd, zero } from "../../../src/domain/Money.ts"
 import type { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import type { openAccount } from "../../harness/client/Account.ts"
+import { talk } from "../../harness/client/HttpCalls.ts"
 import { usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import { cut, event, json, type Reply, sse, text } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, gif, paints } from "../../harness/upstream/ImageReplies.ts"
