@@ -123,6 +123,12 @@ export const refusals = {
     param: "model"
   }),
   noEndpoint: { status: 404, type: "not_found_error", code: "unknown_endpoint", message: "Unknown endpoint." },
+  noVideo: { status: 404, type: "not_found_error", code: null, message: "No such video." },
+  conflict: {
+    ...badRequest("A request with the same `Idempotency-Key` is still in flight."),
+    status: 409,
+    code: "idempotency_conflict"
+  },
   tooLarge: (bytes: number): Refusal => ({
     status: 413,
     type: "invalid_request_error",

@@ -2,7 +2,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { assertRefused, badRequest, type Refusal, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, badRequest, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { gif } from "../../harness/fixtures/ImageBodies.ts"
 import {
   edits,
@@ -24,14 +24,8 @@ const endpoints = [
   { path: videos, ...video }
 ]
 
-const conflict: Refusal = {
-  ...badRequest("A request with the same `Idempotency-Key` is still in flight."),
-  status: 409,
-  code: "idempotency_conflict"
-}
-
 const failures = [
-  [new Failure.IdempotencyConflict(), conflict],
+  [new Failure.IdempotencyConflict(), refusals.conflict],
   [new Failure.InsufficientCredits(), refusals.insufficient],
   [new Failure.SpendLimitReached({ period: "day" }), refusals.capped("day")],
   [new Failure.ContentRejected(), refusals.moderated],

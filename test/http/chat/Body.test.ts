@@ -159,18 +159,9 @@ describe("the optional fields", () => {
   })
 
   it("pass over what they do not know", () => {
-    const unknown = {
-      user: 1,
-      metadata: [],
-      logprobs: true,
-      top_logprobs: 3,
-      store: "yes",
-      service_tier: {},
-      verbosity: "low",
-      logit_bias: 7,
-      anything: { at: ["all"] }
-    }
-    assert.deepStrictEqual(taken({ ...base, ...unknown }), taken(base))
+    const unknown = { user: 1, metadata: [], logprobs: true, top_logprobs: 3, store: "yes", service_tier: {} }
+    const more = { verbosity: "low", logit_bias: 7, anything: { at: ["all"] } }
+    assert.deepStrictEqual(taken({ ...base, ...unknown, ...more }), taken(base))
   })
 
   const wrong: ReadonlyArray<readonly [field: string, values: ReadonlyArray<unknown>, message: string]> = [
@@ -276,7 +267,7 @@ describe("the optional fields", () => {
     ["tool_choice", ["required", { type: "required" }], "`tool_choice` needs `tools`."],
     [
       "tool_choice",
-      ["any", 1, [], {}, { type: "function" }, { type: "tool", name: "f" }],
+      ["any", 1, [], {}, { type: "any" }, { type: "function" }, { type: "tool", name: "f" }],
       "`tool_choice` must be auto, none, required or an object that names a function."
     ],
     [
@@ -299,10 +290,7 @@ describe("the optional fields", () => {
   })
 
   it("refuse a choice of a tool that is not given", () => {
-    assert.deepStrictEqual(refusal({ ...base, tools: [tool("f")], tool_choice: tool("g") }), [
-      "InvalidRequest",
-      "tool_choice",
-      "`tool_choice` must name one of `tools`."
-    ])
+    const [, param, message] = refusal({ ...base, tools: [tool("f")], tool_choice: tool("g") })
+    assert.deepStrictEqual([param, message], ["tool_choice", "`tool_choice` must name one of `tools`."])
   })
 })

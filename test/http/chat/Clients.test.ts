@@ -5,18 +5,16 @@ import { generateText, jsonSchema, streamText, type ToolSet } from "ai"
 import { Data, Effect } from "effect"
 import OpenAI, { APIError } from "openai"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
-import { TimedOut, UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
-import { brokenStream, toWire } from "../../../src/http/errors/Wire.ts"
+import { toWire } from "../../../src/http/errors/Wire.ts"
 import {
   callingAnswer,
   content,
   encoder,
   name,
   reasoning,
-  spokenAnswer,
   stop,
-  toolEvents,
   usage,
   wireUsage
 } from "../../harness/fixtures/ChatAnswers.ts"
@@ -80,16 +78,6 @@ describe("an answer as clients read it", () => {
       assert.strictEqual(result.usage.reasoningTokens, 3)
     })
   )
-
-  it.scoped("is understood by the openai package", () =>
-    Effect.gen(function* () {
-      const body = JSON.stringify(completionJson({ ...name, answer: spokenAnswer, usage }))
-      const { openai } = yield* serving("application/json", [body])
-      const result = yield* Effect.promise(() => openai.chat.completions.create({ model: "m-1", messages }))
-      assert.strictEqual(result.choices[0]?.message.content, "Servus")
-      assert.deepStrictEqual(JSON.parse(JSON.stringify(result.usage)), wireUsage)
-    })
-  )
 })
 
 describe("a stream as clients read it", () => {
@@ -130,24 +118,6 @@ describe("a stream as clients read it", () => {
     })
   )
 
-  it.scoped("the openai package's helper: tool calls put together", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* servingStream(whole(true, toolEvents))
-      const runner = openai.chat.completions.stream({ model: "m-1", messages })
-      const completion = yield* Effect.promise(() => runner.finalChatCompletion())
-      assert.strictEqual(completion.choices[0]?.finish_reason, "tool_calls")
-      assert.deepStrictEqual(
-        completion.choices[0]?.message.tool_calls?.map((call) =>
-          call.type === "function" ? [call.id, call.function.name, call.function.arguments] : []
-        ),
-        [
-          ["call_a", "weather", '{"city":"Wien"}'],
-          ["call_b", "time", "{}"]
-        ]
-      )
-    })
-  )
-
   it.scoped("the AI SDK: text, reasoning, usage", () =>
     Effect.gen(function* () {
       const { aiSdk } = yield* servingStream(whole(true, spoken))
@@ -158,53 +128,6 @@ describe("a stream as clients read it", () => {
       const used = yield* Effect.promise(() => Promise.resolve(result.usage))
       assert.strictEqual(used.inputTokens, 12)
       assert.strictEqual(used.outputTokens, 7)
-    })
-  )
-
-  it.scoped("the AI SDK: tool calls put together", () =>
-    Effect.gen(function* () {
-      const { aiSdk } = yield* servingStream(whole(false, toolEvents))
-      const inputSchema = jsonSchema({ type: "object" })
-      const tools: ToolSet = { weather: { inputSchema }, time: { inputSchema } }
-      const result = streamText({ model: aiSdk, prompt: "hi", tools, maxRetries: 0 })
-      const calls = yield* Effect.promise(() => Promise.resolve(result.toolCalls))
-      assert.deepStrictEqual(
-        calls.map(({ input, toolCallId, toolName }) => [toolCallId, toolName, input]),
-        [
-          ["call_a", "weather", { city: "Wien" }],
-          ["call_b", "time", {}]
-        ]
-      )
-      assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.finishReason)), "tool-calls")
-    })
-  )
-
-  const broken = () => {
-    const sse = encoder(false)
-    return [sse.encode([content("Ser")]), sse.error(brokenStream(new TimedOut()))]
-  }
-
-  it.scoped("the openai package: a break is an error with its code", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* servingStream(broken())
-      const stream = yield* Effect.promise(() =>
-        openai.chat.completions.create({ model: "m-1", messages, stream: true })
-      )
-      const { cause } = yield* Effect.flip(collect(stream))
-      assert.instanceOf(cause, APIError)
-      assert.deepInclude(cause, { code: "timeout", type: "api_error", error: toWire(new TimedOut()).body.error })
-    })
-  )
-
-  it.scoped("the AI SDK: a break is an error part after the text", () =>
-    Effect.gen(function* () {
-      const { aiSdk } = yield* servingStream(broken())
-      const result = streamText({ model: aiSdk, prompt: "hi", maxRetries: 0, onError: () => {} })
-      const parts = yield* collect(result.fullStream)
-      const kinds = parts.map(({ type }) => type)
-      assert.include(kinds, "text-delta")
-      assert.include(kinds, "error")
-      assert.isBelow(kinds.indexOf("text-delta"), kinds.indexOf("error"))
     })
   )
 

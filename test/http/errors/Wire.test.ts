@@ -5,168 +5,65 @@ import * as Failure from "../../../src/domain/Failure.ts"
 import * as Errors from "../../../src/http/errors/Schemas.ts"
 import { brokenStream, Envelope, internalError, toWire } from "../../../src/http/errors/Wire.ts"
 import { Authenticated } from "../../../src/http/schema/Headers.ts"
+import { badRequest, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
 
-type Row = readonly [
-  failure: Failure.Failure,
-  status: number,
-  type: string,
-  code: string | null,
-  message: string,
-  param?: string | null
-]
+type Row = readonly [failure: Failure.Failure, refusal: Refusal]
+
+const unavailable = (message: string): Refusal => ({ status: 503, type: "service_unavailable", code: null, message })
 
 const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = {
-  InvalidRequest: [
-    [
-      new Failure.InvalidRequest({ message: "`model` is required.", param: "model" }),
-      400,
-      "invalid_request_error",
-      null,
-      "`model` is required.",
-      "model"
-    ],
-    [
-      new Failure.InvalidRequest({ message: "The body is not valid JSON.", param: null }),
-      400,
-      "invalid_request_error",
-      null,
-      "The body is not valid JSON."
-    ]
-  ],
+  InvalidRequest: [badRequest("`model` is required.", "model"), badRequest("The body is not valid JSON.")].map(
+    (refusal) => [new Failure.InvalidRequest({ message: refusal.message, param: refusal.param ?? null }), refusal]
+  ),
   UpstreamRejected: [
-    [
-      new Failure.UpstreamRejected({ param: null }),
-      400,
-      "invalid_request_error",
-      null,
-      "Upstream rejected the request."
-    ],
-    [
-      new Failure.UpstreamRejected({ param: "temperature" }),
-      400,
-      "invalid_request_error",
-      null,
-      "Upstream rejected the request.",
-      "temperature"
-    ],
-    [
-      new Failure.UpstreamRejected({ param: "messages" }),
-      400,
-      "invalid_request_error",
-      null,
-      "Failed to process the reference image.",
-      "messages"
-    ],
-    [
-      new Failure.UpstreamRejected({ param: "image" }),
-      400,
-      "invalid_request_error",
-      null,
-      "Failed to process the reference image.",
-      "image"
-    ]
+    [new Failure.UpstreamRejected({ param: null }), refusals.rejected],
+    [new Failure.UpstreamRejected({ param: "temperature" }), { ...refusals.rejected, param: "temperature" }],
+    ...["messages", "image"].map(
+      (param): Row => [
+        new Failure.UpstreamRejected({ param }),
+        badRequest("Failed to process the reference image.", param)
+      ]
+    )
   ],
-  ContentRejected: [
-    [
-      new Failure.ContentRejected(),
-      400,
-      "content_policy_violation",
-      null,
-      "Content was rejected by the moderation system."
-    ]
-  ],
-  MissingApiKey: [[new Failure.MissingApiKey(), 401, "authentication_error", "invalid_api_key", "Missing API key."]],
-  InvalidApiKey: [
-    [new Failure.InvalidApiKey(), 401, "authentication_error", "invalid_api_key", "Invalid API key provided."]
-  ],
-  InsufficientCredits: [
-    [new Failure.InsufficientCredits(), 402, "insufficient_quota", "insufficient_quota", "Insufficient credits."]
-  ],
+  ContentRejected: [[new Failure.ContentRejected(), refusals.moderated]],
+  MissingApiKey: [[new Failure.MissingApiKey(), refusals.missingKey]],
+  InvalidApiKey: [[new Failure.InvalidApiKey(), refusals.invalidKey]],
+  InsufficientCredits: [[new Failure.InsufficientCredits(), refusals.insufficient]],
   SpendLimitReached: (["day", "week", "month", "total"] as const).map((period) => [
     new Failure.SpendLimitReached({ period }),
-    402,
-    "insufficient_quota",
-    "spend_limit_exceeded",
-    `This key has reached its ${period} spend limit.`
+    refusals.capped(period)
   ]),
   InsufficientScope: (["chat", "images", "videos"] as const).map((scope) => [
     new Failure.InsufficientScope({ scope }),
-    403,
-    "permission_error",
-    "insufficient_scope",
-    `API key lacks scope: ${scope}`
+    refusals.scopeOf(scope)
   ]),
-  AddressBlocked: [[new Failure.AddressBlocked(), 403, "permission_error", "access_denied", "Access denied."]],
-  ModelNotFound: (
-    [
-      ["chat", "is not a chat model."],
-      ["image", "is not an image model."],
-      ["video", "is not a video model."]
-    ] as const
-  ).map(([surface, end]) => [
+  AddressBlocked: [[new Failure.AddressBlocked(), refusals.denied]],
+  ModelNotFound: (["chat", "image", "video"] as const).map((surface) => [
     new Failure.ModelNotFound({ model: "x-1", surface }),
-    404,
-    "not_found_error",
-    "model_not_found",
-    `The model \`x-1\` does not exist or ${end}`,
-    "model"
+    refusals.noModel("x-1", surface === "image" ? "an image" : `a ${surface}`)
   ]),
-  VideoNotFound: [[new Failure.VideoNotFound(), 404, "not_found_error", null, "No such video."]],
-  UnknownEndpoint: [[new Failure.UnknownEndpoint(), 404, "not_found_error", "unknown_endpoint", "Unknown endpoint."]],
-  BodyTooLarge: [
-    [
-      new Failure.BodyTooLarge({ limitBytes: 1024 }),
-      413,
-      "invalid_request_error",
-      "request_too_large",
-      "The request body is larger than 1024 bytes."
-    ]
-  ],
+  VideoNotFound: [[new Failure.VideoNotFound(), refusals.noVideo]],
+  UnknownEndpoint: [[new Failure.UnknownEndpoint(), refusals.noEndpoint]],
+  BodyTooLarge: [[new Failure.BodyTooLarge({ limitBytes: 1024 }), refusals.tooLarge(1024)]],
   BodyTooSlow: [
     [
       new Failure.BodyTooSlow({ bytesPerSecond: 1000 }),
-      400,
-      "invalid_request_error",
-      null,
-      "The request body arrived too slowly: less than 1000 bytes a second."
+      badRequest("The request body arrived too slowly: less than 1000 bytes a second.")
     ]
   ],
-  GatewayBusy: [[new Failure.GatewayBusy(), 503, "service_unavailable", null, "The gateway is busy; retry later."]],
-  IdempotencyConflict: [
-    [
-      new Failure.IdempotencyConflict(),
-      409,
-      "invalid_request_error",
-      "idempotency_conflict",
-      "A request with the same `Idempotency-Key` is still in flight."
-    ]
-  ],
-  RateLimited: [[new Failure.RateLimited(), 429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."]],
-  SettleFailed: [[new Failure.SettleFailed(), 500, "api_error", "internal_error", "Internal server error."]],
-  UpstreamFailed: [
-    [new Failure.UpstreamFailed(), 502, "api_error", "upstream_error", "The upstream provider returned an error."]
-  ],
-  UpstreamAuthFailed: [
-    [new Failure.UpstreamAuthFailed(), 502, "api_error", "upstream_error", "Upstream authentication failed."]
-  ],
+  GatewayBusy: [[new Failure.GatewayBusy(), unavailable("The gateway is busy; retry later.")]],
+  IdempotencyConflict: [[new Failure.IdempotencyConflict(), refusals.conflict]],
+  RateLimited: [[new Failure.RateLimited(), refusals.limited]],
+  SettleFailed: [[new Failure.SettleFailed(), refusals.internal]],
+  UpstreamFailed: [[new Failure.UpstreamFailed(), refusals.upstream]],
+  UpstreamAuthFailed: [[new Failure.UpstreamAuthFailed(), refusals.upstreamAuth]],
   AllProvidersFailed: ([429, 503, "network"] as const).map((status) => [
     new Failure.AllProvidersFailed({ provider: "google", status }),
-    503,
-    "service_unavailable",
-    "no_provider_available",
-    `All providers failed (last: google ${status}).`
+    refusals.allFailed("google", status)
   ]),
-  NoHealthyProvider: [
-    [
-      new Failure.NoHealthyProvider(),
-      503,
-      "service_unavailable",
-      "no_provider_available",
-      "No healthy provider is available for this model."
-    ]
-  ],
-  Aborted: [[new Failure.Aborted(), 503, "service_unavailable", null, "The gateway is restarting; retry."]],
-  TimedOut: [[new Failure.TimedOut(), 504, "api_error", "timeout", "The request exceeded the allowed time."]]
+  NoHealthyProvider: [[new Failure.NoHealthyProvider(), refusals.noProvider]],
+  Aborted: [[new Failure.Aborted(), unavailable("The gateway is restarting; retry.")]],
+  TimedOut: [[new Failure.TimedOut(), refusals.timedOut]]
 }
 
 const all = Object.values(rows).flat()
@@ -182,8 +79,8 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
 }
 
 describe("toWire", () => {
-  it.each(all.map((row) => [row[0]._tag, row[1], row] as const))("%s is %i", (_, __, row) => {
-    const [failure, status, type, code, message, param = null] = row
+  it.each(all.map((row) => [row[0]._tag, row[1].status, row] as const))("%s is %i", (_, __, row) => {
+    const [failure, { code, message, param = null, status, type }] = row
     const wire = toWire(failure)
     assert.strictEqual(wire.status, status)
     assert.deepStrictEqual(wire.body, { error: { message, type, param, code } })
@@ -208,14 +105,7 @@ describe("toWire", () => {
 })
 
 describe("brokenStream", () => {
-  const upstream = {
-    error: {
-      message: "The upstream provider returned an error.",
-      type: "api_error",
-      param: null,
-      code: "upstream_error"
-    }
-  } as const
+  const upstream = toWire(new Failure.UpstreamFailed()).body
 
   it("tells a client with output only that the stream broke", () => {
     for (const failure of [

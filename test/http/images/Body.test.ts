@@ -48,6 +48,7 @@ describe("the optional fields", () => {
     [{ mask: {} }, {}]
   ])("%j is taken", (fields, expected) => {
     assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
+    assert.strictEqual(editRefusal({ ...base, image: gif, ...fields }), "accepted")
   })
 
   it("pass over what they do not know", () => {
@@ -74,7 +75,8 @@ describe("the optional fields", () => {
     ["images", [[gif], [{ image_url: gif }], gif, { 0: gif }], "`images` is not supported: use `image`."]
   ])("%s: %j is refused: %s", (field, values, message) => {
     for (const value of values) {
-      assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", field, message])
+      for (const one of [refusal({ ...base, [field]: value }), editRefusal({ ...base, image: gif, [field]: value })])
+        assert.deepStrictEqual(one, ["InvalidRequest", field, message])
     }
   })
 
@@ -103,7 +105,8 @@ describe("a form", () => {
       textPart("resolution", "2k"),
       textPart("quality", "hd"),
       textPart("size", "1024x1024"),
-      textPart("user", "")
+      textPart("user", ""),
+      textPart("n", "")
     ]
     const json = { ...base, image: [gif, "https://b.test/b.png", gif], response_format: "b64_json", resolution: "2K" }
     assert.deepStrictEqual(taken(bodyOf([...parts, ...more])), taken(json))
@@ -132,6 +135,12 @@ describe("a form", () => {
       [...parts, ...Array.from({ length: 9 }, () => filePart("image[]", gifBytes))],
       "image",
       "`image` must hold at most 8 images."
+    ],
+    [
+      "images of another name",
+      [...parts, filePart("image", gifBytes), textPart("images", gif)],
+      "images",
+      "`images` is not supported: use `image`."
     ],
     [
       "a mask",

@@ -4,19 +4,10 @@ import { Effect, Schema } from "effect"
 import OpenAI from "openai"
 import type { Video } from "../../../src/services/videos/VideoJobs.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import {
-  type Answer,
-  assertRefused,
-  badRequest,
-  callAt,
-  type Refusal,
-  rateOf,
-  refusals
-} from "../../harness/client/HttpCalls.ts"
+import { type Answer, assertRefused, badRequest, callAt, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
 import { get, layer, MediaServer, videos as path, post } from "../../harness/gateway/MediaServer.ts"
 
-const noSuchVideo: Refusal = { status: 404, type: "not_found_error", code: null, message: "No such video." }
 const notCompleted = badRequest("The video is not completed.")
 
 const List = Schema.parseJson(
@@ -97,7 +88,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
       const { videos } = yield* MediaServer
       const [owner, other] = [yield* openAccount({}), yield* openAccount({})]
       const { id } = videos.put(owner.org, { status: "completed", completedAt: 1, url })
-      for (const below of [`/${id}`, `/${id}/content`]) assertRefused(yield* get(other, below), noSuchVideo)
+      for (const below of [`/${id}`, `/${id}/content`]) assertRefused(yield* get(other, below), refusals.noVideo)
       assert.deepStrictEqual(idsIn(yield* get(other)), [])
       assert.deepStrictEqual(idsIn(yield* get(owner)), [id])
     })
@@ -123,7 +114,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
   ])("is none by the id %s", (id) =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
-      for (const below of [`/${id}`, `/${id}/content`]) assertRefused(yield* get(account, below), noSuchVideo)
+      for (const below of [`/${id}`, `/${id}/content`]) assertRefused(yield* get(account, below), refusals.noVideo)
     })
   )
 
