@@ -154,7 +154,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
           })
 
-        /** What failed before its rate unit was taken takes it now, and is told first if there is none. */
+        /** Takes the rate unit of a request that failed before it was taken; without one left, that is the failure. */
         const failLate = (record: RequestRecord, cause: Cause.Cause<Failure | BodyCutOff>) => {
           const failed = Effect.failCause(cause)
           if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed

@@ -20,25 +20,24 @@ const refusals: Readonly<Partial<Record<Failure["_tag"], string>>> = {
   InvalidApiKey: "invalid_api_key"
 }
 
+const logUnexpected = (cause: Cause.Cause<unknown>) => Effect.logError("A request failed unexpectedly", cause)
+
 const unexpected = (cause: Cause.Cause<unknown>): Effect.Effect<WireError> =>
   Option.isSome(outageIn(cause))
     ? Effect.as(logFailure("A request failed because the database did not take its part of it", cause), outage)
-    : Effect.as(Effect.logError("A request failed unexpectedly", cause), internalError)
+    : Effect.as(logUnexpected(cause), internalError)
+
+const expected = (failure: Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
+  const wire = toWire(failure)
+  const reason = refusals[failure._tag]
+  if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
+  return wire.status === 500 ? Effect.as(logUnexpected(cause), wire) : Effect.succeed(wire)
+}
 
 /** The response to whatever ended a request. A defect is an internal error whatever it looks like, and is logged. */
 export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
   if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Aborted()))
   const failure = Option.flatMap(Cause.failureOption(cause), asFailure)
-  if (Option.isNone(failure) || Cause.isDie(cause)) {
-    return Effect.annotateLogs(unexpected(cause), "request_id", requestId)
-  }
-  const wire = toWire(failure.value)
-  const reason = refusals[failure.value._tag]
-  if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
-  return wire.status === 500
-    ? Effect.as(
-        Effect.annotateLogs(Effect.logError("A request failed unexpectedly", cause), "request_id", requestId),
-        wire
-      )
-    : Effect.succeed(wire)
+  const response = Option.isSome(failure) && !Cause.isDie(cause) ? expected(failure.value, cause) : unexpected(cause)
+  return Effect.annotateLogs(response, "request_id", requestId)
 }

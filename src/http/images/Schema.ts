@@ -24,7 +24,7 @@ const prompt = promptFor("What the image shows, or what is to change.")
 const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
 const longestEcho = 32
 
-/** Only described by those that there are: what no model has is told together with the model's name. */
+/** Any text: `domain/ImageRules.ts` refuses what the model does not have. */
 const AnyResolution = Filled.annotations({
   ...problem("must be one of 1K, 2K, 4K"),
   jsonSchema: { type: "string", enum: [...resolutions] }

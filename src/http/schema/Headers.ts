@@ -14,7 +14,7 @@ export class Authenticated extends HttpApiMiddleware.Tag<Authenticated>()("gatew
 
 export const idempotencyKey = "idempotency-key"
 
-/** Only described here: what is wrong with one is told in its place among the checks of a request. */
+/** Only described: the services check it, after the body. */
 export const IdempotencyKey = Schema.Struct({
   [idempotencyKey]: Schema.optional(
     Schema.String.annotations({

@@ -10,7 +10,7 @@ import { errorResponse } from "../errors/ErrorResponse.ts"
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
-/** Health must be told above all when the database is not there to say who is blocked. */
+/** Health is answered even while the database cannot say who is blocked. */
 const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
   isBlocked.pipe(
     Effect.interruptible,

@@ -11,7 +11,7 @@ const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
 
-/** Lengths that no model has are moved to one that it has, however far they are off. */
+/** Any integer: `domain/VideoRules.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
   strict: true,
   decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),
@@ -79,7 +79,7 @@ const VideoList = Schema.Struct({
 
 const Id = Schema.String.annotations({ description: "The `vid_` id." })
 
-/** Only described here: whatever is sent is made a number of. */
+/** Only described: `limitOf` in `Handlers.ts` reads whatever is sent. */
 const Limit = described(
   Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
     jsonSchema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
