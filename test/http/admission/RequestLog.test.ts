@@ -32,7 +32,9 @@ type Owner = Pick<Served.Customer, "org" | "key">
 const assertRow = (row: RequestRow, { key, org }: Owner, { attempts, ...rest }: Expected) => {
   assert.deepInclude<Partial<RequestRow>>(row, { orgId: org, keyId: key, ...rest })
   const tries = row.attempts.map(({ cost: spent, outcome, provider, route, status }) => ({
-    ...{ route, provider, outcome },
+    route,
+    provider,
+    outcome,
     ...(status === undefined ? {} : { status }),
     ...(spent === undefined || row.surface === "chat" ? {} : { cost: spent })
   }))
@@ -47,11 +49,19 @@ const cheap = { routes: [{ ...onFirst, cost: { prompt_per_1m_usd: 0.5, completio
 const costly = { routes: [{ ...onFirst, cost: { per_image_usd: 0.03 } }] }
 const surfaces = [
   {
-    ...{ surface: "chat", cases: chats, ask: chat, body: say("main"), reply: answers(told) },
+    surface: "chat",
+    cases: chats,
+    ask: chat,
+    body: say("main"),
+    reply: answers(told),
     layer: gateway({ main: cheap, weak: {}, breaking: {}, pair }, env)
   },
   {
-    ...{ surface: "image", cases: images, ask: edit, body: imagine("main", { image }), reply: paints() },
+    surface: "image",
+    cases: images,
+    ask: edit,
+    body: imagine("main", { image }),
+    reply: paints(),
     layer: ofImages({ main: costly, weak: costly, pair }, env)
   }
 ] as const
