@@ -164,6 +164,9 @@ describe("the optional fields", () => {
     assert.deepStrictEqual(taken({ ...base, ...unknown, ...more }), taken(base))
   })
 
+  const jsonSchema = (definition: object) => ({ type: "json_schema", json_schema: definition })
+  const inSchema = "`response_format.json_schema"
+
   const wrong: ReadonlyArray<readonly [field: string, values: ReadonlyArray<unknown>, message: string]> = [
     ["stream", ["true", 1, {}], "`stream` must be a boolean."],
     ["stream_options", [true, [], "x"], "`stream_options` must be an object."],
@@ -206,27 +209,12 @@ describe("the optional fields", () => {
     ],
     [
       "response_format",
-      [
-        { type: "json_schema", json_schema: {} },
-        { type: "json_schema", json_schema: { name: "a b" } }
-      ],
+      [jsonSchema({}), jsonSchema({ name: "a b" })],
       "`response_format.json_schema.name` is required and must be 1 to 64 letters, digits, underscores or dashes."
     ],
-    [
-      "response_format",
-      [{ type: "json_schema", json_schema: { name: "n", schema: "x" } }],
-      "`response_format.json_schema.schema` must be an object."
-    ],
-    [
-      "response_format",
-      [{ type: "json_schema", json_schema: { name: "n", strict: "x" } }],
-      "`response_format.json_schema.strict` must be a boolean."
-    ],
-    [
-      "response_format",
-      [{ type: "json_schema", json_schema: { name: "n", description: 1 } }],
-      "`response_format.json_schema.description` must be a string."
-    ],
+    ["response_format", [jsonSchema({ name: "n", schema: "x" })], `${inSchema}.schema\` must be an object.`],
+    ["response_format", [jsonSchema({ name: "n", strict: "x" })], `${inSchema}.strict\` must be a boolean.`],
+    ["response_format", [jsonSchema({ name: "n", description: 1 })], `${inSchema}.description\` must be a string.`],
     [
       "response_format",
       [

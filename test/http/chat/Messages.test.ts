@@ -125,17 +125,26 @@ describe("messages", () => {
   })
 
   const badImage = "Failed to process the reference image."
+  const badRole = "`messages[0].role` must be one of system, developer, user, assistant, tool."
+  const noContent = "`messages[0].content` must be a string or an array of content parts."
+  const noText = "`messages[0].content[0].text` must be a string."
+  const noKind = "`messages[0].content[0].type` must be one of text, image_url."
+  const textOnly = "`messages[0].content[0]` must be text: only a user's message may hold an image."
+  const noUrl = "`messages[0].content[0].image_url` must be an object with a `url`."
+  const noFunction =
+    "`messages[0].tool_calls[0].function` must be an object with a `name` and `arguments`, a JSON text."
   const unanswered = "`messages[0].tool_call_id` must answer a tool call of an earlier assistant message."
+  const user = (...content: ReadonlyArray<unknown>) => said({ role: "user", content })
+  const assistant = (fields: object) => ({ role: "assistant", ...fields })
+  const result = (fields: object) => ({ role: "tool", content: "x", ...fields })
+  const called = assistant({ tool_calls: [call("c")] })
 
-  it.each([
+  it.each<readonly [body: unknown, message: string]>([
     [said("hi"), "`messages[0]` must be an object."],
     [said(null), "`messages[0]` must be an object."],
     [said(hi, [hi]), "`messages[1]` must be an object."],
-    [said({ content: "x" }), "`messages[0].role` must be one of system, developer, user, assistant, tool."],
-    [
-      said({ role: "bot", content: "x" }),
-      "`messages[0].role` must be one of system, developer, user, assistant, tool."
-    ],
+    [said({ content: "x" }), badRole],
+    [said({ role: "bot", content: "x" }), badRole],
     [
       said({ role: "function", name: "f", content: "x" }),
       "`messages[0].role` cannot be function: send the result as a tool message."
@@ -143,51 +152,30 @@ describe("messages", () => {
     ...["system", "developer", "user"].flatMap(
       (role) =>
         [
-          [said({ role }), "`messages[0].content` must be a string or an array of content parts."],
-          [said({ role, content: null }), "`messages[0].content` must be a string or an array of content parts."],
-          [
-            said({ role, content: { type: "text", text: "x" } }),
-            "`messages[0].content` must be a string or an array of content parts."
-          ],
+          [said({ role }), noContent],
+          [said({ role, content: null }), noContent],
+          [said({ role, content: { type: "text", text: "x" } }), noContent],
           [said({ role, content: [] }), "`messages[0].content` must not be an empty array."],
           [said({ role, content: "x", name: 1 }), "`messages[0].name` must be a string."],
           [said({ role, content: ["x"] }), "`messages[0].content[0]` must be an object."],
-          [said({ role, content: [{ type: "text", text: 1 }] }), "`messages[0].content[0].text` must be a string."],
-          [said({ role, content: [{ type: "text" }] }), "`messages[0].content[0].text` must be a string."]
+          [said({ role, content: [{ type: "text", text: 1 }] }), noText],
+          [said({ role, content: [{ type: "text" }] }), noText]
         ] as const
     ),
     [said({ role: "system", content: [{ type: "audio" }] }), "`messages[0].content[0].type` must be text."],
-    [
-      said({ role: "user", content: [{ type: "input_audio", input_audio: {} }] }),
-      "`messages[0].content[0].type` must be one of text, image_url."
-    ],
-    [said({ role: "user", content: [{ text: "x" }] }), "`messages[0].content[0].type` must be one of text, image_url."],
-    [
-      said({ role: "system", content: [imageUrl(png)] }),
-      "`messages[0].content[0]` must be text: only a user's message may hold an image."
-    ],
-    [
-      said({ role: "assistant", content: [imageUrl(png)] }),
-      "`messages[0].content[0]` must be text: only a user's message may hold an image."
-    ],
+    [user({ type: "input_audio", input_audio: {} }), noKind],
+    [user({ text: "x" }), noKind],
+    [said({ role: "system", content: [imageUrl(png)] }), textOnly],
+    [said(assistant({ content: [imageUrl(png)] })), textOnly],
     [
       said(hi, { role: "user", content: [{ type: "text", text: "x" }, { type: "image_url" }] }),
       "`messages[1].content[1].image_url` must be an object with a `url`."
     ],
+    [user({ type: "image_url", image_url: png }), noUrl],
+    [user(imageUrl(1)), noUrl],
+    [user(imageUrl("")), noUrl],
     [
-      said({ role: "user", content: [{ type: "image_url", image_url: png }] }),
-      "`messages[0].content[0].image_url` must be an object with a `url`."
-    ],
-    [
-      said({ role: "user", content: [imageUrl(1)] }),
-      "`messages[0].content[0].image_url` must be an object with a `url`."
-    ],
-    [
-      said({ role: "user", content: [imageUrl("")] }),
-      "`messages[0].content[0].image_url` must be an object with a `url`."
-    ],
-    [
-      said({ role: "user", content: [{ type: "image_url", image_url: { url: png, detail: "max" } }] }),
+      user({ type: "image_url", image_url: { url: png, detail: "max" } }),
       "`messages[0].content[0].image_url.detail` must be one of auto, low, high."
     ],
     ...[
@@ -203,55 +191,36 @@ describe("messages", () => {
       "data:image/png;base64,",
       "data:;base64,AAAA",
       ` ${png}`
-    ].map((url) => [said({ role: "user", content: [imageUrl(url)] }), badImage] as const),
-    [said({ role: "assistant", content: 1 }), "`messages[0].content` must be a string or an array of content parts."],
-    [said({ role: "assistant", content: "x", refusal: 1 }), "`messages[0].refusal` must be a string."],
-    [said({ role: "assistant", content: [{ type: "refusal" }] }), "`messages[0].content[0].refusal` must be a string."],
+    ].map((url) => [user(imageUrl(url)), badImage] as const),
+    [said(assistant({ content: 1 })), noContent],
+    [said(assistant({ content: "x", refusal: 1 })), "`messages[0].refusal` must be a string."],
+    [said(assistant({ content: [{ type: "refusal" }] })), "`messages[0].content[0].refusal` must be a string."],
+    [said(assistant({ content: "x", reasoning_content: {} })), "`messages[0].reasoning_content` must be a string."],
+    [said(assistant({ content: "x", name: {} })), "`messages[0].name` must be a string."],
     [
-      said({ role: "assistant", content: "x", reasoning_content: {} }),
-      "`messages[0].reasoning_content` must be a string."
-    ],
-    [said({ role: "assistant", content: "x", name: {} }), "`messages[0].name` must be a string."],
-    [
-      said({ role: "assistant", content: null, function_call: { name: "f", arguments: "" } }),
+      said(assistant({ content: null, function_call: { name: "f", arguments: "" } })),
       "`messages[0].function_call` is not supported: send `tool_calls`."
     ],
-    [said({ role: "assistant", tool_calls: {} }), "`messages[0].tool_calls` must be an array."],
-    [said({ role: "assistant", tool_calls: ["c"] }), "`messages[0].tool_calls[0]` must be an object."],
+    [said(assistant({ tool_calls: {} })), "`messages[0].tool_calls` must be an array."],
+    [said(assistant({ tool_calls: ["c"] })), "`messages[0].tool_calls[0]` must be an object."],
     [
-      said({ role: "assistant", tool_calls: [call("c"), call("")] }),
+      said(assistant({ tool_calls: [call("c"), call("")] })),
       "`messages[0].tool_calls[1].id` is required and must be a non-empty string."
     ],
     [
-      said({ role: "assistant", tool_calls: [{ ...call("c"), type: "custom" }] }),
+      said(assistant({ tool_calls: [{ ...call("c"), type: "custom" }] })),
       "`messages[0].tool_calls[0].type` must be function."
     ],
     ...[undefined, {}, { name: "f" }, { name: "", arguments: "{}" }, { name: "f", arguments: {} }].map(
-      (called) =>
-        [
-          said({ role: "assistant", tool_calls: [{ id: "c", type: "function", function: called }] }),
-          "`messages[0].tool_calls[0].function` must be an object with a `name` and `arguments`, a JSON text."
-        ] as const
+      (made) => [said(assistant({ tool_calls: [{ id: "c", type: "function", function: made }] })), noFunction] as const
     ),
-    [said({ role: "tool", content: "x" }), "`messages[0].tool_call_id` is required and must be a non-empty string."],
-    [said({ role: "tool", content: "x", tool_call_id: "c" }), unanswered],
-    [
-      said({ role: "tool", content: "x", tool_call_id: "c" }, { role: "assistant", tool_calls: [call("c")] }),
-      unanswered
-    ],
-    [said({ role: "tool", content: "x", tool_call_id: "__proto__" }), unanswered],
-    [
-      said({ role: "assistant", tool_calls: [call("c")] }, { role: "tool", tool_call_id: "c" }),
-      "`messages[1].content` must be a string or an array of content parts."
-    ],
-    [
-      said(
-        { role: "assistant", tool_calls: [call("c")] },
-        { role: "tool", tool_call_id: "c", content: [imageUrl(png)] }
-      ),
-      "`messages[1].content[0]` must be text: only a user's message may hold an image."
-    ]
-  ] as ReadonlyArray<readonly [unknown, string]>)("%j: %s", (body, message) => {
+    [said(result({})), "`messages[0].tool_call_id` is required and must be a non-empty string."],
+    [said(result({ tool_call_id: "c" })), unanswered],
+    [said(result({ tool_call_id: "c" }), called), unanswered],
+    [said(result({ tool_call_id: "__proto__" })), unanswered],
+    [said(called, { role: "tool", tool_call_id: "c" }), noContent.replace("0", "1")],
+    [said(called, result({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
+  ])("%j: %s", (body, message) => {
     assert.deepStrictEqual(refusal(body), ["InvalidRequest", "messages", message])
   })
 })
