@@ -34,9 +34,9 @@ export interface Submission {
   /** Milliseconds for all of it. */
   readonly within: number
   /** Runs before a request leaves for its route, and must come through. */
-  readonly leaving: (route: VideoRoute) => Effect.Effect<void>
+  readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
   /** Whether another route may be asked after a failure. */
-  readonly mayMove: (failure: ProviderFailure) => boolean
+  readonly mayTryNext: (failure: ProviderFailure) => boolean
 }
 
 export interface RoutedRender {
@@ -131,7 +131,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
   })
 
   const submit = Effect.fnUntraced(function* (submission: Submission) {
-    const { attempts, leaving, mayMove, model, request, tried, within: left } = submission
+    const { attempts, beforeSubmit, mayTryNext, model, request, tried, within: left } = submission
     const able = Candidates.rendering(model.routes, request).filter(({ id }) => !tried.has(id))
     return yield* failover(means, {
       model,
@@ -140,11 +140,11 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: firstByte,
       fairAttempt: firstByte,
-      mayMove,
+      mayMove: mayTryNext,
       ask: (attempt) =>
         Effect.gen(function* () {
           const adapter = yield* adapterOf(providers, attempt.route, "video")
-          yield* leaving(attempt.route)
+          yield* beforeSubmit(attempt.route)
           const handle = yield* adapter.submit(attempt.route, request)
           attempt.answered()
           attempt.whole()

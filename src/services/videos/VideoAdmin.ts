@@ -5,9 +5,9 @@ import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
-import { cancelled } from "./Errors.ts"
-import { failVideo } from "./FailVideo.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
+import { cancelled } from "./VideoState.ts"
+import { cancelJob } from "./VideoViews.ts"
 
 /** A job as the operator sees it. No prompt and no reference is in it. */
 export class JobRow extends Schema.Class<JobRow>("JobRow")({
@@ -108,8 +108,8 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         }, Effect.uninterruptible),
         cancel: Effect.fn("VideoAdmin.cancel")(function* (id: string) {
           yield* find(id)
-          // Whoever else ended it meanwhile was first.
-          return yield* (yield* Effect.orDie(failVideo(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
+          // It may have ended meanwhile.
+          return yield* (yield* Effect.orDie(cancelJob(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
         }, Effect.uninterruptible)
       })
     })

@@ -1,7 +1,6 @@
-import { SqlClient } from "@effect/sql"
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
-import { VideoSql } from "../../../src/services/videos/VideoSql.ts"
+import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
 import { latest } from "../../../src/services/videos/VideoViews.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
@@ -62,7 +61,7 @@ describe.concurrent("videos that are asked for again", () => {
     yield* creator.videos.create(job())
     yield* creator.stop
     yield* sql`ANALYZE videos`
-    const rows = yield* Effect.provide(VideoSql, VideoSql.layer).pipe(Effect.provideService(SqlClient.SqlClient, sql))
+    const rows = makeVideoSql(sql)
     const planOf = (statement: string, values: ReadonlyArray<unknown>) =>
       sql.unsafe(`EXPLAIN ${statement}`, values).pipe(
         Effect.flatMap(Schema.decodeUnknown(Explained)),
@@ -79,7 +78,7 @@ describe.concurrent("videos that are asked for again", () => {
     const read = yield* Effect.gen(function* () {
       yield* rows.renew([claimed])
       yield* rows.nextDue([])
-      yield* rows.rest(claimed, 0)
+      yield* rows.release(claimed, 0)
       yield* rows.claim(16)
       return yield* scans
     }).pipe(sql.withTransaction)
