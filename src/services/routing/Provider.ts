@@ -17,6 +17,9 @@ import type { DecodeOptions } from "../catalog/Adapters.ts"
  */
 export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout" | "request" | "moderation"
 
+/** Whether the failure is the request's own: no other route is asked, and the route is not to blame. */
+export const isFinal = (kind: FailureClass): boolean => kind === "request" || kind === "moderation"
+
 export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly class: FailureClass
   /** The HTTP status received, or undefined where none was. */

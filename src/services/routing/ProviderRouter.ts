@@ -9,14 +9,12 @@ import { pictureOf } from "../media/Pictures.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { Attempts } from "./Attempts.ts"
-import { makeChatRouting } from "./ChatRouting.ts"
-import type { RoutedStream } from "./ChatStream.ts"
+import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
 import { Circuits, type RouteReport } from "./Circuits.ts"
-import { failover, type Means } from "./Failover.ts"
+import { failover, type Means, type RoutingDeadlines, usualDeadlines } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
 import { adapterOf, Providers } from "./Providers.ts"
 import * as Candidates from "./RouteSelection.ts"
-import { type RoutingDeadlines, usualDeadlines } from "./RoutingDeadlines.ts"
 
 export interface RoutedImage {
   readonly route: ImageRoute
@@ -118,14 +116,11 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: undefined,
       fairAttempt: firstByte,
-      ask: (attempt) =>
+      ask: ({ route }) =>
         Effect.gen(function* () {
-          const adapter = yield* adapterOf(providers, attempt.route, "image")
-          const answer = yield* adapter.generate(attempt.route, request)
-          const picture = yield* pictureIn(answer)
-          attempt.answered()
-          attempt.whole()
-          return { route: attempt.route, picture, revisedPrompt: answer.revisedPrompt }
+          const adapter = yield* adapterOf(providers, route, "image")
+          const answer = yield* adapter.generate(route, request)
+          return { route, picture: yield* pictureIn(answer), revisedPrompt: answer.revisedPrompt }
         })
     })
   })
@@ -140,15 +135,12 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: firstByte,
       fairAttempt: firstByte,
-      mayMove: mayTryNext,
-      ask: (attempt) =>
+      mayTryNext,
+      ask: ({ route }) =>
         Effect.gen(function* () {
-          const adapter = yield* adapterOf(providers, attempt.route, "video")
-          yield* beforeSubmit(attempt.route)
-          const handle = yield* adapter.submit(attempt.route, request)
-          attempt.answered()
-          attempt.whole()
-          return { route: attempt.route, handle }
+          const adapter = yield* adapterOf(providers, route, "video")
+          yield* beforeSubmit(route)
+          return { route, handle: yield* adapter.submit(route, request) }
         })
     })
   })

@@ -188,7 +188,7 @@ describe("a streamed chat", () => {
     const fake = new ProviderFake().on(a, streams([content("")], "hang"))
     return running(fake, function* ({ chat, departure, record, settled, sink }) {
       const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
-      yield* Effect.repeat(Effect.yieldNow(), { until: () => record.attempts.underway !== undefined })
+      yield* TestClock.adjust("1 second")
       departure.leave()
       yield* Fiber.join(work)
       assert.strictEqual((yield* settled).spent, 100n)
