@@ -97,11 +97,11 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
     const priced = routeRows(model, (id) => fed.get(id))
     for (const [route, rows] of priced) {
       const entry = fed.get(route)?.entry ?? ""
-      const said = rows.flatMap(({ cost, fed: feed, unit }) =>
+      const stated = rows.flatMap(({ cost, fed: feed, unit }) =>
         cost === undefined ? [] : [{ what: `cost of ${unit}`, catalog: cost, feed }]
       )
-      const drifted = said.filter(({ catalog, feed }) => catalog !== feed)
-      matches.push({ model: model.id, route, entry, compared: said.length, drifted: drifted.length })
+      const drifted = stated.filter(({ catalog, feed }) => catalog !== feed)
+      matches.push({ model: model.id, route, entry, compared: stated.length, drifted: drifted.length })
       drifts.push(...drifted.map((difference) => ({ model: model.id, route, entry, ...difference })))
       for (const { fed: charged, price, unit } of rows) {
         if (price < charged) losses.push(`${route}: the price of ${unit} is below what the feed says of ${entry}`)

@@ -44,8 +44,8 @@ describe("deadlines", () => {
       assert.deepStrictEqual(fake.calls, [a.id])
       assert.deepStrictEqual(fake.busy, [])
       assert.deepStrictEqual(
-        attempts.list.map(({ ms, outcome: told }) => ({ ms, told })),
-        [{ ms: 290_000, told: "timeout" }]
+        attempts.list.map(({ ms, outcome: result }) => ({ ms, result })),
+        [{ ms: 290_000, result: "timeout" }]
       )
     })
   })
@@ -90,7 +90,7 @@ describe("deadlines", () => {
       const attempts = new Attempts()
       assert.strictEqual(yield* after(120, outcome(stream(model(a, b, c), attempts))), c.id)
       assert.deepStrictEqual(
-        attempts.list.map(({ ms, outcome: told, provider }) => [provider, told, ms]),
+        attempts.list.map(({ ms, outcome: result, provider }) => [provider, result, ms]),
         [
           ["a", "timeout", 60_000],
           ["b", "timeout", 60_000],
@@ -137,8 +137,8 @@ describe("deadlines", () => {
         assert.strictEqual((yield* drained(got)).end, "TimedOut")
         assert.deepStrictEqual(fake.busy, [])
         assert.deepStrictEqual(
-          attempts.list.map(({ ms, outcome: told }) => ({ ms, told })),
-          [{ ms: 3_600_000, told: "timeout" }]
+          attempts.list.map(({ ms, outcome: result }) => ({ ms, result })),
+          [{ ms: 3_600_000, result: "timeout" }]
         )
         const [health] = yield* Effect.flatMap(ProviderRouter, (router) => router.health)
         assert.strictEqual(health?.failures, 0)
@@ -185,7 +185,7 @@ describe("a stream", () => {
   }
 
   for (const kind of ["limit", "account", "network", "request", "moderation", "timeout"] as const) {
-    it.effect(`that breaks with ${kind} is told as ${kind === "timeout" ? "TimedOut" : "UpstreamFailed"}`, () => {
+    it.effect(`that breaks with ${kind} is reported as ${kind === "timeout" ? "TimedOut" : "UpstreamFailed"}`, () => {
       const fake = new ProviderFake().on(a, streams([content("x")], failure(kind, undefined)))
       return routed(fake, function* () {
         const { end } = yield* Effect.flatMap(stream(model(a, b)), drained)
@@ -270,7 +270,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("tells what its provider has sent, so that a client that leaves early can be charged", () => {
+  it.effect("keeps what its provider has sent, so that a client that leaves early can be charged", () => {
     const fake = new ProviderFake().on(a, streams([usage], "hang"))
     return routed(fake, function* () {
       const attempts = new Attempts()
