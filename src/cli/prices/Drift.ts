@@ -7,7 +7,6 @@ import type { FedModel, FedTier } from "./FedModel.ts"
 export interface Row {
   readonly unit: string
   readonly price: bigint
-  /** Undefined where the catalog does not say. */
   readonly cost: bigint | undefined
   readonly fed: bigint
 }
@@ -131,7 +130,6 @@ const limits = (model: ChatModel, fed: FedModel, ownCap: number | undefined): Re
 }
 
 export interface Comparison {
-  /** How many things both sides say. */
   readonly compared: number
   readonly differences: ReadonlyArray<Difference>
 }

@@ -9,7 +9,6 @@ import { isModelsDev, modelsDev } from "./ModelsDev.ts"
 /** Why a price feed cannot be compared with; `message` names the file. */
 export class FeedInvalid extends Data.TaggedError("FeedInvalid")<{ readonly message: string }> {}
 
-/** An exported price feed, not yet compared with anything. */
 export interface Feed {
   readonly file: string
   readonly prices: PriceList
@@ -35,13 +34,11 @@ export interface Drift extends Difference {
 export interface FeedReport {
   readonly file: string
   readonly kind: PriceList["kind"]
-  /** How many the feed has. */
   readonly entries: number
   readonly matches: ReadonlyArray<Match>
   readonly drifts: ReadonlyArray<Drift>
   /** One line for every price that is below what the feed says the provider charges. */
   readonly losses: ReadonlyArray<string>
-  /** Ids of models that the feed says nothing of. */
   readonly unmatched: ReadonlyArray<string>
 }
 

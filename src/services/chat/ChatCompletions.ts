@@ -25,7 +25,7 @@ import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-/** Where a stream goes. Nothing of it fails: a client that left is told by `departure`. */
+/** Where a stream goes. Nothing of it fails: a client that left shows in `departure`. */
 export interface ChatSink {
   /** Sends the head, if it has not gone yet, and keep-alives from then on while nothing is written. */
   readonly open: Effect.Effect<void>
@@ -33,9 +33,7 @@ export interface ChatSink {
   readonly opened: Effect.Effect<boolean>
   /** Writes at once; what it returns waits until the client can take more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
-  /** The last bytes of a whole stream. */
   readonly finish: (usage: Usage) => Effect.Effect<void>
-  /** The last bytes of one that broke. */
   readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
   readonly departure: Departure
 }
@@ -162,7 +160,6 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         job.record.attempts.spend(Pricing.chatCharge(cost, usage))
       })
 
-      /** Ends what the client already sees the beginning of. */
       const broken = Effect.fnUntraced(function* (
         job: ChatJob,
         sink: ChatSink,

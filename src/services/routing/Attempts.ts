@@ -1,7 +1,6 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 
-/** What a stream has sent up to its first delta. */
 export interface Received {
   readonly route: Route
   readonly events: ReadonlyArray<ChatEvent>
@@ -18,7 +17,6 @@ export interface AttemptEntry {
   readonly ms: number
   /** What the provider charges for a try that failed, in nano-USD; undefined where that is nothing, or not known. */
   readonly cost?: bigint | undefined
-  /** For the operator only. */
   readonly detail?: string
   /** Of a stream that was cancelled after its provider's first event: a client that leaves then pays for the prompt. */
   readonly received?: Received

@@ -23,7 +23,6 @@ export interface RoutedStream {
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
-/** Chats over the routes of their models. */
 export const makeChatRouting = (
   providers: Context.Tag.Service<Providers>,
   means: Means,
@@ -64,7 +63,6 @@ export const makeChatRouting = (
       Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) !== false)
     )
 
-  /** The request in the form that this route takes. */
   const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
     request.inlined !== undefined && inlines?.(route) !== false ? { ...request, messages: request.inlined } : request
 
@@ -101,7 +99,6 @@ export const makeChatRouting = (
 
 /** A stream up to its first delta. */
 interface OpenedStream extends RoutedStream {
-  /** Of the upstream call. */
   readonly call: Scope.CloseableScope
   /** How the stream ended, for when the call closes. */
   end: Exit.Exit<void, ProviderFailure>

@@ -17,7 +17,6 @@ export interface Permit {
   readonly epoch: number
 }
 
-/** On one line. */
 const describe = ({ class: kind, detail, status }: ProviderFailure) =>
   `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
@@ -83,7 +82,6 @@ export class CircuitBreaker {
     return now < this.openUntil ? "open" : "half_open"
   }
 
-  /** Undefined when no request is let through now. */
   enter(now: number): Permit | undefined {
     if (!this.#letsThrough(now)) return undefined
     const permit = { epoch: this.#epoch }

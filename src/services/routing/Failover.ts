@@ -22,7 +22,6 @@ export interface RoutingDeadlines {
   readonly requestTimeoutSeconds: number
   /** One route's time up to a stream's first delta. */
   readonly firstByteTimeoutSeconds: number
-  /** A stream from its request to its end. */
   readonly streamTimeoutSeconds: number
 }
 
@@ -39,7 +38,6 @@ export interface Plan<T extends RouteBase, A, R> {
   readonly attempts: Attempts
   /** For tries that fail after their provider has made something; none is known where undefined. */
   readonly costOf?: CostOf<T> | undefined
-  /** Milliseconds for everything. */
   readonly within: number
   /** Milliseconds for one try; what is left of `within` where undefined. */
   readonly attemptWithin: number | undefined

@@ -22,7 +22,6 @@ export interface RoutedImage {
   readonly revisedPrompt: string | undefined
 }
 
-/** A render to be submitted. */
 export interface Submission {
   readonly model: VideoModel
   readonly request: VideoRequest
@@ -33,7 +32,6 @@ export interface Submission {
   readonly within: number
   /** Runs before a request leaves for its route, and must come through. */
   readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
-  /** Whether another route may be asked after a failure. */
   readonly mayTryNext: (failure: ProviderFailure) => boolean
 }
 
@@ -70,7 +68,6 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       attempts: Attempts,
       since: number
     ) => Effect.Effect<RoutedImage, RoutingFailure>
-    /** A render that a provider has taken. */
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
     /** The video half of a route's adapter, for asking after a render. */
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>

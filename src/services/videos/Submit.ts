@@ -16,7 +16,6 @@ import type { Render, Upstream } from "./Upstream.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type LeasedJob, LeaseLost } from "./VideoState.ts"
 
-/** Milliseconds for one round over the routes. */
 const longestRoundMs = 180_000
 
 const unusable = new InvalidRequest({ message: "Failed to process the reference image.", param: "image" })

@@ -13,7 +13,6 @@ const longestDownloadMs = 900_000
 /** Enough of a file to recognize its type. */
 const headerBytes = 4_096
 
-/** A render at its provider. */
 export interface Render {
   readonly route: VideoRoute
   readonly handle: VideoHandle

@@ -62,12 +62,11 @@ export class VideoOver extends Data.TaggedError("VideoOver")<{
 export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
   VideoAdmin,
   {
-    /** Newest first. */
     readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<VideoJob>>
     readonly find: (id: string) => Effect.Effect<VideoJob, VideoNotFound>
-    /** Has the job looked at now instead of after its rest. */
+    /** Makes the job due now. */
     readonly retry: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
-    /** Fails the job and gives its hold back, whoever works on it; the provider is told where it can be. */
+    /** Fails the job and releases its hold, whichever instance has its lease; asks the provider to cancel, where it can be. */
     readonly cancel: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
   }
 >() {

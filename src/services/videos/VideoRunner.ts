@@ -66,7 +66,6 @@ export const makeRunner = Effect.fnUntraced(function* (
     )
   }
 
-  /** Works on a job under its lease, in a fiber of its own. */
   const run = ({ id, lease }: Lease, work: Effect.Effect<Next>) =>
     Effect.suspend(() => {
       const job: Lease & { fiber?: Fiber.RuntimeFiber<void> } = { id, lease }

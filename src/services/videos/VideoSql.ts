@@ -96,8 +96,8 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         ON CONFLICT (id) DO NOTHING`,
 
     /**
-     * Takes leases of jobs that have something to do and that nobody works on. One whose creator died before it had
-     * submitted or answered, without an idempotency key to ask for it again, stays unaccepted: nobody knows of it.
+     * Takes leases of jobs that have something to do and that have no lease. One whose creator died before it had
+     * submitted or answered, without an idempotency key to ask for it again, stays unaccepted.
      */
     claim: (limit: number, { except = [], passedOver = [] }: Exceptions = {}) =>
       Effect.flatMap(
@@ -211,7 +211,6 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         sql`status = 'completed', media = ${media}, sandbox = ${isSandbox}, cost = ${cost ?? null}, next_at = NULL`
       ),
 
-    /** As `complete`. */
     fail: (job: Lease, { cancelling, error, isSandbox }: Failing, attempts: ReadonlyArray<AttemptEntry>) =>
       end(
         job,

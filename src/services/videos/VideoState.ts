@@ -110,7 +110,6 @@ export const outOfTime: VideoError = { code: "timeout", message: "The request ex
 export const internalError: VideoError = { code: "internal_error", message: "Internal server error." }
 export const cancelled: VideoError = { code: "internal_error", message: "The video was cancelled by the operator." }
 
-/** The error of a job that no route took. */
 export const errorOf = (failure: RoutingFailure | InvalidRequest): VideoError => {
   if (failure._tag === "ContentRejected") return contentRejected
   if (failure._tag === "TimedOut") return outOfTime

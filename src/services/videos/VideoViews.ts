@@ -55,14 +55,12 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
       Effect.map((rows) => rows.length > 0)
     ),
 
-  /** Stored references of jobs that are over. */
   unneededReferences: (limit: number) => sql<{ readonly id: string; readonly reference: string }>`
     SELECT id, reference FROM videos WHERE step = 'over' AND reference IS NOT NULL LIMIT ${limit}`,
 
   /** Of a job that is over: until then a submit may need it. */
   forgetReference: (id: string) => sql`UPDATE videos SET reference = NULL WHERE id = ${id} AND step = 'over'`,
 
-  /** How many were removed. */
   prune: (olderThanSeconds: number) =>
     Effect.gen(function* () {
       let removed = 0
@@ -80,8 +78,8 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
 })
 
 /**
- * Fails a job and releases its hold in one transaction, whoever has its lease; whether it was there to be failed.
- * @param isRefused whether its customer was told that there is no such job: its idempotency key is free then
+ * Fails a job and releases its hold in one transaction, whichever instance has its lease; false where it was over.
+ * @param isRefused whether its customer got an error instead of the job: its idempotency key is free then
  */
 export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoError, isRefused: boolean) =>
   Effect.gen(function* () {
