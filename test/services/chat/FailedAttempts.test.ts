@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import type { ChatModel, Route } from "../../../src/domain/Model.ts"
-import { NanoUsd } from "../../../src/domain/Money.ts"
+import type { Route } from "../../../src/domain/Model.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
@@ -11,7 +10,6 @@ import {
   fails,
   failure,
   finish,
-  model,
   ProviderFake,
   type Pull,
   request,
@@ -19,9 +17,8 @@ import {
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
-import { chatsOver, makeSink, openChat } from "../chat/ChatBench.ts"
+import { chatsOver, makeSink, nano, openChat, priced } from "./ChatBench.ts"
 
-const nano = (perToken: bigint) => NanoUsd(perToken * 1_000_000n)
 const prices = { cachedPrompt: undefined, cacheWrite: undefined, longContext: undefined }
 
 /** To the operator a prompt token costs 2 nano-dollars, a completion token 20; to the customer half of it. */
@@ -29,10 +26,6 @@ const cost = { ...prices, prompt: nano(2n), completion: nano(20n) }
 const a = route("a", { cost })
 const b = route("b", { cost })
 const free = route("free")
-const priced = (...routes: ReadonlyArray<Route>): ChatModel => {
-  return { ...model(...routes), pricing: { ...prices, prompt: nano(1n), completion: nano(10n) } }
-}
-
 const counted = (prompt: number, completion: number) => ({ prompt, completion, cached: 0, cacheWrite: 0, reasoning: 0 })
 const reports = (prompt: number, completion: number) => ({ type: "usage" as const, usage: counted(prompt, completion) })
 const outage = failure("retry", 503)
@@ -47,8 +40,8 @@ const running = (fake: ProviderFake) => Effect.provide(chatsOver(fake))
 
 const recorded = Effect.map(openChat(1_000_000n), ({ record }) => record)
 
-/** What the log is told of money: each try's cost, the answer's, and the charge. */
-const told = ({ attempts, charge, cost }: RequestRecord) => {
+/** What the log has of money: each try's cost, the answer's, and the charge. */
+const costsOf = ({ attempts, charge, cost }: RequestRecord) => {
   return { tries: attempts.list.map((one) => one.cost), cost, charge }
 }
 
@@ -62,7 +55,7 @@ const streamed = (routes: ReadonlyArray<Route>) =>
     const { sink } = yield* makeSink
     const chat = yield* ChatCompletions
     yield* Effect.ignore(chat.stream(job(record, routes, true), sink))
-    return told(record)
+    return costsOf(record)
   })
 
 describe("a stream that breaks after output costs the operator", () => {
@@ -94,7 +87,7 @@ describe("a stream that breaks after output costs the operator", () => {
       const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
-      assert.deepStrictEqual(told(record), { tries: [100n * 2n + 4n * 20n], cost: undefined, charge: 0n })
+      assert.deepStrictEqual(costsOf(record), { tries: [100n * 2n + 4n * 20n], cost: undefined, charge: 0n })
     }).pipe(running(new ProviderFake().on(a, streams([content("half")], "hang"))))
   )
 })
@@ -116,7 +109,7 @@ describe("a stream costs the operator once", () => {
       yield* Deferred.await(written)
       departure.leave()
       yield* Fiber.join(work)
-      assert.deepStrictEqual(told(record), { tries: [undefined], cost: 240n, charge: 120n })
+      assert.deepStrictEqual(costsOf(record), { tries: [undefined], cost: 240n, charge: 120n })
     }).pipe(running(new ProviderFake().on(a, streams([content("12")], "hang"))))
   )
 })
@@ -135,7 +128,7 @@ describe("a try that fails before any output", () => {
       const record = yield* recorded
       const chat = yield* ChatCompletions
       yield* chat.complete(job(record, [a, b], false))
-      assert.deepStrictEqual(told(record), moved)
+      assert.deepStrictEqual(costsOf(record), moved)
       assert.deepStrictEqual(yield* streamed([a, b]), moved)
     }).pipe(running(new ProviderFake().on(a, fails(refused))))
   )

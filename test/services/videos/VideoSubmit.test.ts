@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { isDoubtful } from "../../../src/services/videos/Submit.ts"
 import { busy, failure, garbage, refused, unanswered } from "../../fakes/VideoProviderFake.ts"
@@ -7,6 +7,7 @@ import { eventually } from "../../harness/database/Money.ts"
 import {
   assertDelivered,
   assertFailed,
+  makeGate,
   price,
   submitsOnly,
   type VideoBench,
@@ -108,17 +109,10 @@ describe.concurrent("submitting a video", () => {
     end: Effect.Effect<void, ProviderFailure> = Effect.void
   ) {
     const dying = yield* process({ lookEvery: "1 hour" })
-    const arrived = yield* Deferred.make<void>()
-    const gate = yield* Deferred.make<void>()
-    const submit = [
-      Deferred.succeed(arrived, undefined).pipe(Effect.zipRight(Deferred.await(gate)), Effect.zipRight(end))
-    ]
-    provider.on(first, { submit })
+    const { open, reached, wait } = yield* makeGate
+    provider.on(first, { submit: [Effect.zipRight(wait, end)] })
     const creating = yield* Effect.forkScoped(dying.videos.create(job()))
-    yield* Deferred.await(arrived)
-    const open = Deferred.succeed(gate, undefined)
-    // A stop waits for what is on its way.
-    yield* Effect.addFinalizer(() => open)
+    yield* reached
     return { open, creating }
   })
 

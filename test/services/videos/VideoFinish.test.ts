@@ -1,11 +1,13 @@
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { clip, done, failed, failure, type Script, unanswered } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import {
   assertDelivered,
   assertFailed,
+  makeGate,
+  picture,
   price,
   submitsOnly,
   type VideoBench,
@@ -13,7 +15,6 @@ import {
 } from "../../harness/database/VideoBench.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 
-const picture = { _tag: "Bytes", bytes: png } as const
 const gone = Stream.fail(failure("network", 200))
 const page = Stream.make(Buffer.from("<html>not a clip, however long it is</html>".repeat(200)))
 
@@ -134,22 +135,18 @@ describe.concurrent("the end of a video", () => {
   const overtaken = (bench: VideoBench, second: Script) =>
     Effect.gen(function* () {
       const { process, provider, steal, store } = bench
-      const stored = yield* Deferred.make<void>()
-      const gate = yield* Deferred.make<void>()
+      const stored = yield* makeGate
       // It finds no more work by itself until it is through with this.
       const slow = yield* process({
         lookEvery: "1 hour",
-        reach: (name) =>
-          name === "video_stored"
-            ? Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(gate))
-            : Effect.void
+        reach: (name) => (name === "video_stored" ? stored.wait : Effect.void)
       })
       yield* slow.videos.create(bench.job({ references: [picture] }))
-      yield* Deferred.await(stored)
+      yield* stored.reached
       const [first = ""] = store.names.public
       provider.on("m@a", second)
       yield* steal
-      return { first, goOn: Deferred.succeed(gate, undefined) }
+      return { first, goOn: stored.open }
     })
   const publicFiles = ({ store }: VideoBench) => Effect.sync(() => store.names.public)
 
@@ -169,19 +166,17 @@ describe.concurrent("the end of a video", () => {
   videoTest(
     "is the winner's, when the loser comes before it, and the winner needs the reference again",
     function* (bench) {
-      const polling = yield* Deferred.make<void>()
-      const gate = yield* Deferred.make<void>()
-      const waits = Effect.zipRight(Deferred.succeed(polling, undefined), Deferred.await(gate))
-      const poll = [Effect.zipRight(waits, failed(failure("retry", 500)))]
+      const polling = yield* makeGate
+      const poll = [Effect.zipRight(polling.wait, failed(failure("retry", 500)))]
       const { goOn } = yield* overtaken(bench, { poll })
       yield* bench.process()
       yield* bench.lapse
-      yield* Deferred.await(polling)
+      yield* polling.reached
       yield* goOn
       yield* eventually(publicFiles(bench), (names) => names.length === 0)
       assert.deepInclude(yield* bench.row, { step: "rendering", media: null })
       assert.lengthOf(bench.store.names.private, 1)
-      yield* Deferred.succeed(gate, undefined)
+      yield* polling.open
       assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"] })
       const submits = bench.provider.called.filter(({ call }) => call === "submit")
       assert.lengthOf(submits, 2)

@@ -6,11 +6,30 @@ import {
   assertDelivered,
   assertFailed,
   credits,
+  makeGate,
+  picture,
   price,
   submitsOnly,
+  type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
+
+describe.concurrent("a video", () => {
+  videoTest("is taken, rendered, stored and charged for", function* (bench) {
+    const { job, money, org, process, provider, until } = bench
+    const { videos } = yield* process()
+    const { replayed, video } = yield* videos.create(job())
+    assert.isFalse(replayed)
+    assert.deepInclude(video, { status: "queued", model: "m", seconds: 8, url: undefined, error: undefined })
+    assert.match(video.id, /^vid_/)
+    assert.deepInclude(yield* money, { held: price, openHolds: 1, charges: [] })
+    yield* until(({ status }) => status === "completed")
+    const { media } = yield* assertDelivered(bench)
+    const found = yield* videos.find(org, video.id)
+    assert.deepInclude(found, { status: "completed", url: `http://media.test/${media}`, seconds: 8 })
+    assert.deepStrictEqual(provider.calls(), ["submit m@a", "poll m@a", "download m@a"])
+  })
+})
 
 const limit = failure("limit", 429)
 const account = failure("account", 401)
@@ -37,7 +56,7 @@ describe.concurrent("creating a video", () => {
     "is refused where the balance or the key's cap does not cover it, and leaves nothing",
     function* ({ bench, job, key, money, process, provider, rows, sql, store }) {
       const { videos } = yield* process(submitsOnly)
-      const reference = { references: [{ _tag: "Bytes", bytes: png }] } as const
+      const reference = { references: [picture] } as const
       yield* bench.cap(key, price + 1n, "month")
       yield* videos.create(job())
       yield* videos.create(job())
@@ -63,7 +82,7 @@ describe.concurrent("creating a video", () => {
     function* ({ job, process, rows, sql, store }) {
       const { videos } = yield* process(submitsOnly)
       store.after(Effect.orDie(sql`UPDATE organizations SET balance = 0`))
-      const poor = yield* Effect.flip(videos.create(job({ references: [{ _tag: "Bytes", bytes: png }] })))
+      const poor = yield* Effect.flip(videos.create(job({ references: [picture] })))
       assert.strictEqual(poor._tag, "InsufficientCredits")
       assert.deepStrictEqual([yield* rows, store.names.private], [[], []])
     }
@@ -102,7 +121,7 @@ describe.concurrent("creating a video", () => {
       const { videos } = yield* process()
       const routes = ["m@a", "m@b", "m@c"]
       routes.forEach((route, index) => provider.on(route, { submit: [script[index] ?? Effect.void] }))
-      const asked = job({ key: "k", references: [{ _tag: "Bytes", bytes: png }] })
+      const asked = job({ key: "k", references: [picture] })
       const failed = yield* Effect.flip(videos.create(asked))
       assert.deepInclude(failed, { _tag: tag, ...detail })
       assert.deepStrictEqual(
@@ -122,14 +141,14 @@ describe.concurrent("creating a video", () => {
   videoTest("that takes longer than its customer waits goes on, and is there in the end", function* (bench) {
     const { job, money, org, process, provider, row } = bench
     const { videos } = yield* process({ answerWithin: "200 millis" })
-    const gate = yield* Deferred.make<void>()
-    provider.on("m@a", { submit: [Deferred.await(gate)] })
+    const { open, wait } = yield* makeGate
+    provider.on("m@a", { submit: [wait] })
     const { video } = yield* videos.create(job({ key: "k" }))
     assert.strictEqual(video.status, "queued")
     assert.deepInclude(yield* row, { step: "submitting", accepted: true })
     assert.deepInclude(yield* videos.find(org, video.id), { status: "queued" })
     assert.deepInclude(yield* money, { held: price, openHolds: 1 })
-    yield* Deferred.succeed(gate, undefined)
+    yield* open
     yield* assertDelivered(bench)
     const again = yield* videos.create(job({ key: "k" }))
     assert.deepStrictEqual(again, { video, replayed: true })
@@ -138,10 +157,10 @@ describe.concurrent("creating a video", () => {
   videoTest("that takes longer and comes to nothing fails for all to see, and keeps its key", function* (bench) {
     const { job, org, process, provider } = bench
     const { videos } = yield* process({ answerWithin: "200 millis" })
-    const gate = yield* Deferred.make<void>()
-    provider.on("m@a", { submit: [Effect.zipRight(Deferred.await(gate), failure("moderation", 400))] })
+    const { open, wait } = yield* makeGate
+    provider.on("m@a", { submit: [Effect.zipRight(wait, failure("moderation", 400))] })
     const { video } = yield* videos.create(job({ key: "k" }))
-    yield* Deferred.succeed(gate, undefined)
+    yield* open
     yield* assertFailed(bench, "content_policy_violation")
     const found = yield* videos.find(org, video.id)
     assert.deepInclude(found, {
@@ -152,20 +171,13 @@ describe.concurrent("creating a video", () => {
     assert.deepStrictEqual(yield* videos.create(job({ key: "k" })), { video, replayed: true })
   })
 
-  const arriving = Effect.gen(function* () {
-    const arrived = yield* Deferred.make<void>()
-    const gate = yield* Deferred.make<void>()
-    const submit = Effect.zipRight(Deferred.succeed(arrived, undefined), Deferred.await(gate))
-    return { submit, arrived: Deferred.await(arrived), open: Deferred.succeed(gate, undefined) }
-  })
-
   videoTest("that the gateway ends itself costs nothing, whatever the provider made of it", function* (bench) {
     const { job, process, provider, sql, over } = bench
     const { inFlight, videos } = yield* process()
-    const { arrived, open, submit } = yield* arriving
-    provider.on("m@a", { submit: [submit] })
+    const { open, reached, wait } = yield* makeGate
+    provider.on("m@a", { submit: [wait] })
     const asking = yield* Effect.fork(Effect.uninterruptible(inFlight.track(videos.create(job({ key: "k" })))))
-    yield* arrived
+    yield* reached
     yield* inFlight.abort
     assert.isTrue(Exit.isInterrupted(yield* Fiber.await(asking)))
     assert.deepInclude(yield* over, { status: "failed", errorCode: "internal_error", accepted: false, doubts: 1 })
@@ -176,5 +188,108 @@ describe.concurrent("creating a video", () => {
     )
     assert.deepInclude(yield* assertFailed(bench, "internal_error"), { accepted: false, doubts: 1 })
     assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys WHERE key IS NOT NULL`, [])
+  })
+})
+
+const key = "k"
+
+/** A process that has written its job, and does nothing more. */
+const stoppedAfterHold = ({ job, process }: VideoBench) =>
+  Effect.gen(function* () {
+    const written = yield* Deferred.make<void>()
+    const halted = Effect.zipRight(Deferred.succeed(written, undefined), Effect.never)
+    const reach = (name: string) => (name === "after_hold" ? halted : Effect.void)
+    const dying = yield* process({ lookEvery: "1 hour", reach })
+    yield* Effect.forkScoped(dying.videos.create(job({ key })))
+    yield* Deferred.await(written)
+    return dying
+  })
+
+describe.concurrent("a video asked for with an idempotency key", () => {
+  videoTest("is one, however often it is asked for", function* (bench) {
+    const { job, process, provider } = bench
+    const first = yield* process({ lookEvery: "1 hour" })
+    const second = yield* process()
+    const created = yield* first.videos.create(job({ key, references: [picture] }))
+    const again = yield* second.videos.create(job({ key, references: [picture] }))
+    assert.deepStrictEqual([created.replayed, again], [false, { ...created, replayed: true }])
+    const { video } = created
+    yield* assertDelivered(bench)
+    const record = job({ key, references: [picture] })
+    assert.deepStrictEqual(yield* second.videos.create(record), { video, replayed: true })
+    assert.deepStrictEqual([...record.record.notes], ["replayed"])
+    assert.isUndefined(record.record.hold)
+    assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+    for (const other of [{ prompt: "a dog" }, { seconds: 8 }, { references: [] }]) {
+      const refused = yield* Effect.flip(second.videos.create(job({ key, references: [picture], ...other })))
+      assert.deepInclude(refused, { _tag: "InvalidRequest", param: null })
+    }
+    yield* bench.charged(price)
+  })
+
+  videoTest("is in flight until it is answered, and free again where it failed", function* (bench) {
+    const { job, process, provider, rows } = bench
+    const { videos } = yield* process()
+    const { open, reached, wait } = yield* makeGate
+    provider.on("m@a", { submit: [Effect.zipRight(wait, busy), Effect.void] })
+    provider.on("m@b", { submit: [busy] })
+    provider.on("m@c", { submit: [busy] })
+    const first = yield* Effect.fork(videos.create(job({ key })))
+    yield* reached
+    assert.strictEqual((yield* Effect.flip(videos.create(job({ key }))))._tag, "IdempotencyConflict")
+    yield* open
+    assert.strictEqual((yield* Effect.flip(Fiber.join(first)))._tag, "AllProvidersFailed")
+    const { replayed, video } = yield* videos.create(job({ key }))
+    assert.isFalse(replayed)
+    const over = yield* eventually(Effect.zipRight(bench.hurry, rows), (all) =>
+      all.some(({ id, step }) => id === video.id && step === "over")
+    )
+    assert.deepStrictEqual(
+      over.map(({ accepted, status }) => [accepted, status]),
+      [
+        [false, "failed"],
+        [true, "completed"]
+      ]
+    )
+    yield* bench.charged(price)
+  })
+
+  for (const how of ["silent", "stopped"] as const) {
+    videoTest(
+      `is found again after its process was ${how} before it answered, and is rendered once`,
+      function* (bench) {
+        const { job, lapse, org, process, provider, row, sql } = bench
+        const dying = yield* stoppedAfterHold(bench)
+        const { id } = yield* row
+        const { videos } = yield* process()
+        assert.strictEqual((yield* Effect.flip(videos.create(job({ key }))))._tag, "IdempotencyConflict")
+        assert.strictEqual((yield* Effect.flip(videos.find(org, id)))._tag, "VideoNotFound")
+        const instance = yield* dying.instance.id
+        yield* how === "silent"
+          ? sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${instance}`
+          : dying.stop
+        const again = yield* videos.create(job({ key }))
+        assert.isTrue(again.replayed)
+        assert.deepInclude(again.video, { id, status: "queued" })
+        // Whoever has its id can ask for it, before anybody has taken it on.
+        assert.deepInclude(yield* videos.find(org, id), { id, status: "queued" })
+        yield* lapse
+        assert.deepInclude(yield* assertDelivered(bench), { id, doubts: 0 })
+        assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+      }
+    )
+  }
+
+  videoTest("of a process that died is a job that fails for all to see", function* (bench) {
+    const { job, lapse, org, process, provider } = bench
+    const dying = yield* stoppedAfterHold(bench)
+    const { videos } = yield* process()
+    for (const route of ["m@a", "m@b", "m@c"]) provider.on(route, { submit: [busy] })
+    yield* lapse
+    const { id } = yield* assertFailed(bench, "upstream_error")
+    assert.deepInclude(yield* videos.find(org, id), { status: "failed" })
+    yield* dying.stop
+    const again = yield* videos.create(job({ key }))
+    assert.deepStrictEqual([again.replayed, again.video.id], [true, id])
   })
 })

@@ -1,24 +1,19 @@
-import { SqlClient } from "@effect/sql"
-import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { SqlClient, Statement } from "@effect/sql"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, TestClock, TestServices } from "effect"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
 import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
-import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
+import {
+  assertDelivered,
+  makeGate,
+  price,
+  submitsOnly,
+  type VideoBench,
+  videoTest,
+  withBench
+} from "../../harness/database/VideoBench.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
-
-/** A call that says when it has come, and waits until it may go on. */
-const stop = Effect.gen(function* () {
-  const here = yield* Deferred.make<void>()
-  const gate = yield* Deferred.make<void>()
-  const open = Deferred.succeed(gate, undefined)
-  yield* Effect.addFinalizer(() => open)
-  return {
-    reached: Deferred.await(here),
-    wait: Effect.zipRight(Deferred.succeed(here, undefined), Deferred.await(gate)),
-    open
-  }
-})
 
 const begun = (bench: VideoBench, script: Script) =>
   Effect.gen(function* () {
@@ -60,7 +55,7 @@ describe.concurrent("two processes with one database", () => {
 
   videoTest("take over from each other once a lease has lapsed, and not before", function* (bench) {
     const { lapse, process, provider, row } = bench
-    const polling = yield* stop
+    const polling = yield* makeGate
     yield* begun(bench, { poll: [Effect.zipRight(polling.wait, rendering), done] })
     yield* polling.reached
     const { lease } = yield* row
@@ -77,7 +72,7 @@ describe.concurrent("two processes with one database", () => {
 
   videoTest("take over at once what another gives back when it stops", function* (bench) {
     const { process, provider, row, sql } = bench
-    const polling = yield* stop
+    const polling = yield* makeGate
     const first = yield* begun(bench, { poll: [polling.wait.pipe(Effect.zipRight(rendering)), done] })
     yield* polling.reached
     yield* first.stop
@@ -99,7 +94,7 @@ describe.concurrent("a lease", () => {
 
   videoTest("is renewed while there is work, whatever keeps another job's row", function* (bench) {
     const { job, provider, rows, sql } = bench
-    const polling = yield* stop
+    const polling = yield* makeGate
     provider.on("m@a", { poll: [Effect.zipRight(polling.wait, done)] })
     const { videos } = yield* bench.process()
     yield* videos.create(job({ prompt: "kept" }))
@@ -131,8 +126,8 @@ describe.concurrent("a lease", () => {
 describe.concurrent("a process", () => {
   videoTest("that stops waits for a submit on its way, and lets go of everything else", function* (bench) {
     const { job, process, provider, rows } = bench
-    const polling = yield* stop
-    const submitting = yield* stop
+    const polling = yield* makeGate
+    const submitting = yield* makeGate
     provider.on("m@a", { poll: [Effect.zipRight(polling.wait, done), done] })
     const first = yield* process()
     yield* first.videos.create(job({ prompt: "polled" }))
@@ -155,7 +150,7 @@ describe.concurrent("a process", () => {
 
   videoTest("works on a limited number of videos at a time, and gets through all of them", function* (bench) {
     const { hurry, job, process, provider, rows } = bench
-    const polling = yield* stop
+    const polling = yield* makeGate
     const first = yield* process({ lookEvery: "1 hour" })
     provider.on("m@a", { poll: [Effect.zipRight(polling.wait, done)] })
     yield* Effect.forEach(times(40), (index) => first.videos.create(job({ prompt: String(index) })), {
@@ -198,4 +193,80 @@ describe.concurrent("a process", () => {
     assert.deepInclude(yield* desk.find(video.id), { status: "failed", errorCode: "timeout" })
     yield* bench.charged(price)
   })
+})
+
+/** A process at its usual pace, and how many statements about videos it has made. */
+const counted = ({ process }: VideoBench) =>
+  Effect.gen(function* () {
+    let statements = 0
+    const counting: Statement.Statement.Transformer = (statement) =>
+      Effect.sync(() => {
+        const [text] = statement.compile()
+        if (text.includes("videos")) statements += 1
+        return statement
+      })
+    yield* Statement.withTransformer(process({ lookEvery: "5 seconds" }), counting)
+    const count = Effect.sync(() => statements)
+    return { count, becomes: (expected: number) => TestServices.provideLive(eventually(count, (n) => n >= expected)) }
+  })
+
+/** Statements of the test's own, so many that whatever was about to happen has. */
+const pause = ({ sql }: VideoBench) => Effect.repeatN(sql`SELECT pg_sleep(0.002)`, 20)
+
+/** Looks with nothing to be done, each at least 5 s of the clock after the last. */
+const assertQuiet = (bench: VideoBench) =>
+  Effect.gen(function* () {
+    const { becomes, count } = yield* counted(bench)
+    yield* becomes(2)
+    for (let looks = 1; looks <= 4; looks += 1) {
+      let seconds = 0
+      yield* pause(bench)
+      for (; (yield* count) === 2 * looks && seconds < 20; seconds += 1) {
+        yield* TestClock.adjust("1 second")
+        yield* pause(bench)
+      }
+      assert.isAtLeast(seconds, 5)
+      yield* becomes(2 * looks + 2)
+      assert.strictEqual(yield* count, 2 * looks + 2)
+    }
+  })
+
+/** So many jobs that a provider renders, of a process that is gone; nobody has asked after them. */
+const rendered = ({ job, process, provider, sql }: VideoBench, count: number, rest: string) =>
+  Effect.gen(function* () {
+    const creator = yield* process({ lookEvery: "1 hour" })
+    provider.on("m@a", { poll: [rendering] })
+    yield* Effect.forEach(Array.from({ length: count }), () => creator.videos.create(job()), { concurrency: 4 })
+    yield* creator.stop
+    yield* sql`UPDATE videos SET polls = 0, lease = NULL, lease_until = NULL, next_at = now() + ${rest}::interval`
+    provider.called.length = 0
+  })
+
+describe.concurrent("a process asks the database", () => {
+  it.effect("twice in 5 s while there are no videos", () => withBench(assertQuiet))
+
+  it.effect("twice in 5 s while 20 videos rest", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        yield* rendered(bench, 20, "1 hour")
+        yield* assertQuiet(bench)
+        assert.deepStrictEqual(bench.provider.calls("poll"), [])
+      })
+    )
+  )
+
+  it.effect("a few times for each look at a render, and no more until the next is due", () =>
+    withBench((bench) =>
+      Effect.gen(function* () {
+        const { provider, rows } = bench
+        yield* rendered(bench, 20, "0")
+        const { count } = yield* counted(bench)
+        const rested = eventually(rows, (all) => all.every(({ lease, polls }) => lease === null && polls >= 1))
+        yield* TestServices.provideLive(rested)
+        yield* pause(bench)
+        // It is polled and put to rest; for each there may be a look for the next, and one for when that is due.
+        assert.isAtMost(yield* count, provider.calls("poll").length * 4 + 4)
+      })
+    )
+  )
 })

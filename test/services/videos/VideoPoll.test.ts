@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, Effect, Random } from "effect"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { pollDelay } from "../../../src/services/videos/PollDelay.ts"
+import { pollDelay } from "../../../src/services/videos/VideoState.ts"
 import {
   busy,
   done,
@@ -48,7 +48,7 @@ describe("the rests between two looks at a render", () => {
         [9, 10],
         [1_000, 10]
       ] as const) {
-        const rests = yield* Effect.forEach(Arr.range(1, 200), () => Effect.map(pollDelay(asked), (one) => one.restMs))
+        const rests = yield* Effect.forEach(Arr.range(1, 200), () => Effect.map(pollDelay(asked), (one) => one.afterMs))
         assert.isAtLeast(Math.min(...rests), seconds * 900 - 1)
         assert.isAtMost(Math.max(...rests), seconds * 1_100 + 1)
         assert.isAbove(Math.max(...rests) - Math.min(...rests), seconds * 100)

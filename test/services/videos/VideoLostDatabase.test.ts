@@ -1,9 +1,82 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Fiber, Schema } from "effect"
-import { eventually } from "../../harness/database/Money.ts"
-import { type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
+import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
+import {
+  assertDelivered,
+  picture,
+  price,
+  submitsOnly,
+  type VideoBench,
+  videoTest
+} from "../../harness/database/VideoBench.ts"
 import { doorTo } from "../../harness/gateway/Deployment.ts"
+
+/** A process that can lose its database, and that finds no work by itself. */
+const losing = ({ process, url }: VideoBench) =>
+  Effect.gen(function* () {
+    const door = yield* doorTo(url)
+    const { stop, videos } = yield* process({ ...submitsOnly, url: door.url })
+    const isCut = eventually(door.isCut, (cut) => cut)
+    return { door, videos, isCut, stop }
+  })
+
+describe.concurrent("a video of a process that loses its database", () => {
+  for (const when of ["before", "after"] as const) {
+    videoTest(`${when} the COMMIT that creates it is there once`, function* (bench) {
+      const { job, money, process, store } = bench
+      const { door, isCut, stop, videos } = yield* losing(bench)
+      yield* door.cutAt("COMMIT", when)
+      const creating = yield* Effect.fork(videos.create(job({ key, references: [picture] })))
+      yield* isCut
+      yield* door.mend
+      const { video } = yield* Fiber.join(creating)
+      assert.deepInclude(yield* money, { held: price, openHolds: 1 })
+      assert.deepStrictEqual([store.names.public.length, store.names.private.length], [0, 1])
+      yield* stop
+      yield* process()
+      assert.deepInclude(yield* assertDelivered(bench), { id: video.id, doubts: 0 })
+    })
+
+    videoTest(`${when} the COMMIT that creates it, and for long, is none: the request has failed`, function* (bench) {
+      const { charged, job, org, provider, rows, sql } = bench
+      const { door, videos } = yield* losing(bench)
+      yield* door.cutAt("COMMIT", when)
+      const exit = yield* Effect.exit(videos.create(job({ key })))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.lengthOf(yield* rows, when === "before" ? 0 : 1)
+      yield* door.mend
+      yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0)
+      yield* charged()
+      assert.deepStrictEqual(provider.called, [])
+      assert.deepStrictEqual(yield* videos.list(org, 100), [])
+      // The key is freed behind the request's back, too.
+      const again = Effect.retry(videos.create(job({ key })), {
+        schedule: Schedule.spaced("100 millis"),
+        times: 100,
+        while: ({ _tag }) => _tag === "IdempotencyConflict"
+      })
+      assert.isFalse((yield* again).replayed)
+    })
+
+    videoTest(`${when} the COMMIT that completes it is charged once, and keeps its file`, function* (bench) {
+      const { hurry, job, money, store } = bench
+      const door = yield* doorTo(bench.url)
+      const { videos } = yield* bench.process({ url: door.url })
+      yield* videos.create(job({ references: [picture] }))
+      store.after(door.cutAt("COMMIT", when))
+      yield* hurry
+      yield* eventually(door.isCut, (cut) => cut)
+      assert.deepInclude(yield* money, { charges: when === "before" ? [] : [price] })
+      yield* door.mend
+      yield* eventually(
+        Effect.sync(() => store.names.private.length),
+        (left) => left === 0
+      )
+      yield* assertDelivered(bench)
+      assert.deepStrictEqual(bench.provider.calls("download"), ["m@a"])
+    })
+  }
+})
 
 const key = "k"
 
@@ -82,7 +155,7 @@ describe.concurrent("a video whose request was told that it failed", () => {
     const door = yield* doorTo(bench.url)
     const { videos } = yield* process({ url: door.url })
     yield* door.cutAt("COMMIT", "before")
-    const references = [{ _tag: "Bytes", bytes: png } as const]
+    const references = [picture]
     assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ references })))))
     assert.lengthOf(yield* rows, 0)
     assert.lengthOf(store.names.private, 1)
@@ -116,5 +189,28 @@ describe.concurrent("a video that is asked for again", () => {
     assert.isFalse((yield* videos.create(job({ key }))).replayed)
     yield* desk.cancel((yield* videos.list(bench.org, 1))[0]?.id ?? "")
     yield* charged()
+  })
+})
+
+describe("many videos of one organization", () => {
+  videoTest("wait for each other without keeping the rest from the database", function* (bench) {
+    const { charged, job, org, outside, process, provider } = bench
+    const { videos } = yield* process()
+    const { unlock } = yield* Effect.provide(lock(org), outside)
+    const creating = yield* Effect.fork(
+      Effect.forEach(Array.from({ length: 30 }), () => Effect.either(videos.create(job())), {
+        concurrency: "unbounded"
+      })
+    )
+    yield* Effect.provide(waitingForLock("generation-gateway"), outside)
+    assert.deepStrictEqual(yield* Effect.timeout(videos.list(org, 1), "3 seconds"), [])
+    assert.isNull(creating.unsafePoll())
+    yield* unlock
+    assert.lengthOf((yield* Fiber.join(creating)).filter(Either.isRight), 30)
+    yield* bench.hurry
+    assert.lengthOf(provider.calls("submit"), 30)
+    for (const { id } of yield* videos.list(org, 100)) yield* Effect.ignore(bench.desk.cancel(id))
+    const clips = (yield* bench.rows).filter(({ status }) => status === "completed")
+    yield* charged(...clips.map(() => 800_000_000n))
   })
 })
