@@ -1,5 +1,5 @@
 import { Effect, Option, Predicate } from "effect"
-import type { ChatAnswer, ChatEvent, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import { withSpent } from "../client/Classification.ts"
 import { type Fields, parseJson } from "../client/Json.ts"
@@ -97,17 +97,4 @@ export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
     left = []
     return Effect.succeed(taken)
   })
-}
-
-/** The same answer as the events of a stream. */
-export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
-  const events: Array<ChatEvent> = []
-  if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
-  if (answer.content !== null && answer.content !== "") events.push({ type: "content", text: answer.content })
-  answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
-    events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
-  })
-  events.push({ type: "finish", reason: answer.finish })
-  if (answer.usage !== undefined) events.push({ type: "usage", usage: answer.usage })
-  return events
 }
