@@ -14,13 +14,8 @@ export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: U
   }
 }
 
-export interface AnswerContent {
-  readonly hasCalls: boolean
-  readonly isRefusal: boolean
-}
-
 /** The host's own reason where it has one of ours, else what the answer's content implies. */
-export const finishOf = (reason: FinishReason | undefined, { hasCalls, isRefusal }: AnswerContent): FinishReason =>
+export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
   reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
 
 /** An answer's parts as a host gives them: empty texts are absent ones. */
@@ -46,7 +41,7 @@ export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either
     toolCalls: calls.map(({ arguments: given, id, name }) => {
       return { id: id || newId(), type: "function", function: { name, arguments: given || "{}" } }
     }),
-    finish: finishOf(finish, { hasCalls, isRefusal: text === "" && refusal !== "" }),
+    finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
     usage
   })
 }

@@ -160,8 +160,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     },
     finish: (out) => {
       if (reason === "") return undefined
-      const finish = finishOf(finishReason(reason), { hasCalls: ids.size > 0, isRefusal: false })
-      out.push({ type: "finish", reason: finish })
+      out.push({ type: "finish", reason: finishOf(finishReason(reason), ids.size > 0) })
       if (usage !== undefined) out.push({ type: "usage", usage })
       return "whole"
     },

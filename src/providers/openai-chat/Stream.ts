@@ -89,7 +89,7 @@ export const makeDecoder = (newId: () => string): ChatDecoder => {
     finish: (out) => {
       if (reason === undefined) return undefined
       if (!calls.close(out)) return "a tool call without a name"
-      out.push({ type: "finish", reason: finishOf(finishReason(reason), { hasCalls: calls.hasAny, isRefusal }) })
+      out.push({ type: "finish", reason: finishOf(finishReason(reason), calls.hasAny, isRefusal) })
       if (usage !== undefined) out.push({ type: "usage", usage })
       return "whole"
     },

@@ -82,8 +82,7 @@ export const makeDecoder = (
     calls.close(out)
     const status = event.type === "response.incomplete" ? "incomplete" : response.status
     const reason = finishReason(status, asFields(response.incomplete_details).reason)
-    const isRefusal = hasRefusal && !hasText
-    out.push({ type: "finish", reason: finishOf(reason, { hasCalls: calls.hasAny, isRefusal }) })
+    out.push({ type: "finish", reason: finishOf(reason, calls.hasAny, hasRefusal && !hasText) })
     if (usage !== undefined) out.push({ type: "usage", usage })
     return "whole"
   }
