@@ -185,7 +185,7 @@ export const thinkingOf = (options: Options, request: ChatRequest) => {
   return budget ?? (options.thinking_off && { type: options.thinking_off })
 }
 
-/** Whether what the model writes is all there is to count: it does not think, or was told not to. */
+/** Whether the model's text is all there is to count: it does not think, or thinking is turned off. */
 export const isCountable = ({ options, quirks, request }: ChatCall<Options, Quirks>): boolean => {
   const type = quirks.thinking ? thinkingOf(options, request)?.type : undefined
   return options.thinking !== "always" && type !== "enabled" && type !== "adaptive"

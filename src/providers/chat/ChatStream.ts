@@ -14,7 +14,7 @@ export interface ChatDecoder {
   readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
   /** Called at `[DONE]` and at the end of the bytes; undefined where the stream is not whole without an event of its own. */
   readonly finish?: ((out: Array<ChatEvent>) => StreamOutcome) | undefined
-  /** What the host has counted since usage was last told: the last event of a stream that breaks. */
+  /** Counts not yet passed on as an event: a stream that breaks ends with them. */
   readonly usage: () => Usage | undefined
   /** Whether the gateway itself can count what the host has used so far; it cannot where this is left out. */
   readonly isCountable?: (() => boolean) | undefined

@@ -148,7 +148,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
   }
 }
 
-/** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets gone when nobody wants them. */
+/** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets closed on interruption. */
 export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {

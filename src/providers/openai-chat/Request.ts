@@ -32,7 +32,7 @@ const encodePart = (part: Part) => {
 
 interface History {
   readonly hasReasoning: boolean
-  /** Whether the first of its calls says that nobody has its signature. */
+  /** Whether its first call carries the placeholder for a missing signature. */
   readonly isUnsigned: boolean
 }
 

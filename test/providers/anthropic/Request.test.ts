@@ -241,7 +241,7 @@ describe("replayed calls of an anthropic host", () => {
     assert.strictEqual(sent.calls.at(-1), "fine-1_A")
   })
 
-  it("of hosts that count anew in every answer are told apart, each result with its own", () => {
+  it("of hosts that count anew in every answer stay distinct, each result with its own", () => {
     const turn = (content: string): ReadonlyArray<Message> => [
       calling(called("call_0", "now", "{}"), called("call_0", "now", "{}")),
       result("call_0", content),

@@ -31,11 +31,12 @@ const answerOf = ({ content, stop_reason, usage }: Anthropic.Message): Answer =>
   const [thought] = content.flatMap((block) => (block.type === "thinking" ? [block] : []))
   if (thought !== undefined) assert.isNotEmpty(thought.signature)
   const cached = usage.cache_read_input_tokens ?? 0
+  const cacheWrite = usage.cache_creation_input_tokens ?? 0
   const counts = {
-    prompt: usage.input_tokens + cached,
+    prompt: usage.input_tokens + cached + cacheWrite,
     completion: usage.output_tokens,
     cached,
-    cacheWrite: usage.cache_creation_input_tokens ?? 0,
+    cacheWrite,
     reasoning: usage.output_tokens_details?.thinking_tokens ?? 0
   }
   return {
@@ -67,6 +68,7 @@ officialClientContract(anthropic, {
     "in one piece": async (url) => answerOf(await clientOf(url).messages.create(asked)),
     "as a stream": async (url) => answerOf(await clientOf(url).messages.stream(asked).finalMessage())
   },
+  countsCacheWrites: true,
   assertRefusal: (error, refusal) => {
     assert.instanceOf(error, thrown[refusal])
     const { error: said, status } = errors[refusal]

@@ -50,6 +50,7 @@ officialClientContract(gemini, {
       return answerOf(chunks)
     }
   },
+  countsCacheWrites: false,
   assertRefusal: (thrown, refusal) => {
     if (!(thrown instanceof ApiError) || refusal === "moderation")
       return assert.fail(`not an API error: ${String(thrown)}`)

@@ -12,20 +12,21 @@ import { begun, failedWith, openAiResponses, written } from "./Wire.ts"
 const asked = { model: "vendor/model-1", input: "Say something." }
 const clientOf = (origin: string) => new OpenAI({ baseURL: `${origin}/v1`, apiKey: "k", maxRetries: 0 })
 
-/** `shown` is what was told of the output so far; the rest stands in the response. */
+/** `shown` is the output as it was read; the rest stands in the response. */
 const answerOf = (
-  { output, status, usage }: Response,
+  { incomplete_details, output, status, usage }: Response,
   shown: Pick<Answer, "content" | "reasoning" | "toolCalls">
 ): Answer => {
+  const cut = incomplete_details?.reason === "content_filter" ? "content_filter" : "length"
   const hasCalls = output.some(({ type }) => type === "function_call")
   return {
     ...shown,
-    finish: status === "incomplete" ? "length" : hasCalls ? "tool_calls" : "stop",
+    finish: status === "incomplete" ? cut : hasCalls ? "tool_calls" : "stop",
     usage: usage && {
       prompt: usage.input_tokens,
       completion: usage.output_tokens,
       cached: usage.input_tokens_details.cached_tokens,
-      cacheWrite: 0,
+      cacheWrite: usage.input_tokens_details.cache_write_tokens,
       reasoning: usage.output_tokens_details.reasoning_tokens
     }
   }
@@ -67,6 +68,7 @@ officialClientContract(openAiResponses, {
     "as a stream": async (origin) => wholeOf(await clientOf(origin).responses.stream(asked).finalResponse()),
     "from its deltas alone": fromDeltas
   },
+  countsCacheWrites: true,
   assertRefusal: (error, refusal) => {
     const { error: said, status } = errors[refusal]
     assert.deepInclude(Object(error), { status, code: said.code, type: said.type })
