@@ -3,19 +3,19 @@ import { Deferred, Effect, Layer, Redacted, type Scope } from "effect"
 import type { ImageType, Picture } from "../../../src/domain/Media.ts"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
+import { routeTo as chatRouteTo, list, record } from "../../contracts/ChatHosts.ts"
 import type { Host, Painting, Understood, Weather } from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/ImageHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
 import * as Tap from "../../harness/upstream/RecordingProxy.ts"
-import { chunk } from "./Hosts.ts"
-import { called, routeTo as chatRouteTo, errors, list, record } from "./Wire.ts"
+import { called, chunk, errors, gemini } from "./Wire.ts"
 
 /** Pictures by `generateContent`, or by `predict`, which edits none. */
 export type Way = "generate" | "predict"
 
 export const routeTo = (baseUrl: string, way: Way, options: ImageRoute["options"] = {}): ImageRoute => {
-  const { id, preference, provider, weight } = chatRouteTo(baseUrl)
+  const { id, preference, provider, weight } = chatRouteTo(gemini, baseUrl)
   return {
     id,
     provider: { ...provider, credential: Redacted.make(secret) },

@@ -1,4 +1,4 @@
-import * as Gemini from "../../../src/providers/gemini/Gemini.ts"
+import * as Gemini from "../../../src/providers/gemini/index.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
 import type { Harness, Weather } from "../../contracts/ImageHarness.ts"
 import { aimockHost, ownHost, services, type Way } from "./ImageHosts.ts"
