@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { options as decoder, optionNames } from "../../src/providers/fal-queue/Options.ts"
+import { options as decoder, optionNames } from "../../src/providers/fal-queue/FalQueue.ts"
 import { videoRoute } from "../providers/fal-queue/Hosts.ts"
 import { page, section, table } from "./Markdown.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { RouteBase } from "../../src/domain/Model.ts"
-import { options as decoder, Options } from "../../src/providers/replicate/Options.ts"
+import { options as decoder, Options } from "../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../harness/fixtures/Catalogs.ts"
 import { clipRoute } from "../providers/replicate/Hosts.ts"
