@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ChatRequest, Tool } from "../../src/domain/Chat.ts"
-import { jsonFromSchema } from "../../src/providers/sandbox/JsonFromSchema.ts"
+import { jsonFromSchema } from "../../src/providers/sandbox/json/JsonFromSchema.ts"
 import { scriptFor } from "../../src/providers/sandbox/Script.ts"
 import { object } from "../harness/fixtures/JsonSchemas.ts"
 import { request, tool } from "../harness/gateway/Sandbox.ts"
