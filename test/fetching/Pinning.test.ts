@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Names.ts"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, make, ranges, sockets } from "../harness/upstream/ForeignServer.ts"
+import { ask, fetcherFor, make, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */
 const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
@@ -16,10 +15,7 @@ const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   return { asked, names }
 }
 
-const over = (names: Names, ...allowed: ReadonlyArray<string>) =>
-  Effect.provide(
-    SafeFetcher.layer({ fetchAllow: ranges(...allowed), resultFetchAllow: [], connectTimeoutSeconds: 2, names })
-  )
+const over = (names: Names, ...allowed: ReadonlyArray<string>) => Effect.provide(fetcherFor(allowed, { names }))
 
 const good = "127.0.0.1"
 const bad = "127.0.0.2"

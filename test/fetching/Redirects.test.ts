@@ -1,22 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, certificate, make, ranges } from "../harness/upstream/ForeignServer.ts"
+import { ask, certificate, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
 const secret = "Key sk-of-the-route"
 const own = (origin: string) => ({ own: { origin, headers: { Authorization: secret, "X-Extra": "yes" } } })
 
 const over = (...allowed: ReadonlyArray<string>) =>
-  Effect.provide(
-    SafeFetcher.layer({
-      fetchAllow: ranges(...allowed),
-      resultFetchAllow: [],
-      connectTimeoutSeconds: 2,
-      names: () => Effect.succeed(["127.0.0.1"]),
-      ca: certificate
-    })
-  )
+  Effect.provide(fetcherFor(allowed, { names: () => Effect.succeed(["127.0.0.1"]), ca: certificate }))
 
 /** Sends `/n` on to `/n-1`, and says so at `/0`. */
 const countdown = (status: number) =>
@@ -115,11 +106,7 @@ describe("https", () => {
       const host = yield* make((_, response) => response.end("secure"), { secure: true })
       const failure = yield* Effect.flip(fetcher.bytes(ask(host.url)))
       assert.deepStrictEqual([failure.reason, host.seen.length], ["network", 0])
-    }).pipe(
-      Effect.provide(
-        SafeFetcher.layer({ fetchAllow: ranges("127.0.0.1"), resultFetchAllow: [], connectTimeoutSeconds: 2 })
-      )
-    )
+    }).pipe(Effect.provide(fetcherFor(["127.0.0.1"])))
   )
 })
 
@@ -143,7 +130,7 @@ describe("a route's credential", () => {
     }).pipe(over())
   )
 
-  it.scopedLive("goes nowhere else, and its origin is a stranger once a stranger points to it", () =>
+  it.scopedLive("goes nowhere else, nor back to its own origin once another host redirects there", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const home = yield* make((request, response) => {

@@ -1,8 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, atDefaultPort, haveNoConnections, make, ranges, sockets } from "../harness/upstream/ForeignServer.ts"
+import {
+  ask,
+  atDefaultPort,
+  fetcherFor,
+  haveNoConnections,
+  make,
+  ranges,
+  sockets
+} from "../harness/upstream/ForeignServer.ts"
 
 /** What names resolve to in these tests. */
 const names: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -30,12 +37,7 @@ const resolve = (host: string) => {
   return found === undefined ? Effect.fail(new Error("no such name")) : Effect.succeed(found)
 }
 
-const layer = SafeFetcher.layer({
-  fetchAllow: ranges("127.0.0.1"),
-  resultFetchAllow: [],
-  connectTimeoutSeconds: 2,
-  names: resolve
-})
+const layer = fetcherFor(["127.0.0.1"], { names: resolve })
 
 const forbidden: ReadonlyArray<string> = [
   // Loopback, in every way of writing it.
@@ -205,15 +207,7 @@ describe("the two lists", () => {
       const other = from === "customer" ? "provider" : "customer"
       assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(host.url, { from: other })))).reason, "refused")
       assert.strictEqual(host.connections(), 1)
-    }).pipe(
-      Effect.provide(
-        SafeFetcher.layer({
-          fetchAllow: ranges(fetchAllow),
-          resultFetchAllow: ranges(resultAllow),
-          connectTimeoutSeconds: 2
-        })
-      )
-    )
+    }).pipe(Effect.provide(fetcherFor([fetchAllow], { resultFetchAllow: ranges(resultAllow) })))
   )
 
   it.scopedLive("exempt a name whose every address is in them", () =>

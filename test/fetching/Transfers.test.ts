@@ -1,14 +1,12 @@
 import type { RequestListener } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, below, endless, make, ranges } from "../harness/upstream/ForeignServer.ts"
+import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 
-const options = { fetchAllow: ranges("127.0.0.1"), resultFetchAllow: [], connectTimeoutSeconds: 1 }
-const layer = SafeFetcher.layer(options)
+const layer = fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1 })
 
 describe("an answer that is good", () => {
   const sizes = [0, 1, 65_536, mebibyte]
@@ -105,7 +103,7 @@ describe("a fetch that is given up", () => {
       yield* Effect.sleep("100 millis")
       yield* Fiber.interruptAll([secure, named])
       yield* gone
-    }).pipe(Effect.provide(SafeFetcher.layer({ ...options, connectTimeoutSeconds: 3_600, names: () => Effect.never })))
+    }).pipe(Effect.provide(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 3_600, names: () => Effect.never })))
   )
 
   it.scopedLive("by the one who reads it closes its connection", () =>

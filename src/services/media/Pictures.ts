@@ -10,7 +10,6 @@ const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.S
   ["image/gif", isGif]
 ]
 
-/** The same memory: nothing is copied. */
 const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /** Most files end within the first step, and wait for no turn. */

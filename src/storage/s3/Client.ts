@@ -51,7 +51,6 @@ const tries = 4
 const detailLimit = 300
 const connectMillis = 5_000
 
-/** Where a bucket is: as AWS wants it, or below the address of another service. */
 export const addressOf = ({ bucket, endpoint, region }: Pick<S3Options, "bucket" | "endpoint" | "region">): string => {
   if (endpoint !== undefined) return `${endpoint}/${bucket}`
   // No certificate covers a name with more dots.
