@@ -81,7 +81,7 @@ describe("what Replicate's refusals mean", () => {
     })
   }
 
-  it("are told to the operator, without the credential", () => {
+  it("are in the operator's detail, without the credential", () => {
     const body = JSON.stringify({ title: "Insufficient credit", detail: `for\n${secret}`, request: "abc" })
     const failure = decodeFailure(account, { status: 402, headers: {}, body }, 0)
     assert.strictEqual(failure.detail, "402 Insufficient credit for [credential]")
