@@ -25,7 +25,7 @@ export const imageAdapterContract = (harness: Harness) =>
     }
     const check = checksOf(harness, ({ image }) => image)
 
-    check("a picture from a prompt", (adapter, host) =>
+    check("a prompt gives a picture", (adapter, host) =>
       Effect.gen(function* () {
         const prompt = 'Grüße aus Zürich, "你好" 👋\r\nline two\\ & <more>'
         const painting = paint()
@@ -40,7 +40,7 @@ export const imageAdapterContract = (harness: Harness) =>
       })
     )
 
-    check("a picture of several megabytes, byte by byte", (adapter, host) =>
+    check("a picture of several megabytes arrives unchanged", (adapter, host) =>
       Effect.gen(function* () {
         const painting = paint({ bytes: picture("image/png", 3, 5_000_001).bytes })
         yield* host.answer(painting)
@@ -49,7 +49,7 @@ export const imageAdapterContract = (harness: Harness) =>
     )
 
     if (has.revisedPrompt) {
-      check("the prompt as the host rewrote it", (adapter, host) =>
+      check("a prompt that the host rewrote is returned", (adapter, host) =>
         Effect.gen(function* () {
           const revisedPrompt = "A crimson bicycle, studio light"
           yield* host.answer(paint({ revisedPrompt }))
@@ -135,7 +135,7 @@ export const imageAdapterContract = (harness: Harness) =>
       const held = (host: Host, painting: Painting) =>
         host.hold?.(painting) ?? Effect.dieMessage("the host cannot wait")
 
-      check("a host that takes its time", (adapter, host) =>
+      check("a slow host is waited for", (adapter, host) =>
         Effect.gen(function* () {
           const painting = paint()
           const { release } = yield* held(host, painting)

@@ -47,7 +47,7 @@ export const videoAdapterContract = (harness: Harness) =>
     const check = checksOf(harness, ({ video }) => video)
     const clip = { bytes: bytes(10_000), where: harness.where[0] ?? "inside" } as const
 
-    check("a clip from a prompt, from submit to bytes", (adapter, host) =>
+    check("a prompt gives a clip, from submit to bytes", (adapter, host) =>
       Effect.gen(function* () {
         const prompt = 'Grüße aus Zürich, "你好" 👋\r\nline two\\ & <more>'
         const handle = yield* adapter.submit(host.route, request({ prompt }))
@@ -68,7 +68,7 @@ export const videoAdapterContract = (harness: Harness) =>
       })
     )
 
-    check("a clip from a reference, by the route's own model for it", (adapter, host) =>
+    check("a reference is rendered by the route's own model for it", (adapter, host) =>
       Effect.gen(function* () {
         yield* adapter.submit(host.route, request({ reference }))
         const sent = yield* host.received
@@ -97,7 +97,7 @@ export const videoAdapterContract = (harness: Harness) =>
       })
     )
 
-    check("a render that stands where no protocol says is not over", (adapter, host) =>
+    check("a render of an unknown state is not over", (adapter, host) =>
       Effect.gen(function* () {
         if (host.stray === undefined) return
         const handle = yield* adapter.submit(host.route, request())
@@ -196,7 +196,7 @@ export const videoAdapterContract = (harness: Harness) =>
       )
     }
 
-    check("a handle that is none is a failure, and asks nobody", (adapter, host) =>
+    check("a broken handle fails without a request", (adapter, host) =>
       Effect.gen(function* () {
         for (const handle of ["", "null", "{}", '{"id":1}', "no JSON"]) {
           const failures = [
@@ -209,7 +209,7 @@ export const videoAdapterContract = (harness: Harness) =>
       })
     )
 
-    check("a render is given up, also one that is over", (adapter, host) =>
+    check("a render can be cancelled, also one that is over", (adapter, host) =>
       Effect.gen(function* () {
         if (adapter.cancel === undefined) return
         const handle = yield* adapter.submit(host.route, request())
@@ -220,7 +220,7 @@ export const videoAdapterContract = (harness: Harness) =>
       })
     )
 
-    check("interrupting a call lets go of it", (adapter, host) =>
+    check("interrupting a call closes its connection", (adapter, host) =>
       Effect.gen(function* () {
         const { hold, route } = host
         if (hold === undefined) return

@@ -56,10 +56,10 @@ const bad: ReadonlyArray<readonly [string, string, RequestListener, { readonly w
   ["an error", "status", (_, response) => response.writeHead(500).end("<html>"), {}]
 ]
 
-describe("an answer that is no good", () => {
+describe("a bad response", () => {
   const ways = ["bytes", "stream"] as const
   const rows = bad.flatMap(([name, ...row]) => ways.map((way) => [`${name}, as ${way}`, way, ...row] as const))
-  it.scopedLive.each(rows)("fails, and its connection is gone: %s", ([, way, reason, reply, more]) =>
+  it.scopedLive.each(rows)("fails, and its connection is closed: %s", ([, way, reason, reply, more]) =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make(reply)

@@ -20,7 +20,7 @@ const world = (...allowed: ReadonlyArray<string>) => {
   return { lookedUp, verdict }
 }
 
-describe("the check of a URL that somebody else is to fetch", () => {
+describe("the check of a URL that a provider is to fetch", () => {
   const refused = [
     "http://169.254.169.254/latest/meta-data/",
     "http://2852039166/",

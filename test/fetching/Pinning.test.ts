@@ -21,7 +21,7 @@ const good = "127.0.0.1"
 const bad = "127.0.0.2"
 
 describe("a name that changes its answer", () => {
-  it.scopedLive("between check and connect leads where it was checked to lead", () => {
+  it.scopedLive("is connected to at the address that was checked", () => {
     const { asked, names } = changing([good], [bad])
     return Effect.gen(function* () {
       const fetcher = yield* Fetcher
@@ -34,7 +34,7 @@ describe("a name that changes its answer", () => {
     }).pipe(over(names, good))
   })
 
-  it.scopedLive("is checked again for the next fetch, which uses no connection of the last", () => {
+  it.scopedLive("is checked again for the next fetch, over a new connection", () => {
     const { asked, names } = changing([good], [good], [bad])
     return Effect.gen(function* () {
       const fetcher = yield* Fetcher
@@ -87,7 +87,7 @@ describe("a name with several addresses", () => {
     }).pipe(over(changing(["127.0.0.3", "127.0.0.4"], []).names, "127.0.0.0/8"))
   )
 
-  it.scopedLive("mapped into IPv6 is fetched from as what it is", () =>
+  it.scopedLive("may have an IPv4 address mapped into IPv6", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("good"))

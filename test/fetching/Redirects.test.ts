@@ -31,7 +31,7 @@ describe("redirects", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("leave no connection open behind them", () =>
+  it.scopedLive("close the connection before them", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const silent = yield* make(() => undefined)
@@ -45,7 +45,7 @@ describe("redirects", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("in a circle end", () =>
+  it.scopedLive("that form a circle end after three", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((request, response) => response.writeHead(302, { location: request.url }).end())
@@ -61,7 +61,7 @@ describe("redirects", () => {
     [304, { location: "/a" }],
     [305, { location: "/a" }]
   ]
-  it.scopedLive.each(odd)("that are none are no picture: %i %j", ([status, headers]) =>
+  it.scopedLive.each(odd)("without a usable location fail: %i %j", ([status, headers]) =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.writeHead(status, headers).end())
@@ -85,7 +85,7 @@ describe("redirects", () => {
 })
 
 describe("https", () => {
-  it.scopedLive("is spoken with whom the certificate names", () =>
+  it.scopedLive("accepts only the names of the certificate", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("secure"), { secure: true })
@@ -100,7 +100,7 @@ describe("https", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("is not spoken with whom nobody vouches for", () =>
+  it.scopedLive("refuses a certificate without a known authority", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("secure"), { secure: true })
@@ -148,7 +148,7 @@ describe("a route's credential", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("does not open the way to what its origin points to", () =>
+  it.scopedLive("does not exempt where its origin redirects to", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const inner = yield* make((_, response) => response.end("inner"))
@@ -159,7 +159,7 @@ describe("a route's credential", () => {
     }).pipe(over())
   )
 
-  it.scopedLive("stays here where the URL has another port, scheme or host", () =>
+  it.scopedLive("is not sent where the URL has another port, scheme or host", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("fine"))
@@ -172,7 +172,7 @@ describe("a route's credential", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("and what a URL carries are in no failure's text", () =>
+  it.scopedLive("and the URL's path and query are in no failure's text", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((request, response) => {

@@ -8,9 +8,9 @@ const mebibyte = 1024 * 1024
 
 const layer = fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1 })
 
-describe("an answer that is good", () => {
+describe("a good response", () => {
   const sizes = [0, 1, 65_536, mebibyte]
-  it.scopedLive.each(sizes)("is taken whole, up to the limit: %i bytes", (size) =>
+  it.scopedLive.each(sizes)("is read whole, up to the limit: %i bytes", (size) =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const body = Buffer.alloc(size, "0123456789")
@@ -27,7 +27,7 @@ describe("an answer that is good", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scopedLive("is only taken as far as it announces", () =>
+  it.scopedLive("is read only as far as its content-length", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const { port } = yield* below((socket) =>
@@ -39,7 +39,7 @@ describe("an answer that is good", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scopedLive("waits at its host while nobody reads it", () =>
+  it.scopedLive("is paused at its host while it is not read", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const total = 32 * mebibyte
@@ -71,7 +71,7 @@ describe("an answer that is good", () => {
   )
 })
 
-describe("a fetch that is given up", () => {
+describe("an interrupted fetch", () => {
   const stages: ReadonlyArray<readonly [string, RequestListener]> = [
     ["before the head", () => undefined],
     ["before the body", (_, response) => response.flushHeaders()],
@@ -94,7 +94,7 @@ describe("a fetch that is given up", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scopedLive("ends also while it connects, or waits for a name", () =>
+  it.scopedLive("ends while it connects, or waits for a name", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const { gone, port } = yield* below(() => undefined)
@@ -106,7 +106,7 @@ describe("a fetch that is given up", () => {
     }).pipe(Effect.provide(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 3_600, names: () => Effect.never })))
   )
 
-  it.scopedLive("by the one who reads it closes its connection", () =>
+  it.scopedLive("closes its connection when its reader stops", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => endless(response))
