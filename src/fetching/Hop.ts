@@ -1,5 +1,5 @@
 import { NodeStream } from "@effect/platform-node"
-import { Effect, type Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { buildConnector, Client } from "undici"
 import { FetchFailed } from "../services/media/Fetcher.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
@@ -96,10 +96,14 @@ export const get = Effect.fnUntraced(function* (request: HopRequest) {
   })
   // An error that nobody hears would end the process.
   body.on("error", () => undefined)
+  const toFailure = brokenBy(url, status)
   const response: HopResponse = {
     status,
     headers: received,
-    body: NodeStream.fromReadable(() => body, brokenBy(url, status)),
+    // `fromReadable` takes a body that broke before it was read for one that ended.
+    body: Stream.suspend(() =>
+      body.errored === null ? NodeStream.fromReadable(() => body, toFailure) : Stream.fail(toFailure(body.errored))
+    ),
     fail: (failure) => void body.destroy(failure)
   }
   return response

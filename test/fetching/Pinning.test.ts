@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Names.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, fetcherFor, make, sockets } from "../harness/upstream/ForeignServer.ts"
+import { ask, certificate, fetcherFor, make, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */
 const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
@@ -74,6 +74,21 @@ describe("a name with several addresses", () => {
       assert.strictEqual(String(body), "good")
       assert.strictEqual(opened(), 1)
     }).pipe(over(changing(["::1", "127.0.0.3", good]).names, "127.0.0.0/8", "::1"))
+  )
+
+  it.scopedLive("is fetched from the next by https too", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const host = yield* make((_, response) => response.end("good"), { secure: true })
+      assert.strictEqual(String(yield* fetcher.bytes(ask(`https://pictures.example:${host.port}/`))), "good")
+    }).pipe(
+      Effect.provide(
+        fetcherFor(["127.0.0.0/8", "::1"], {
+          names: changing(["::1", "127.0.0.3", good]).names,
+          ca: certificate
+        })
+      )
+    )
   )
 
   it.scopedLive("is not fetched from at all when there are none, or none answers", () =>

@@ -1,6 +1,7 @@
 import type { RequestListener } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
+import { get } from "../../src/fetching/Hop.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
@@ -68,6 +69,22 @@ describe("a good response", () => {
       yield* Deferred.succeed(goOn, undefined)
       assert.strictEqual(yield* Fiber.join(reading), total)
     }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("a body that breaks before it is read", () => {
+  it.scopedLive("fails once it is read, and is no empty file", () =>
+    Effect.gen(function* () {
+      const host = yield* make((_, response) =>
+        response.writeHead(200, { "content-length": 9 }).write("five!", () => response.destroy())
+      )
+      const hop = { headers: {}, addresses: undefined, ca: undefined, onConnect: () => undefined }
+      const { body } = yield* get({ ...hop, url: new URL(host.url) })
+      yield* host.left
+      yield* Effect.sleep("50 millis")
+      const failure = yield* Effect.flip(Stream.runDrain(body))
+      assert.deepInclude(failure, { reason: "network", status: 200 })
+    })
   )
 })
 
