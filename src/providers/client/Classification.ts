@@ -118,7 +118,7 @@ export const retryAfterSeconds = (headers: UpstreamHeaders, nowMillis: number): 
   return Number.isNaN(date) ? undefined : Math.max(0, (date - nowMillis) / 1_000)
 }
 
-const classOfStatus = (status: number): FailureClass => {
+export const classOfStatus = (status: number): FailureClass => {
   if (status === 400 || status === 413 || status === 422) return "request"
   if (status === 401 || status === 402 || status === 403) return "account"
   return status === 429 ? "limit" : "retry"

@@ -126,7 +126,7 @@ describe("Google's own client", () => {
     Effect.gen(function* () {
       const host = yield* ownPainter("generate")
       const { editModel: model = "" } = host.route
-      yield* host.answers(painting)
+      yield* host.answer(painting)
       const answer = yield* calling(() =>
         clientOf(host.fake.url).models.generateContent({
           model,
@@ -141,7 +141,7 @@ describe("Google's own client", () => {
       )
       assert.strictEqual(answer.data, base64(painting.bytes))
       const theirs = yield* host.fake.received
-      yield* host.answers(painting)
+      yield* host.answer(painting)
       yield* (yield* painter).generate(host.route, draw({ prompt: "Blue", resolution: "2K", references: [reference] }))
       const ours = yield* host.fake.received
       assert.deepStrictEqual([ours.path, ours.body], [theirs.path, theirs.body])
@@ -155,15 +155,15 @@ describe("Google's own client", () => {
       const client = clientOf(host.fake.url, true)
       const config = { numberOfImages: 1, includeRaiReason: true, imageSize: "2K" }
       const asked = { model: host.route.model, prompt: "A dot", config }
-      yield* host.answers(painting)
+      yield* host.answer(painting)
       const drawn = yield* calling(() => client.models.generateImages(asked))
       assert.strictEqual(drawn.generatedImages?.[0]?.image?.imageBytes, base64(painting.bytes))
       const theirs = yield* host.fake.received
-      yield* host.meets("moderation")
+      yield* host.fail("moderation")
       const refused = yield* calling(() => client.models.generateImages(asked))
       assert.isString(refused.generatedImages?.[0]?.raiFilteredReason)
       yield* host.fake.received
-      yield* host.answers(painting)
+      yield* host.answer(painting)
       yield* (yield* painter).generate(host.route, draw({ prompt: "A dot", resolution: "2K" }))
       assert.deepStrictEqual((yield* host.fake.received).body, theirs.body)
     }).pipe(Effect.provide(services))

@@ -1,7 +1,8 @@
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
-import type { ChatEvent, Message } from "../../src/domain/Chat.ts"
-import type { FailureClass } from "../../src/services/routing/Provider.ts"
+import type { ChatEvent, Message } from "../../../src/domain/Chat.ts"
+import { faultsFor } from "../../../src/providers/sandbox/Faults.ts"
+import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import {
   asks,
   chatOf,
@@ -13,7 +14,7 @@ import {
   route,
   spoken,
   test
-} from "../harness/gateway/Sandbox.ts"
+} from "../../harness/gateway/Sandbox.ts"
 
 describe("a fault", () => {
   const meets = (text: string, provider?: string) => {
@@ -183,4 +184,21 @@ describe("time", () => {
       const failure = yield* Effect.map(Fiber.join(waiting), Option.getOrThrow)
       assert.strictEqual(failure.class, "network")
     }).pipe(Effect.catchAll(() => Effect.dieMessage("the pull went on"))))
+})
+
+describe("a switch in a long text", () => {
+  const piece = 64 * 1024
+
+  it("is found wherever it stands, and found once", () => {
+    for (const name of ["[sandbox status=503]", `[sandbox ${"x ".repeat(90)}status=503]`]) {
+      for (let at = piece - name.length - 1; at <= piece + 1; at++) {
+        const text = `${"y".repeat(at)}${name}${"[".repeat(piece)}`
+        assert.deepStrictEqual(faultsFor(route(), [text]), { status: 503 })
+      }
+    }
+  })
+
+  it("that never closes is none", () => {
+    assert.deepStrictEqual(faultsFor(route(), ["[sandbox ".repeat(100_000), "[".repeat(1_000_000)]), {})
+  })
 })

@@ -3,7 +3,6 @@ export interface Words {
   /** Never empty: quoted phrases first, then names, then longer words. */
   readonly topics: ReadonlyArray<string>
   readonly numbers: ReadonlyArray<number>
-  /** Whether the prompt says this, as words of its own. */
   readonly mention: (text: string) => boolean
 }
 

@@ -15,17 +15,14 @@ export interface Run {
   steps: number
   /** Of the JSON still to be made. */
   characters: number
-  /** Counts the texts made so far. */
   texts: number
 }
 
-/** Entries of a list or an object that are read; a longer one is cut. */
 export const maxEntries = 1_000
 const maxTypes = 7
 const maxReference = 1_000
 const maxFacets = 200
 
-/** Takes the steps, and returns whether any are left. */
 export const spend = (run: Run, steps: number): boolean => {
   run.steps -= steps
   return run.steps > 0
@@ -61,7 +58,6 @@ export const nodeAt = (node: Node, key: string): Node => {
   return isNode(value) ? value : {}
 }
 
-/** The types that a schema names; undefined where it names none. */
 export const typesOf = (node: Node): ReadonlyArray<string> | undefined => {
   const type = own(node, "type")
   if (typeof type === "string") return [type]
@@ -90,7 +86,6 @@ export const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string>
   return others.reduce(both, first).toSorted((one, other) => Number(one === "null") - Number(other === "null"))
 }
 
-/** Schemas by position, and the one for the rest, in the old spelling and the new. */
 export const positions = (run: Run, node: Node) =>
   Array.isArray(own(node, "items"))
     ? { prefix: listAt(run, node, "items"), rest: own(node, "additionalItems") }

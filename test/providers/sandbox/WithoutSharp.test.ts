@@ -1,10 +1,10 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { make } from "../../src/providers/sandbox/Sandbox.ts"
-import * as TokensFake from "../fakes/TokensFake.ts"
-import { asks, request, route } from "../harness/gateway/Sandbox.ts"
-import { draw, failureOf, poll, submit } from "../harness/gateway/SandboxMedia.ts"
+import { make } from "../../../src/providers/sandbox/Sandbox.ts"
+import * as TokensFake from "../../fakes/TokensFake.ts"
+import { asks, request, route } from "../../harness/gateway/Sandbox.ts"
+import { draw, failureOf, poll, submit } from "../../harness/gateway/SandboxMedia.ts"
 
 vi.mock("sharp", () => {
   throw new Error("no native library for this machine")

@@ -2,7 +2,6 @@ import { Predicate } from "effect"
 import { type Node, own } from "./JsonSchema.ts"
 import type { Words } from "./Words.ts"
 
-/** Characters of the longest text made, whatever a schema asks for. */
 const maxLength = 16_384
 /** Multiples tried one after the other: some are not exact as floating point numbers. */
 const maxMultiples = 20
@@ -10,11 +9,9 @@ const maxMultiples = 20
 const limits = (facets: ReadonlyArray<Node>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
   facets.flatMap((facet) => keys.map((key) => own(facet, key))).filter((limit) => typeof limit === "number")
 
-/** The highest of the facets' lower limits; minus infinity where there is none. */
 export const atLeast = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
   Math.max(...limits(facets, keys))
 
-/** The lowest of the facets' upper limits; infinity where there is none. */
 export const atMost = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
   Math.min(...limits(facets, keys))
 
@@ -64,7 +61,6 @@ export function* texts(facets: ReadonlyArray<Node>, { topics }: Words, n: number
   }
 }
 
-/** The text padded or cut to between `min` and `max` characters. */
 const fitLength = (text: string, min: number, max: number): string => {
   const characters = Array.from(text)
   if (characters.length > max) return characters.slice(0, max).join("")
@@ -89,7 +85,6 @@ export function* numbers(facets: ReadonlyArray<Node>, isWhole: boolean, words: W
   yield* [from + salt, from + (to - from) * ((salt + 1) / (salt + 2)), from, high]
 }
 
-/** The distance between allowed numbers; undefined where any number is. */
 const stepOf = (facets: ReadonlyArray<Node>, isWhole: boolean): number | undefined => {
   const steps = [...(isWhole ? [1] : []), ...limits(facets, ["multipleOf"])].filter((step) => step > 0)
   const [first, ...others] = steps.toSorted((one, other) => other - one).slice(0, 10)

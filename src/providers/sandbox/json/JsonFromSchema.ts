@@ -23,14 +23,13 @@ import {
   typesAllowed,
   typesOf
 } from "./JsonSchema.ts"
-import { atLeast, atMost, numbers, texts } from "./Scalars.ts"
+import { atLeast, atMost, numbers, texts } from "./Values.ts"
 import { wordsOf } from "./Words.ts"
 
 const maxSteps = 12_000
 const maxCharacters = 65_536
 /** What required properties may overdraw the budget, so that a spent one leaves none of them out. */
 const overdraft = 1_000
-/** Characters of a choice that is made when the budget is spent. */
 const maxSimple = 100
 const maxAlternatives = 16
 const maxChoices = 60
@@ -96,7 +95,6 @@ const charge = (run: Run, value: unknown): unknown => {
 
 const simple: Node = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
 
-/** The simplest value for schemas that there is no room left to satisfy. */
 const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
   const heads = schemas.slice(0, 4).filter(isNode)
   const nodes = heads.flatMap((node) => [node, ...dereference(run, node)]).filter(isNode)
@@ -108,7 +106,6 @@ const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
   return own(simple, type) ?? null
 }
 
-/** The schema's own values, as long as there is room for them. */
 function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
   for (const value of values) {
     const size = sizeOf(run, value)

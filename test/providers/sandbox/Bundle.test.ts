@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { draw } from "../harness/gateway/SandboxMedia.ts"
+import { draw } from "../../harness/gateway/SandboxMedia.ts"
 
-const root = fileURLToPath(new URL("../../", import.meta.url))
+const root = fileURLToPath(new URL("../../../", import.meta.url))
 const run = promisify(execFile)
 
 const bundled = Effect.acquireRelease(

@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
-import type { ChatEvent, ChatRequest, Message, ToolChoice } from "../../src/domain/Chat.ts"
-import type { ReasoningEffort } from "../../src/domain/Model.ts"
-import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
+import type { ChatEvent, ChatRequest, Message, ToolChoice } from "../../../src/domain/Chat.ts"
+import type { ReasoningEffort } from "../../../src/domain/Model.ts"
+import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
 import {
   asks,
   chatOf,
@@ -18,7 +18,7 @@ import {
   route,
   spoken,
   test
-} from "../harness/gateway/Sandbox.ts"
+} from "../../harness/gateway/Sandbox.ts"
 
 const order = (type: ChatEvent["type"]): number =>
   ["reasoning", "content", "tool_call", "finish", "usage"].indexOf(type)
@@ -92,7 +92,7 @@ describe("an answer", () => {
       }
     }))
 
-  test("ends before the first of the stop sequences", () =>
+  test("ends before the first stop sequence", () =>
     Effect.gen(function* () {
       const { content: whole } = yield* complete({})
       const stopped = yield* complete({ stop: ["no such text", " provider was", "sky"] })

@@ -33,7 +33,6 @@ const numberAt = (node: Node, key: string, otherwise: number): number => {
 const isWithin = (value: number, node: Node, least: string, most: string): boolean =>
   value >= numberAt(node, least, value) && value <= numberAt(node, most, value)
 
-/** About as many as a value has parts. */
 const partsOf = (value: unknown): number => (Predicate.isObject(value) ? JSON.stringify(value).length >> 2 : 1)
 
 /**
