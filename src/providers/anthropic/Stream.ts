@@ -1,7 +1,8 @@
+import { Predicate } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
 import { finishOf, type StreamedCall, StreamedCalls } from "../chat/Answer.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
-import { asFields, asText, type Fields } from "../client/Json.ts"
+import { asCount, asFields, asText, type Fields } from "../client/Json.ts"
 import { decodeUsage, finishReason, inputText } from "./Response.ts"
 
 interface CallBlock {
@@ -44,9 +45,9 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
     blocks.delete(index)
   }
 
-  /** Counts are those so far, not those since the last: what is given replaces what was. */
+  /** Counts are those so far, not those since the last: what is given replaces what was, unless it is zero. */
   const count = (given: unknown): undefined => {
-    const known = Object.entries(asFields(given)).filter(([, value]) => value !== null)
+    const known = Object.entries(asFields(given)).filter(([, value]) => Predicate.isRecord(value) || asCount(value) > 0)
     counts = { ...counts, ...Object.fromEntries(known) }
   }
 

@@ -144,6 +144,20 @@ describe("a stream of an anthropic host", () => {
     }
   )
 
+  for (const zero of ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]) {
+    streams(
+      `keeps the prompt's counts where its end has ${zero} of zero`,
+      [
+        begun({ input_tokens: 5, cache_creation_input_tokens: 7, cache_read_input_tokens: 11, output_tokens: 1 }),
+        openText(0, "a"),
+        end("end_turn", { usage: { [zero]: 0, output_tokens: 9 } }),
+        stopped
+      ],
+      ({ events }) =>
+        assert.deepStrictEqual(events.at(-1), counted({ prompt: 23, completion: 9, cached: 11, cacheWrite: 7 }))
+    )
+  }
+
   streams(
     "without counts at its end leaves the output to the gateway's own count",
     [begun({ input_tokens: 5, output_tokens: 1 }), openText(0, "a lot"), end("end_turn"), stopped],
