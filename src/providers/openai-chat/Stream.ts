@@ -9,11 +9,14 @@ interface Call {
   readonly call: StreamedCall
   /** The host's own id, by which fragments without an index find their call. */
   readonly hostId: string | undefined
+  readonly index: unknown
+  /** Another call came with the same id. */
+  readonly isRepeated: boolean
   /** Arguments that came before the name. */
   early: string
 }
 
-/** Hosts count calls from 0, repeat one index, or send none: a fragment with a name and a new id opens a call. */
+/** Hosts count calls from 0, repeat one index, or send none: a name with a new id or a new index opens a call. */
 const makeCallDecoder = (newId: () => string) => {
   const calls = new StreamedCalls()
   const byHostIndex = new Map<number, Call>()
@@ -21,17 +24,17 @@ const makeCallDecoder = (newId: () => string) => {
   let last: Call | undefined
 
   const find = (index: unknown, id: string | undefined, isNamed: boolean): Call | undefined => {
-    if (id !== undefined) {
-      const known = byHostId.get(id)
-      if (known !== undefined) return known
-      return !isNamed && typeof index === "number" ? byHostIndex.get(index) : undefined
-    }
-    if (typeof index === "number") return byHostIndex.get(index)
-    return isNamed ? undefined : last
+    const indexed = typeof index === "number" ? byHostIndex.get(index) : undefined
+    if (id === undefined) return typeof index === "number" || isNamed ? indexed : last
+    if (indexed?.hostId === id) return indexed
+    const known = byHostId.get(id)
+    if (known === undefined) return isNamed ? undefined : indexed
+    const isNext = isNamed && indexed === undefined && typeof index === "number" && typeof known.index === "number"
+    return isNext ? undefined : known
   }
 
   const begin = (index: unknown, hostId: string | undefined): Call => {
-    last = { call: calls.begin(), hostId, early: "" }
+    last = { call: calls.begin(), hostId, index, isRepeated: byHostId.has(hostId ?? ""), early: "" }
     if (typeof index === "number") byHostIndex.set(index, last)
     if (hostId !== undefined) byHostId.set(hostId, last)
     return last
@@ -46,7 +49,7 @@ const makeCallDecoder = (newId: () => string) => {
     const text = argumentsOf(part.arguments)
     if (found.call.isOpen) calls.append(found.call, text, out)
     else if (name === "") found.early += text
-    else calls.open(found.call, found.hostId ?? newId(), name, found.early + text, out)
+    else calls.open(found.call, (found.isRepeated ? undefined : found.hostId) ?? newId(), name, found.early + text, out)
   }
 
   return { calls, take }

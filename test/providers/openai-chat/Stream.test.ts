@@ -129,6 +129,25 @@ describe("the tool calls of an openai-chat host", () => {
     })
   }
 
+  streams(
+    "are two where they have two indexes and one id",
+    [
+      calling({ index: 0, id: "x", function: f }),
+      calling({ index: 1, id: "x", function: opening(f) }),
+      calling({ index: 1, id: "x", function: piece('{"a":2}') }),
+      chunk({}, "tool_calls"),
+      Fake.done
+    ],
+    ({ events }) => {
+      const { toolCalls } = joined(events)
+      assert.deepStrictEqual(
+        toolCalls.map((call) => call.function.arguments),
+        ['{"a":1}', '{"a":2}']
+      )
+      assert.strictEqual(new Set(toolCalls.map(({ id }) => id)).size, 2, "results of calls are told apart by their ids")
+    }
+  )
+
   const bare = calling({ index: 0, id: "x", function: opening(f) })
   streams("have an empty object without arguments", [bare, stop, Fake.done], ({ events }) => {
     const { finish, toolCalls } = joined(events)
