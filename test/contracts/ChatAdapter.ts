@@ -34,6 +34,7 @@ const classes: Readonly<Record<Fault, FailureClass>> = {
   garbage: "retry",
   empty: "retry",
   "error inside": "retry",
+  "deep error": "retry",
   "cut answer": "network",
   "cut stream": "network"
 }
@@ -182,7 +183,8 @@ const faultsContract = (harness: Harness, check: Check) => {
           assert.strictEqual(failure?.class, meaning)
           if (fault === "limit") assert.deepStrictEqual([failure?.status, failure?.retryAfterSeconds], [429, 7])
           const hasOutput = events.some(({ type }) => type !== "usage")
-          assert.strictEqual(hasOutput, fault === "cut stream", "only a stream that broke on its way has output")
+          const breaksOnItsWay = fault === "cut stream" || fault === "deep error"
+          assert.strictEqual(hasOutput, breaksOnItsWay, "only a stream that broke on its way has output")
           assert.isFalse(events.some((event) => event.type === "finish"))
         })
       )

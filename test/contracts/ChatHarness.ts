@@ -17,13 +17,14 @@ export interface Answer {
 /** Those that a host tells by a status and an error. */
 export const refusals = ["limit", "funds", "key", "request", "image", "moderation", "server", "missing"] as const
 export type Refusal = (typeof refusals)[number]
-export type Fault = Refusal | "page" | "garbage" | "empty" | "error inside" | "cut answer" | "cut stream"
+export type Fault = Refusal | "page" | "garbage" | "empty" | "error inside" | "deep error" | "cut answer" | "cut stream"
 export const faults: ReadonlyArray<Fault> = [
   ...refusals,
   "page",
   "garbage",
   "empty",
   "error inside",
+  "deep error",
   "cut answer",
   "cut stream"
 ]

@@ -126,6 +126,10 @@ const faultyReply = (wire: ChatWire, fault: Fault): Fake.Reply => {
       return Fake.text(200, "application/json", "")
     case "error inside":
       return either(wire, Fake.json(200, wire.errorInside.body), Fake.sse(wire.errorInside.event))
+    case "deep error": {
+      const error = { error: Fake.deep }
+      return either(wire, Fake.json(200, error), Fake.sse(...opening, ...output, Fake.event(error), Effect.never))
+    }
     case "garbage":
       return either(
         wire,

@@ -7,6 +7,7 @@ import { base64, checksOf, meaning as mediaMeaning, secret } from "./MediaHarnes
 const meaning: Readonly<Record<Fault, FailureClass>> = {
   ...mediaMeaning,
   "error inside": "retry",
+  "deep error": "retry",
   "no picture": "retry",
   "broken picture": "retry",
   "empty picture": "retry"

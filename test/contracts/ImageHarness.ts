@@ -12,7 +12,7 @@ export interface Painting {
 }
 
 /** A finished response may also be wrong about its picture. */
-export type Fault = MediaFault | "error inside" | "no picture" | "broken picture" | "empty picture"
+export type Fault = MediaFault | "error inside" | "deep error" | "no picture" | "broken picture" | "empty picture"
 
 /** A request as the host understood it, whatever its wire. */
 export interface Understood {

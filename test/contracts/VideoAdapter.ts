@@ -14,6 +14,7 @@ const endings: Readonly<Record<Ending, FailureClass>> = {
   moderation: "moderation",
   flagged: "moderation",
   runner: "retry",
+  "deep error": "retry",
   "no clip": "retry"
 }
 

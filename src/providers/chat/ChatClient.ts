@@ -3,12 +3,12 @@ import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
 import type { ChatAdapter, ChatPull, Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { decodeFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
+import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, type Fields, LargeJson, parseJson } from "../client/Json.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
-import { collect, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
+import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
 import { eventsOf } from "./Answer.ts"
 import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
@@ -137,7 +137,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const failureIn = ({ route }: Call, error: Fields) =>
       failureOf(route.provider, { status: 200, headers: {}, body: JSON.stringify(error) }, 0)
 
-    const pull = ({ body, call }: Encoded, stream: UpstreamStream): ChatPull => {
+    const pull = ({ body, call }: Encoded, stream: UpstreamStream): Effect.Effect<ChatPull, never, Scope.Scope> => {
       const decode = (error: Fields) => failureIn(call, error)
       const decoder = format.decoder(call, body, decode)
       const events = chatPull(stream, decoder, {
@@ -145,29 +145,36 @@ export const makeChatAdapter = <Options, Quirks extends object>(
           const error = event.type === "error" ? event : format.errorIn(event)
           return error && decode(error)
         },
-        protocol: (what) => protocolFailure(call.route.provider, 200, what)
+        protocol: (what) => protocolFailure(call.route.provider, 200, what),
+        defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
       })
       const stops = format.ownStops?.(call.request, call.options) ?? []
-      return cutPull(events, stops, () => decoder.isCountable?.() === true)
+      return Effect.map(events, (pull) => cutPull(pull, stops, () => decoder.isCountable?.() === true))
     }
 
     const complete = (encoded: Encoded): Effect.Effect<ChatAnswer, ProviderFailure> =>
       Effect.flatMap(upstream.post(requestOf(encoded)), (response) => {
-        if (isSuccess(response)) return decode(encoded.call, response)
-        const adapted = adapt(encoded, response)
-        return adapted === undefined ? fail(encoded.call.route, response) : complete(adapted)
+        const { call } = encoded
+        return decodeSafely(call.route.provider, response, () => {
+          if (isSuccess(response)) return decode(call, response)
+          const adapted = adapt(encoded, response)
+          return adapted === undefined ? fail(call.route, response) : complete(adapted)
+        })
       })
 
     const open = (encoded: Encoded): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
       Effect.flatMap(upstream.open(requestOf(encoded)), (stream) => {
-        if (isEventStream(stream)) return Effect.succeed(pull(encoded, stream))
-        return Effect.flatMap(collect(stream), (response) => {
-          if (isSuccess(response)) {
-            return Effect.map(decode(encoded.call, response), (answer) => chatPullOf(eventsOf(answer)))
-          }
-          const adapted = adapt(encoded, response)
-          return adapted === undefined ? fail(encoded.call.route, response) : open(adapted)
-        })
+        const { call } = encoded
+        if (isEventStream(stream)) return pull(encoded, stream)
+        return Effect.flatMap(collect(stream), (response) =>
+          decodeSafely(call.route.provider, response, () => {
+            if (isSuccess(response)) {
+              return Effect.map(decode(call, response), (answer) => chatPullOf(eventsOf(answer)))
+            }
+            const adapted = adapt(encoded, response)
+            return adapted === undefined ? fail(call.route, response) : open(adapted)
+          })
+        )
       })
 
     return {

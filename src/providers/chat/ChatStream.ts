@@ -1,7 +1,8 @@
-import { Effect, Option, Predicate } from "effect"
+import { Effect, Option, Predicate, type Scope } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import { withSpent } from "../client/Classification.ts"
+import type { Taken } from "../client/Exchange.ts"
 import { type Fields, parseJson } from "../client/Json.ts"
 import type { UpstreamStream } from "../client/Upstream.ts"
 import { reader, type SseEvent } from "./Sse.ts"
@@ -23,10 +24,18 @@ export interface ChatDecoder {
 export interface StreamFailures {
   readonly decode: (event: Fields) => ProviderFailure | undefined
   readonly protocol: (what: string) => ProviderFailure
+  /** What a decoder throws. */
+  readonly defect: (thrown: unknown) => ProviderFailure
 }
 
+const broken = (detail: string) => new ProviderFailure({ class: "network", status: 200, detail })
+
 /** Pulls a decoder's events out of a body: all those of the bytes at hand at once. */
-export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures: StreamFailures): ChatPull => {
+export const chatPull = (
+  stream: UpstreamStream,
+  decoder: ChatDecoder,
+  failures: StreamFailures
+): Effect.Effect<ChatPull, never, Scope.Scope> => {
   let out: Array<ChatEvent> = []
   let outcome: Option.Option<ProviderFailure> | undefined
   let hasBegun = false
@@ -34,9 +43,11 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures:
   const end = (reached: ProviderFailure | string) => {
     if (outcome !== undefined) return
     const failure = reached === "whole" ? undefined : typeof reached === "string" ? failures.protocol(reached) : reached
-    const usage = failure && decoder.usage()
+    outcome = Option.fromNullable(failure)
+    if (failure === undefined) return
+    const usage = decoder.usage()
     if (usage !== undefined) out.push({ type: "usage", usage })
-    outcome = Option.fromNullable(failure && withSpent(failure, usage))
+    outcome = Option.some(withSpent(failure, usage))
   }
   const take = ({ data, event: name }: SseEvent): StreamOutcome => {
     if (data.trim() === "[DONE]") return decoder.finish?.(out) ?? "[DONE] without a finish reason"
@@ -64,8 +75,7 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures:
   const close = (cause: Option.Option<ProviderFailure>) => {
     if (Option.isNone(cause)) sse.end()
     if (outcome !== undefined) return
-    const early = () => new ProviderFailure({ class: "network", status: 200, detail: "stream ended early" })
-    end(decoder.finish?.(out) ?? Option.getOrElse(cause, early))
+    end(decoder.finish?.(out) ?? Option.getOrElse(cause, () => broken("stream ended early")))
   }
   const ready = (): ChatPull | undefined => {
     if (out.length === 0) return outcome && Effect.fail(outcome)
@@ -74,19 +84,43 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures:
     return Effect.succeed(events)
   }
 
-  // Without a finalizer, which would cost each event more than all else: what comes after an interruption is ignored.
-  return Effect.async((resume) => {
-    const look = (): void => {
-      const found = ready()
-      if (found !== undefined) return resume(found)
+  const read = (taken: Taken) => {
+    try {
+      if (taken._tag === "Chunks") feed(taken.chunks)
+      else close(taken.outcome)
+    } catch (thrown) {
+      end(failures.defect(thrown))
+    }
+  }
+
+  let waiting: ((found: ChatPull) => void) | undefined
+  const look = (): void => {
+    const found = ready()
+    if (found === undefined) {
       stream.next((taken) => {
-        if (taken._tag === "Chunks") feed(taken.chunks)
-        else close(taken.outcome)
+        read(taken)
         look()
       })
+    } else {
+      waiting?.(found)
+      waiting = undefined
     }
+  }
+  const cut = () => {
+    if (waiting === undefined) return
+    read({ _tag: "Over", outcome: Option.some(broken("stream cut off")) })
+    look()
+  }
+
+  // A pull has no finalizer, which would cost each event more than all else: what comes after an interruption is ignored.
+  const pull: ChatPull = Effect.async((resume) => {
+    waiting = resume
     look()
   })
+  return Effect.as(
+    Effect.addFinalizer(() => Effect.sync(cut)),
+    pull
+  )
 }
 
 export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {

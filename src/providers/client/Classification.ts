@@ -184,6 +184,17 @@ export const decodeFailure = (
 export const protocolFailure = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
   new ProviderFailure({ class: "retry", status, detail: loggable(account, what) })
 
+/** Names where it was thrown, and nothing of its message, which may hold output. */
+const describeDefect = (defect: unknown): string => {
+  if (!(defect instanceof Error)) return typeof defect
+  const frame = defect.stack?.split("\n").find((line) => /^\s+at /.test(line)) ?? ""
+  return `${defect.name}${frame.trimEnd()}`
+}
+
+/** What a decoder throws is the response's fault: another route may do better. */
+export const decodingFailure = (account: ProviderAccount, status: number, defect: unknown): ProviderFailure =>
+  protocolFailure(account, status, `a response that cannot be decoded: ${describeDefect(defect)}`)
+
 /** The route cannot do this as the catalog has it; another one may. */
 export const unsentFailure = ({ id, provider }: RouteBase, what: string): ProviderFailure =>
   new ProviderFailure({

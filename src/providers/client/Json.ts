@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import { jsonTexts } from "../../domain/Json.ts"
+import { jsonTexts, nestsWithin } from "../../domain/Json.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 import { type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
 
@@ -7,12 +7,37 @@ export type Fields = Readonly<Record<PropertyKey, unknown>>
 
 const none: Fields = {}
 
-export const parseJson = (text: string): unknown => {
+/** No protocol nests deeper, and what recurses over a value of so many levels stays within its stack. */
+const mostLevels = 200
+
+const parse = (text: string): unknown => {
   try {
     return JSON.parse(text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
   } catch {
     return undefined
   }
+}
+
+const nestsTooDeep = (text: string, value: unknown): boolean =>
+  text.length > 2 * mostLevels && !nestsWithin(mostLevels, value)
+
+/** The value of a JSON text; undefined where it is none, or nests more than 200 levels deep. */
+export const parseJson = (text: string): unknown => {
+  const value = parse(text)
+  return nestsTooDeep(text, value) ? undefined : value
+}
+
+const prune = (levels: number, value: unknown): unknown => {
+  if (Array.isArray(value)) return levels === 0 ? null : value.map((item) => prune(levels - 1, item))
+  if (!Predicate.isRecord(value)) return value
+  if (levels === 0) return null
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, prune(levels - 1, member)]))
+}
+
+/** The same for what is read for its first levels only: what nests deeper than 200 is null. */
+export const parsePruned = (text: string): unknown => {
+  const value = parse(text)
+  return nestsTooDeep(text, value) ? prune(mostLevels, value) : value
 }
 
 export const asFields = (value: unknown): Fields => (Predicate.isRecord(value) ? value : none)

@@ -2,7 +2,8 @@ import { Clock, Effect, Option } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import type { Taken, UpstreamResponse } from "./Exchange.ts"
+import { decodingFailure } from "./Classification.ts"
+import type { Taken, UpstreamHead, UpstreamResponse } from "./Exchange.ts"
 import { parseJson } from "./Json.ts"
 import type { UpstreamStream } from "./Upstream.ts"
 
@@ -47,7 +48,17 @@ export const parseLargeJson = ({ body }: UpstreamResponse): Effect.Effect<unknow
     Effect.zipLeft(EventLoop.turn)
   )
 
+/** Decodes a response; an exception becomes a `ProviderFailure` of class `retry`. */
+export const decodeSafely = <A, R>(
+  account: ProviderAccount,
+  { status }: UpstreamHead,
+  decode: () => Effect.Effect<A, ProviderFailure, R>
+): Effect.Effect<A, ProviderFailure, R> =>
+  Effect.catchAllDefect(Effect.suspend(decode), (defect) => decodingFailure(account, status, defect))
+
 export const failWith =
   (decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure) =>
   ({ provider }: RouteBase, response: UpstreamResponse): Effect.Effect<never, ProviderFailure> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(decodeFailure(provider, response, now)))
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      decodeSafely(provider, response, () => Effect.fail(decodeFailure(provider, response, now)))
+    )

@@ -7,7 +7,7 @@ import {
   readHostError
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, asList, asRecords, asText, parseJson } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, parsePruned } from "../client/Json.ts"
 import { loggable } from "../client/Upstream.ts"
 
 interface FalError {
@@ -18,7 +18,7 @@ interface FalError {
 }
 
 const readError = (response: UpstreamResponse): FalError => {
-  const body = parseJson(response.body)
+  const body = parsePruned(response.body)
   const { detail, error_type } = asFields(body)
   const details = asRecords(detail).map(({ loc, msg, type }) => {
     return { type: asText(type), loc: asList(loc).map(String), msg: asText(msg) }

@@ -1,13 +1,13 @@
 import { Either, Predicate } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
-import { protocolFailure } from "../client/Classification.ts"
+import { amendFailure, protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, asList, asText, parseJson } from "../client/Json.ts"
+import { asFields, asList, asText, parsePruned } from "../client/Json.ts"
 import { isSuccess } from "../client/UpstreamResponse.ts"
-import { type Handle, isInside, rebase } from "../jobs/Handle.ts"
-import type { Media, Progress } from "../jobs/JobAdapter.ts"
-import { isEarly, isOutcome } from "./Failure.ts"
+import { type Handle, isInside, readId, rebase } from "../jobs/Handle.ts"
+import { isFailed, type Media, type Progress, type Reported } from "../jobs/Progress.ts"
+import { decodeFailure, isEarly, isOutcome } from "./Failure.ts"
 
 const namespaces = new Set(["workflows", "comfy"])
 
@@ -19,9 +19,10 @@ const usualPath = (model: string, id: string): string => {
 
 export const decodeHandle = (account: ProviderAccount, body: unknown, model: string): Handle | undefined => {
   const { cancel_url, request_id, response_url, status_url } = asFields(body)
-  const id = asText(request_id)
+  const id = readId(request_id)
+  if (id === undefined) return undefined
   const own = usualPath(model, id)
-  if (id === "" || !isInside(account, own)) return undefined
+  if (!isInside(account, own)) return undefined
   return {
     id,
     status: rebase(account, status_url) ?? `${own}/status`,
@@ -30,10 +31,15 @@ export const decodeHandle = (account: ProviderAccount, body: unknown, model: str
   }
 }
 
-export const decodeProgress = (_: ProviderAccount, { body }: UpstreamResponse): Progress | "completed" | undefined => {
-  const { status } = asFields(parseJson(body))
+export const decodeProgress = (account: ProviderAccount, response: UpstreamResponse): Reported | undefined => {
+  const { status } = asFields(parsePruned(response.body))
   if (typeof status !== "string") return undefined
-  return status === "COMPLETED" ? "completed" : { state: status === "IN_PROGRESS" ? "in_progress" : "queued" }
+  if (status === "COMPLETED") return { state: "completed" }
+  if (status === "IN_QUEUE") return { state: "queued" }
+  if (status === "IN_PROGRESS") return { state: "in_progress" }
+  if (!isFailed(status)) return { state: "unknown", status }
+  const failure = decodeFailure(account, response, 0)
+  return { state: "failed", failure: amendFailure(failure, { detail: `${status}: ${failure.detail}` }) }
 }
 
 const decodeMedia = (body: unknown): Media | undefined => {
@@ -57,7 +63,7 @@ export const decodeResult = (
     return isOutcome(response, refusal) ? failed(refusal) : Either.left(refusal)
   }
   const { status } = response
-  const body = parseJson(response.body)
+  const body = parsePruned(response.body)
   if (body === undefined) return Either.left(protocolFailure(account, status, "no JSON"))
   const fields = asFields(body)
   if (asList(fields.has_nsfw_concepts).includes(true)) {

@@ -9,7 +9,7 @@ import { readHostError, unsentFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
 import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
+import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { decodeImage, encodeImage, encodePrediction } from "./Image.ts"
 import { chatFeatures, imageFeatures, type Options, options } from "./Options.ts"
 import { declinedBy, encodeRequest, hasInlineImages, ownStops, type Quirks } from "./Request.ts"
@@ -85,7 +85,8 @@ const image = Effect.gen(function* () {
     generate: Effect.fn("Gemini.generate")(function* (route, request) {
       const response = yield* ask(route, request)
       if (!isSuccess(response)) return yield* failImage(route, response)
-      return yield* decodeImage(route, options.of(route), yield* parseLargeJson(response))
+      const body = yield* parseLargeJson(response)
+      return yield* decodeSafely(route.provider, response, () => decodeImage(route, options.of(route), body))
     })
   }
   return adapter

@@ -12,6 +12,10 @@ export interface Handle {
 const longestPath = 2_000
 const hidden = /%2f|%5c|%2e/i
 
+/** A job's id as the host gives it; undefined where it cannot be part of an address. */
+export const readId = (given: unknown): string | undefined =>
+  typeof given === "string" && given !== "" && !/\p{Surrogate}/u.test(given) ? given : undefined
+
 /** Whether the path stays below the account's own address, whoever reads it. */
 export const isInside = (account: ProviderAccount, path: string): boolean => {
   const written = `${account.baseUrl}${path}`

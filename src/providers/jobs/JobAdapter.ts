@@ -16,24 +16,12 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
 import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { loggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { failWith, isSuccess } from "../client/UpstreamResponse.ts"
+import { decodeSafely, failWith, isSuccess } from "../client/UpstreamResponse.ts"
 import { decodeHandleText, encodeHandle, type Handle } from "./Handle.ts"
 import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./Input.ts"
+import type { End, Media, Progress, Reported } from "./Progress.ts"
 
-/** A picture or clip, and where it is: an http(s) URL, or a `data:` URI. */
-export interface Media {
-  readonly url: string
-  readonly revisedPrompt: string | undefined
-}
-
-type End =
-  | { readonly state: "done"; readonly media: Media }
-  | { readonly state: "failed"; readonly failure: ProviderFailure }
-
-/** Where a job stands; the failure of an effect that says so is that of the call. */
-export type Progress = { readonly state: "queued" | "in_progress" } | End
-
-const isOver = (progress: Progress): progress is End => progress.state === "done" || progress.state === "failed"
+const isOver = (progress: Reported): progress is End => progress.state === "done" || progress.state === "failed"
 
 /** A host that takes pictures and clips as jobs: each is submitted, polled until it is over, and its result fetched. */
 export interface JobFormat extends InputFormat {
@@ -49,8 +37,8 @@ export interface JobFormat extends InputFormat {
     isAwaited: boolean
   ) => Pick<UpstreamRequest, "path" | "headers" | "body">
   readonly decodeHandle: (account: ProviderAccount, body: unknown, model: string) => Handle | undefined
-  /** "completed": the job is over, and its result says how. Undefined where the response does not tell. */
-  readonly decodeProgress: (account: ProviderAccount, response: UpstreamResponse) => Progress | "completed" | undefined
+  /** Undefined where the response does not tell. */
+  readonly decodeProgress: (account: ProviderAccount, response: UpstreamResponse) => Reported | undefined
   /** Left out where the progress of a job that is over says how it ended. */
   readonly decodeResult?: (
     account: ProviderAccount,
@@ -69,6 +57,8 @@ const pictureSeconds = 60
 const firstPauseMillis = 500
 const longestPauseMillis = 3_000
 const attempts = 4
+const longestWord = 100
+const mostWords = 100
 
 const passing: ReadonlySet<FailureClass> = new Set(["retry", "limit", "network", "timeout"])
 const mayPass = (failure: ProviderFailure) => passing.has(failure.class)
@@ -115,6 +105,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
   const ids = yield* Ids
   const { authorization, decodeResult } = format
   const fail = failWith(format.decodeFailure)
+  const unknownWords = new Set<string>()
 
   const submit = Effect.fnUntraced(function* (route: RouteBase, submission: Submission, isAwaited: boolean) {
     const account = route.provider
@@ -126,7 +117,8 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
       return yield* unknownOutcome(account, status === 504 ? "timeout" : "network", `${status} ${body}`)
     }
     if (!isSuccess(response)) return yield* fail(route, response)
-    const handle = format.decodeHandle(account, parseJson(body), submission.model)
+    const decoded = Effect.try(() => format.decodeHandle(account, parseJson(body), submission.model))
+    const handle = yield* Effect.orElseSucceed(decoded, () => undefined)
     return handle === undefined
       ? yield* unknownOutcome(account, "network", `${status} without a job`)
       : { handle, response }
@@ -140,18 +132,37 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
     handle: Handle,
     decode: NonNullable<typeof decodeResult>
   ) {
+    const { provider } = route
     const response = yield* get(route, handle.result)
-    const refusal = format.decodeFailure(route.provider, response, yield* Clock.currentTimeMillis)
-    return yield* decode(route.provider, response, refusal)
+    const now = yield* Clock.currentTimeMillis
+    return yield* decodeSafely(provider, response, () =>
+      decode(provider, response, format.decodeFailure(provider, response, now))
+    )
   })
+
+  const decodeProgress = ({ provider }: RouteBase, response: UpstreamResponse) =>
+    decodeSafely(provider, response, () => Effect.succeed(format.decodeProgress(provider, response)))
+
+  const logUnknown = ({ provider }: RouteBase, status: string) => {
+    const word = loggable(provider, status).slice(0, longestWord)
+    if (unknownWords.has(word) || unknownWords.size >= mostWords) return Effect.void
+    unknownWords.add(word)
+    return Effect.logWarning(`${format.name} at ${provider.name} has jobs of an unknown status, ${word}: they run on`)
+  }
 
   const poll = Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {
     const response = yield* get(route, handle.status)
     if (!isSuccess(response)) return yield* fail(route, response)
-    const progress = format.decodeProgress(route.provider, response)
-    if (progress === "completed" && decodeResult !== undefined) return yield* pollResult(route, handle, decodeResult)
-    if (progress !== undefined && progress !== "completed") return progress
-    return yield* protocolFailure(route.provider, response.status, "a job without a status")
+    const progress = yield* decodeProgress(route, response)
+    if (progress?.state === "completed" && decodeResult !== undefined) {
+      return yield* pollResult(route, handle, decodeResult)
+    }
+    if (progress === undefined || progress.state === "completed") {
+      return yield* protocolFailure(route.provider, response.status, "a job without a status")
+    }
+    if (progress.state !== "unknown") return progress
+    yield* logUnknown(route, progress.status)
+    return { state: "in_progress" as const }
   })
 
   const result = (route: RouteBase, handle: Handle): Effect.Effect<Progress, ProviderFailure> =>
@@ -191,10 +202,12 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
       const submission = yield* encodeImage(format, route, request)
       const end = yield* Effect.uninterruptibleMask((restore) =>
         Effect.flatMap(restore(submit(route, submission, true)), ({ handle, response }) => {
-          const progress = format.decodeProgress(route.provider, response)
-          return typeof progress === "object" && isOver(progress)
-            ? Effect.succeed(progress)
-            : Effect.onError(restore(awaitEnd(route, handle)), () => cancelBriefly(route, handle))
+          const progress = Effect.orElseSucceed(decodeProgress(route, response), () => undefined)
+          return Effect.flatMap(progress, (reached) =>
+            reached !== undefined && isOver(reached)
+              ? Effect.succeed(reached)
+              : Effect.onError(restore(awaitEnd(route, handle)), () => cancelBriefly(route, handle))
+          )
         })
       )
       if (end.state === "failed") return yield* end.failure

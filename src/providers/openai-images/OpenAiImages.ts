@@ -16,7 +16,7 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
 import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { Upstream } from "../client/Upstream.ts"
-import { failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
+import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { options } from "./Options.ts"
 import { encodeContent } from "./Request.ts"
 import { decodeImage } from "./Response.ts"
@@ -62,7 +62,8 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
       generate: Effect.fn("OpenAiImages.generate")(function* (route, request) {
         const response = yield* ask(route, request)
         if (!isSuccess(response)) return yield* fail(route, response)
-        const decoded = decodeImage(yield* parseLargeJson(response))
+        const body = yield* parseLargeJson(response)
+        const decoded = yield* decodeSafely(route.provider, response, () => Effect.succeed(decodeImage(body)))
         switch (decoded._tag) {
           case "Bytes":
             return { bytes: decoded.bytes, revisedPrompt: decoded.revisedPrompt }

@@ -2,7 +2,7 @@ import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { type Classification, classify as classifyConvention } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, asRecords, asText, parseJson } from "../client/Json.ts"
+import { asFields, asRecords, asText, parsePruned } from "../client/Json.ts"
 import { loggable } from "../client/Upstream.ts"
 
 /** How models say that they refused the content: there is no code for it, each has words of its own. */
@@ -22,7 +22,7 @@ interface Refusal {
 }
 
 const readRefusal = ({ body }: UpstreamResponse): Refusal => {
-  const { detail, invalid_fields, title } = asFields(parseJson(body))
+  const { detail, invalid_fields, title } = asFields(parsePruned(body))
   const text = [asText(title), asText(detail)].join(" ").trim()
   const listed = asRecords(invalid_fields).map(({ field }) => asText(field))
   return { text, fields: [...listed, ...(text.match(/\binput\.[\w.]+/g) ?? [])].flatMap((path) => path.split(".")) }

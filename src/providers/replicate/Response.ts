@@ -1,15 +1,16 @@
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, asText, parseJson } from "../client/Json.ts"
-import { type Handle, isInside, rebase } from "../jobs/Handle.ts"
-import type { Progress } from "../jobs/JobAdapter.ts"
+import { asFields, asText, parsePruned } from "../client/Json.ts"
+import { type Handle, isInside, readId, rebase } from "../jobs/Handle.ts"
+import { isFailed, type Progress, type Reported } from "../jobs/Progress.ts"
 import { predictionFailure } from "./Failure.ts"
 
 export const decodeHandle = (account: ProviderAccount, body: unknown): Handle | undefined => {
   const { id: given, urls } = asFields(body)
-  const id = asText(given)
+  const id = readId(given)
+  if (id === undefined) return undefined
   const own = `/v1/predictions/${encodeURIComponent(id)}`
-  if (id === "" || !isInside(account, own)) return undefined
+  if (!isInside(account, own)) return undefined
   const { cancel, get } = asFields(urls)
   const status = rebase(account, get) ?? own
   return { id, status, result: status, cancel: rebase(account, cancel) ?? `${own}/cancel` }
@@ -21,8 +22,8 @@ const errorText = (error: unknown): string => (typeof error === "string" ? error
 export const decodeProgress = (
   account: ProviderAccount,
   response: Pick<UpstreamResponse, "body" | "status">
-): Progress | undefined => {
-  const { error, output, status } = asFields(parseJson(response.body))
+): Reported | undefined => {
+  const { error, output, status } = asFields(parsePruned(response.body))
   if (typeof status !== "string") return undefined
   const failed = (what: string): Progress => {
     return { state: "failed", failure: predictionFailure(account, response.status, what) }
@@ -36,12 +37,12 @@ export const decodeProgress = (
     }
     case "failed":
       return failed(errorText(error))
-    case "canceled":
-    case "aborted":
-      return failed(status)
+    case "starting":
+    case "queued":
+      return { state: "queued" }
     case "processing":
       return { state: "in_progress" }
     default:
-      return { state: "queued" }
+      return isFailed(status) ? failed(error ? errorText(error) : status) : { state: "unknown", status }
   }
 }

@@ -30,10 +30,17 @@ export interface FakeUpstream {
   readonly closeIdle: Effect.Effect<void>
 }
 
+/** Stands in a body for an object of 20,000 levels, which `JSON.stringify` cannot write. */
+export const deep = "an object of 20,000 levels"
+
+const levels = `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`
+
+const written = (body: unknown): string | undefined => JSON.stringify(body)?.replaceAll(JSON.stringify(deep), levels)
+
 export const json =
   (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply =>
   (response) => {
-    response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body))
+    response.writeHead(status, { "content-type": "application/json", ...headers }).end(written(body))
   }
 
 export const text =
@@ -71,7 +78,7 @@ export const steps =
 
 export const sse = (...all: ReadonlyArray<Step>): Reply => steps({}, ...all)
 
-export const event = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`
+export const event = (data: unknown): string => `data: ${written(data)}\n\n`
 export const done = "data: [DONE]\n\n"
 
 const parsed = (bytes: Buffer): unknown => {

@@ -4,6 +4,7 @@ import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import type * as Images from "../../contracts/ImageHarness.ts"
 import { unread } from "../../contracts/MediaHarness.ts"
 import type * as Videos from "../../contracts/VideoHarness.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as JobHost from "../../harness/upstream/JobHost.ts"
 import {
@@ -49,6 +50,10 @@ const videoHost: Effect.Effect<Videos.Host, never, Scope.Scope> = Effect.gen(fun
       if (ending === "no clip") return fal.ends({ seed: 1 })
       const black = { video: { url: dataUri("video/mp4", Buffer.from("black")) }, has_nsfw_concepts: [true] }
       if (ending === "flagged") return fal.ends(black)
+      if (ending === "deep error") {
+        const detail = [{ type: "no_media_generated", msg: "No", ctx: Fake.deep }]
+        return Effect.zipRight(fal.ends({}), fal.always("result", Fake.json(422, { detail })))
+      }
       return Effect.zipRight(fal.ends({}), fal.always("result", FalHost.refusals[ending]))
     },
     fail: (step, fault) => fal.meets(step, FalHost.refusals[fault]),
@@ -67,7 +72,7 @@ export const videoHarness: Videos.Harness = {
   services,
   host: videoHost,
   faults: { submit: ["request", "image", "moderation", ...asking], poll: asking, result: asking },
-  endings: ["request", "image", "moderation", "flagged", "runner", "no clip"],
+  endings: ["request", "image", "moderation", "flagged", "runner", "deep error", "no clip"],
   where: ["own", "elsewhere", "inside"]
 }
 
@@ -83,6 +88,8 @@ const meet = (fal: FalHost.FalHost, fault: Images.Fault): Effect.Effect<void> =>
       return Effect.zipRight(fal.ends({}), fal.always("result", FalHost.refusals[fault]))
     case "error inside":
       return fal.ends({ error: { message: "boom", type: "server_error" } })
+    case "deep error":
+      return fal.ends({ error: Fake.deep })
     case "no picture":
       return fal.ends({ images: [] })
     case "broken picture":
@@ -128,7 +135,16 @@ export const imageHarness: Images.Harness = {
   services: hurriedServices,
   host: imageHost,
   faults: [
-    ...(["request", "image", "moderation", "error inside", "no picture", "broken picture", "empty picture"] as const),
+    ...([
+      "request",
+      "image",
+      "moderation",
+      "error inside",
+      "deep error",
+      "no picture",
+      "broken picture",
+      "empty picture"
+    ] as const),
     ...asking
   ],
   has: { places: ["inside", "own", "elsewhere"], revisedPrompt: true, edits: true, waiting: true }

@@ -61,6 +61,8 @@ const badResponse = (fault: Exclude<Fault, keyof typeof errors>, way: Way): Fake
       return Fake.text(200, "application/json", '{"candidates":[{"con')
     case "error inside":
       return Fake.json(200, { error: { code: 500, status: "INTERNAL", message: "boom" } })
+    case "deep error":
+      return Fake.json(200, { error: Fake.deep })
     case "no picture":
       return Fake.json(200, way === "predict" ? {} : chunk([{ text: "I had rather not." }], "NO_IMAGE"))
     case "broken picture":

@@ -5,7 +5,15 @@ import { aimockHost, ownHost, services, type Way } from "./ImageHosts.ts"
 
 const refused: ReadonlyArray<Fault> = ["limit", "funds", "key", "request", "image", "server", "missing", "garbage"]
 const spoilt: ReadonlyArray<Fault> = ["no picture", "broken picture"]
-const whole: ReadonlyArray<Fault> = ["moderation", "page", "empty", "error inside", "empty picture", "cut answer"]
+const whole: ReadonlyArray<Fault> = [
+  "moderation",
+  "page",
+  "empty",
+  "error inside",
+  "deep error",
+  "empty picture",
+  "cut answer"
+]
 
 const has = (way: Way, waiting: boolean): Harness["has"] => ({
   places: ["inside"],

@@ -84,7 +84,7 @@ describe("the handle of a job", () => {
     assert.strictEqual(handle?.result, `/workflows/somebody/film/requests/${falId}`)
   })
 
-  for (const id of [undefined, 7, "", ".."]) {
+  for (const id of [undefined, 7, "", "..", "\ud800", "a\udc00b"]) {
     it(`is not made of an id that is ${JSON.stringify(id)}`, () => {
       assert.isUndefined(FalResponse.decodeHandle(fal, { request_id: id }, falModel))
       assert.isUndefined(ReplicateResponse.decodeHandle(replicate, { id, urls: { get: replicateOwn } }))

@@ -69,6 +69,8 @@ const badResponse = (fault: Exclude<Fault, keyof typeof errors>): Fake.Reply => 
       return Fake.text(200, "application/json", '{"data":[{"b64')
     case "error inside":
       return Fake.json(200, { error: { message: "boom", type: "server_error" } })
+    case "deep error":
+      return Fake.json(200, { error: Fake.deep })
     case "no picture":
       return Fake.json(200, answer())
     case "broken picture":

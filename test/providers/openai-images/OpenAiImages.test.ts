@@ -19,6 +19,7 @@ const harnesses: ReadonlyArray<Harness> = [
       "garbage",
       "empty",
       "error inside",
+      "deep error",
       "no picture",
       "broken picture",
       "empty picture",

@@ -3,6 +3,7 @@ import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import type * as Images from "../../contracts/ImageHarness.ts"
 import type * as Videos from "../../contracts/VideoHarness.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as JobHost from "../../harness/upstream/JobHost.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import * as Fal from "../fal-queue/Hosts.ts"
@@ -41,6 +42,7 @@ const videoHost: Effect.Effect<Videos.Host, never, Scope.Scope> = Effect.gen(fun
     finish: (clip) => Effect.flatMap(place(clip), replicate.succeeds),
     endBy: (ending) => {
       if (ending === "no clip") return replicate.succeeds([])
+      if (ending === "deep error") return replicate.fails(Fake.deep)
       return replicate.fails(ending === "moderation" ? refusedContent : ending === "flagged" ? "NSFW content" : "OOM")
     },
     fail: (step, fault) => replicate.meets(step === "submit" ? "submit" : "poll", ReplicateHost.refusals[fault]),
@@ -57,7 +59,7 @@ export const videoHarness: Videos.Harness = {
   make: Replicate.make,
   host: videoHost,
   faults: { ...Fal.videoHarness.faults, result: [] },
-  endings: ["moderation", "flagged", "runner", "no clip"]
+  endings: ["moderation", "flagged", "runner", "deep error", "no clip"]
 }
 
 /** A host that refuses to predict, or whose prediction gives what it should not. */
@@ -73,6 +75,8 @@ const meet = (replicate: ReplicateHost.ReplicateHost, fault: Images.Fault): Effe
       return replicate.fails(refusedContent)
     case "error inside":
       return replicate.fails({ message: "boom" })
+    case "deep error":
+      return replicate.fails(Fake.deep)
     case "no picture":
       return replicate.succeeds(null)
     case "broken picture":

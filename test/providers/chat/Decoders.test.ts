@@ -1,0 +1,141 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Option, Schema, Scope } from "effect"
+import { makeChatAdapter } from "../../../src/providers/chat/ChatClient.ts"
+import { type ChatDecoder, chatPull } from "../../../src/providers/chat/ChatStream.ts"
+import { decodingFailure, protocolFailure } from "../../../src/providers/client/Classification.ts"
+import type { Taken } from "../../../src/providers/client/Exchange.ts"
+import { makeOptions } from "../../../src/providers/client/RouteOptions.ts"
+import { hear, request } from "../../contracts/ChatHarness.ts"
+import { layer, routeTo } from "../../contracts/ChatHosts.ts"
+import { counted, text } from "../../contracts/ChatScenarios.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import { account } from "../client/Upstreams.ts"
+import { openAiChat } from "../openai-chat/Wire.ts"
+
+const thrower = (): never => {
+  throw new RangeError("secret output")
+}
+
+const usage = { prompt: 3, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
+
+/** Shows the text of every event, and throws at one that says so. */
+const decoder = (changes: Partial<ChatDecoder> = {}): ChatDecoder => ({
+  take: ({ words }, out) => {
+    if (words === "throw") return thrower()
+    out.push(text(String(words)))
+    return undefined
+  },
+  usage: () => usage,
+  ...changes
+})
+
+const adapterOf = (changes: Partial<ChatDecoder> = {}) =>
+  makeChatAdapter({
+    options: makeOptions(Schema.Struct({}), (options) => options),
+    features: () => new Set(),
+    endpoint: () => ({ path: "/chat", authorization: () => ({}) }),
+    encode: () => ({}),
+    decode: thrower,
+    decoder: () => decoder(changes),
+    errorIn: ({ error }) => (error === "throw" ? thrower() : undefined),
+    usageIn: () => undefined,
+    quirks: () => ({}),
+    adapt: thrower
+  })
+
+const check = (
+  name: string,
+  reply: Fake.Reply,
+  body: (heard: Effect.Effect.Success<ReturnType<typeof hear>>) => void,
+  changes: Partial<ChatDecoder> = {}
+) =>
+  it.scopedLive(name, () =>
+    Effect.gen(function* () {
+      const fake = yield* Fake.make
+      yield* fake.script(reply)
+      body(yield* hear(yield* adapterOf(changes), routeTo(openAiChat, fake.url), request()))
+    }).pipe(Effect.provide(layer))
+  )
+
+const said = (words: string) => Fake.event({ words })
+
+describe("a chat decoder that throws", () => {
+  for (const [name, status] of [
+    ["at an answer", 200],
+    ["at a refusal", 400]
+  ] as const) {
+    it.scopedLive(`${name} fails the call, for another route to take over`, () =>
+      Effect.gen(function* () {
+        const fake = yield* Fake.make
+        yield* fake.script(Fake.json(status, {}), Fake.json(status, {}))
+        const adapter = yield* adapterOf()
+        const route = routeTo(openAiChat, fake.url)
+        const failure = yield* Effect.flip(adapter.complete(route, request()))
+        const { failure: streamed } = yield* hear(adapter, route, request())
+        for (const found of [failure, streamed]) {
+          assert.deepStrictEqual([found?.class, found?.status], ["retry", status])
+          assert.include(found?.detail, "RangeError")
+          assert.notInclude(found?.detail, "secret")
+        }
+      }).pipe(Effect.provide(layer))
+    )
+  }
+
+  check("at a stream's first event fails it without output", Fake.sse(said("throw"), Effect.never), (heard) => {
+    assert.deepStrictEqual([heard.events, heard.failure?.class], [[counted(usage)], "retry"])
+  })
+
+  const broken = [text("a"), counted(usage)]
+  check("on the way breaks the stream with its counts", Fake.sse(said("a"), said("throw"), Effect.never), (heard) => {
+    assert.deepStrictEqual([heard.events, heard.failure?.class, heard.failure?.spent], [broken, "retry", usage])
+  })
+  const failing = Fake.sse(said("a"), Fake.event({ error: "throw" }), Effect.never)
+  check("at an error breaks the stream", failing, (heard) => {
+    assert.deepStrictEqual([heard.events, heard.failure?.class], [broken, "retry"])
+  })
+  check(
+    "at the end breaks the stream",
+    Fake.sse(said("a")),
+    (heard) => assert.deepStrictEqual([heard.events, heard.failure?.class], [broken, "retry"]),
+    { finish: thrower }
+  )
+})
+
+describe("a pull that waits when its scope closes", () => {
+  /** How it ends after its host has sent this. */
+  const cutOff = (changes: Partial<ChatDecoder>, sent: (wake: (taken: Taken) => void) => void) =>
+    Effect.gen(function* () {
+      let wake: (taken: Taken) => void = () => {}
+      const next = (done: (taken: Taken) => void) => {
+        wake = done
+        return () => {}
+      }
+      const stream = { status: 200, headers: {}, next, finish: () => {} }
+      const scope = yield* Scope.make()
+      const pull = yield* chatPull(stream, decoder(changes), {
+        decode: () => undefined,
+        protocol: (what) => protocolFailure(account("http://host.test"), 200, what),
+        defect: (thrown) => decodingFailure(account("http://host.test"), 200, thrown)
+      }).pipe(Scope.extend(scope))
+      const pulling = yield* Effect.fork(Effect.flip(Effect.forever(pull)))
+      yield* Effect.yieldNow()
+      sent(wake)
+      yield* Scope.close(scope, Exit.void)
+      return Option.getOrUndefined(yield* Fiber.join(pulling))
+    })
+
+  it.live("fails, although its host never says a word", () =>
+    Effect.map(
+      cutOff({}, () => {}),
+      (failure) => assert.strictEqual(failure?.class, "network")
+    )
+  )
+  it.live("fails, whatever its decoder throws", () =>
+    Effect.map(
+      cutOff({ usage: thrower }, (wake) => {
+        assert.throws(() => wake({ _tag: "Chunks", chunks: [Buffer.from(said("throw"))] }), RangeError)
+      }),
+      (failure) => assert.strictEqual(failure?.class, "retry")
+    )
+  )
+})
