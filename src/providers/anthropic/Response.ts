@@ -1,9 +1,9 @@
-import { Either, Predicate, Schema } from "effect"
+import { Either, Schema } from "effect"
 import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { answerOf, usageOf } from "../chat/Answer.ts"
-import { lenient, records, Text } from "../chat/WireSchema.ts"
+import { answerOf, encodeArguments, usageOf } from "../chat/Answer.ts"
+import { Arguments, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
@@ -31,19 +31,13 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
   })
 }
 
-/** A call's input as JSON; empty where it has none. */
-export const inputText = (input: unknown): string => {
-  const fields = asFields(input)
-  return Object.keys(fields).length > 0 ? JSON.stringify(fields) : ""
-}
-
 const Block = Schema.Struct({
   type: Schema.Unknown,
   text: Text,
   thinking: Text,
   id: Text,
   name: Text,
-  input: lenient(Schema.String, inputText)
+  input: Arguments(encodeArguments)
 })
 
 const Answer = Schema.Struct({
@@ -77,7 +71,7 @@ export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<
   )
 
 export const errorIn = (body: Fields): Fields | undefined =>
-  body.type === "error" || Predicate.isRecord(body.error) ? body : undefined
+  body.type === "error" || Boolean(body.error) ? body : undefined
 
 interface HostError {
   readonly type: string

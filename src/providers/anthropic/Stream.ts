@@ -1,9 +1,16 @@
 import { Predicate } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
-import { finishOf, type StreamedCall, StreamedCalls } from "../chat/Answer.ts"
+import {
+  argumentsText,
+  encodeArguments,
+  finishOf,
+  type StreamedCall,
+  StreamedCalls,
+  unreadableArguments
+} from "../chat/Answer.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asCount, asFields, asText, type Fields } from "../client/Json.ts"
-import { decodeUsage, finishReason, inputText } from "./Response.ts"
+import { decodeUsage, finishReason } from "./Response.ts"
 
 interface CallBlock {
   readonly call: StreamedCall
@@ -23,20 +30,25 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
     if (block.type !== "tool_use") return takeDelta({ ...block, type: `${String(block.type)}_delta` }, undefined, out)
     const name = asText(block.name)
     if (name === "") return "a tool call without a name"
+    const input = encodeArguments(block.input)
+    if (input === undefined) return unreadableArguments
     const call = calls.begin()
-    blocks.set(index, { call, input: inputText(block.input) })
+    blocks.set(index, { call, input })
     calls.open(call, asText(block.id) || newId(), name, "", out)
     return undefined
   }
 
-  const takeDelta = (delta: Fields, block: CallBlock | undefined, out: Array<ChatEvent>): undefined => {
+  const takeDelta = (delta: Fields, block: CallBlock | undefined, out: Array<ChatEvent>): StreamOutcome => {
     const text = asText(delta.text)
     const thinking = asText(delta.thinking)
     if (delta.type === "text_delta" && text !== "") out.push({ type: "content", text })
     else if (delta.type === "thinking_delta" && thinking !== "") out.push({ type: "reasoning", text: thinking })
     else if (delta.type === "input_json_delta" && block !== undefined) {
-      calls.append(block.call, asText(delta.partial_json), out)
+      const piece = argumentsText(delta.partial_json)
+      if (piece === undefined) return unreadableArguments
+      calls.append(block.call, piece, out)
     }
+    return undefined
   }
 
   const closeBlock = (index: unknown, out: Array<ChatEvent>): undefined => {

@@ -1,5 +1,6 @@
-import { Either } from "effect"
+import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
+import { parseJson } from "../client/Json.ts"
 
 /** Usage from a host's counts, of which a part never exceeds its whole; undefined where the host counted nothing. */
 export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: Usage): Usage | undefined => {
@@ -18,13 +19,27 @@ export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: U
 export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
   reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
 
+export const unreadableArguments = "a tool call whose arguments are no JSON object"
+
+/** The arguments of a call as JSON, empty where there are none; undefined where they are no object. */
+export const encodeArguments = (given: unknown): string | undefined => {
+  if (given === undefined || given === null || given === "") return ""
+  const value = typeof given === "string" ? parseJson(given) : given
+  if (!Predicate.isRecord(value)) return undefined
+  return Object.keys(value).length > 0 ? JSON.stringify(value) : ""
+}
+
+/** The same on a wire where they are a JSON text, which may come in pieces: a text is passed on as it is. */
+export const argumentsText = (given: unknown): string | undefined =>
+  typeof given === "string" ? given : encodeArguments(given)
+
 /** An answer's parts as a host gives them: empty texts are absent ones. */
 export interface AnswerParts {
   readonly text: string
   /** Shown where there is no text. */
   readonly refusal?: string
   readonly reasoning: string
-  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string }>
+  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string | undefined }>
   readonly finish: FinishReason | undefined
   readonly usage: Usage | undefined
 }
@@ -33,6 +48,7 @@ export interface AnswerParts {
 export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { calls, finish, reasoning, refusal = "", text, usage } = parts
   if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
+  if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
   const hasCalls = calls.length > 0
   const content = text || refusal
   return Either.right({
@@ -69,8 +85,12 @@ export interface StreamedCall {
 export class StreamedCalls {
   readonly #calls: Array<StreamedCall> = []
 
+  get count(): number {
+    return this.#calls.length
+  }
+
   get hasAny(): boolean {
-    return this.#calls.length > 0
+    return this.count > 0
   }
 
   begin(): StreamedCall {

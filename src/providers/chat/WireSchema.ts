@@ -7,6 +7,10 @@ export const lenient = <A, I>(to: Schema.Schema<A, I>, read: (value: unknown) =>
 
 export const Text = lenient(Schema.String, asText)
 
+/** The arguments of a call as JSON; undefined where they cannot be read. */
+export const Arguments = (read: (value: unknown) => string | undefined) =>
+  lenient(Schema.UndefinedOr(Schema.String), read)
+
 export const fields = <const F extends Schema.Struct.Fields>(of: F) =>
   Schema.transform(Schema.Unknown, Schema.Struct(of), { strict: false, decode: asFields, encode: identity })
 

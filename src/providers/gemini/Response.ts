@@ -2,7 +2,7 @@ import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { finishOf, usageOf } from "../chat/Answer.ts"
+import { encodeArguments, finishOf, unreadableArguments, usageOf } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { seal } from "../chat/ThoughtSignatures.ts"
@@ -118,10 +118,12 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   const takeCall = ({ args, id, name }: Fields, thoughtSignature: unknown, out: Array<ChatEvent>): StreamOutcome => {
     if (typeof name !== "string" || name === "") return "a tool call without a name"
     if (ids.size >= mostCalls) return undefined
+    const text = encodeArguments(args)
+    if (text === undefined) return unreadableArguments
     const signature = options.call_signatures === false ? undefined : seal(route, thoughtSignature)
     const index = ids.size
-    const text = JSON.stringify(asFields(args))
-    out.push({ type: "tool_call", index, id: claimId(id), name, arguments: text, ...(signature && { signature }) })
+    const call = { type: "tool_call", index, id: claimId(id), name, arguments: text || "{}" } as const
+    out.push({ ...call, ...(signature && { signature }) })
     return undefined
   }
 

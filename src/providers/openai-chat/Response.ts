@@ -1,8 +1,8 @@
 import { Either, Predicate, Schema } from "effect"
 import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
-import { answerOf, usageOf } from "../chat/Answer.ts"
-import { fields, lenient, Text } from "../chat/WireSchema.ts"
-import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
+import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
+import { asCount, asFields, asList, type Fields } from "../client/Json.ts"
 
 export const textOf = (content: unknown): string =>
   typeof content === "string"
@@ -10,10 +10,6 @@ export const textOf = (content: unknown): string =>
     : asList(content)
         .map((part) => textOf(asFields(part).text))
         .join("")
-
-/** Arguments are a JSON text on this wire; some hosts send the object itself. */
-export const argumentsOf = (value: unknown): string =>
-  Predicate.isRecord(value) ? JSON.stringify(value) : asText(value)
 
 export const errorIn = (body: Fields): Fields | undefined => {
   if (Boolean(body.error) || body.object === "error") return body
@@ -58,9 +54,7 @@ const Message = Schema.Struct({
   reasoning_content: Texts,
   reasoning: Texts,
   tool_calls: lenient(
-    Schema.Array(
-      fields({ id: Text, function: fields({ name: Text, arguments: lenient(Schema.String, argumentsOf) }) })
-    ),
+    Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) })),
     asList
   )
 })

@@ -1,9 +1,9 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import { finishOf, type StreamedCall, StreamedCalls } from "../chat/Answer.ts"
-import type { ChatDecoder } from "../chat/ChatStream.ts"
+import { argumentsText, finishOf, type StreamedCall, StreamedCalls, unreadableArguments } from "../chat/Answer.ts"
+import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
-import { argumentsOf, decodeUsage, finishReason, isBreak, textOf } from "./Response.ts"
+import { decodeUsage, finishReason, isBreak, textOf } from "./Response.ts"
 
 interface Call {
   readonly call: StreamedCall
@@ -40,16 +40,18 @@ const makeCallDecoder = (newId: () => string) => {
     return last
   }
 
-  const take = (fragment: unknown, out: Array<ChatEvent>): void => {
-    if (!Predicate.isRecord(fragment)) return
+  const take = (fragment: unknown, out: Array<ChatEvent>): StreamOutcome => {
+    if (!Predicate.isRecord(fragment)) return undefined
     const part = asFields(fragment.function)
     const id = asText(fragment.id) || undefined
     const name = asText(part.name)
     const found = find(fragment.index, id, name !== "") ?? begin(fragment.index, id)
-    const text = argumentsOf(part.arguments)
+    const text = argumentsText(part.arguments)
+    if (text === undefined) return unreadableArguments
     if (found.call.isOpen) calls.append(found.call, text, out)
     else if (name === "") found.early += text
     else calls.open(found.call, (found.isRepeated ? undefined : found.hostId) ?? newId(), name, found.early + text, out)
+    return undefined
   }
 
   return { calls, take }
@@ -63,7 +65,7 @@ export const makeDecoder = (newId: () => string): ChatDecoder => {
   let hasText = false
   let isRefusal = false
 
-  const takeDelta = (delta: Fields, out: Array<ChatEvent>) => {
+  const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning)
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     const text = textOf(delta.content)
@@ -75,7 +77,11 @@ export const makeDecoder = (newId: () => string): ChatDecoder => {
       isRefusal = true
       out.push({ type: "content", text: refusal })
     }
-    for (const fragment of asList(delta.tool_calls)) takeCall(fragment, out)
+    for (const fragment of asList(delta.tool_calls)) {
+      const broken = takeCall(fragment, out)
+      if (broken !== undefined) return broken
+    }
+    return undefined
   }
 
   return {
@@ -85,9 +91,8 @@ export const makeDecoder = (newId: () => string): ChatDecoder => {
       if (!Predicate.isRecord(choice)) return undefined
       usage = decodeUsage(choice.usage) ?? usage
       if (isBreak(choice.finish_reason)) return `finish_reason ${String(choice.finish_reason)}`
-      takeDelta(asFields(choice.delta), out)
       reason = asText(choice.finish_reason) || reason
-      return undefined
+      return takeDelta(asFields(choice.delta), out)
     },
     finish: (out) => {
       if (reason === undefined) return undefined

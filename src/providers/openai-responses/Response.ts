@@ -1,7 +1,7 @@
-import { Either, Predicate, Schema } from "effect"
+import { Either, Schema } from "effect"
 import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
-import { answerOf, usageOf } from "../chat/Answer.ts"
-import { fields, records, Text } from "../chat/WireSchema.ts"
+import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
+import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
 import { asCount, asFields, asText, type Fields } from "../client/Json.ts"
 
 export const paragraph = "\n\n"
@@ -20,7 +20,7 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
 
 /** The error of a response that failed; some hosts answer 200 with an error alone. */
 export const errorIn = (body: Fields): Fields | undefined =>
-  Predicate.isRecord(body.error) || body.status === "failed" || body.object === "error" ? body : undefined
+  Boolean(body.error) || body.status === "failed" || body.object === "error" ? body : undefined
 
 export const isOver = (status: unknown): boolean =>
   status === "completed" || status === "incomplete" || status === undefined || status === null
@@ -41,7 +41,7 @@ const Item = Schema.Struct({
   id: Text,
   call_id: Text,
   name: Text,
-  arguments: Text
+  arguments: Arguments(argumentsText)
 })
 
 const decodeBody = Schema.decodeUnknownEither(

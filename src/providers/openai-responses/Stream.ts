@@ -1,9 +1,16 @@
 import { Either } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
-import { eventsOf, finishOf, type StreamedCall, StreamedCalls } from "../chat/Answer.ts"
+import {
+  argumentsText,
+  eventsOf,
+  finishOf,
+  type StreamedCall,
+  StreamedCalls,
+  unreadableArguments
+} from "../chat/Answer.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
-import { asFields, asText, type Fields } from "../client/Json.ts"
+import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { callIdOf, decodeAnswer, decodeUsage, errorIn, finishReason, isOver, paragraph } from "./Response.ts"
 
 /** Pieces of a call name its item or, with hosts whose item ids change, its output position. */
@@ -15,26 +22,51 @@ const makeCallDecoder = (newId: () => string) => {
 
   const find = (item: unknown, position: unknown) => byItem.get(item) ?? byPosition.get(position)
 
-  /** A call's item begins, or is there as a whole; false where it has no name. */
-  const takeItem = (event: Fields, item: Fields, out: Array<ChatEvent>): boolean => {
+  /** A call's item begins, or is there as a whole. */
+  const takeItem = (event: Fields, item: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const hasCallId = asText(item.call_id) !== ""
     const known = hasCallId ? byCallId.get(item.call_id) : find(item.id, event.output_index)
-    const text = asText(item.arguments)
+    const text = argumentsText(item.arguments)
+    if (text === undefined) return unreadableArguments
     if (known !== undefined) {
       if (known.isEmpty) calls.append(known, text, out)
-      return true
+      return undefined
     }
     const name = asText(item.name)
-    if (name === "") return false
+    if (name === "") return "a tool call without a name"
     const call = calls.begin()
     if (hasCallId) byCallId.set(item.call_id, call)
     if (typeof item.id === "string") byItem.set(item.id, call)
     if (typeof event.output_index === "number") byPosition.set(event.output_index, call)
     calls.open(call, callIdOf(item) || newId(), name, text, out)
-    return true
+    return undefined
   }
 
-  return { calls, find: (event: Fields) => find(event.item_id, event.output_index), takeItem }
+  const takePiece = (event: Fields, piece: unknown, out: Array<ChatEvent>): StreamOutcome => {
+    const call = find(event.item_id, event.output_index)
+    const text = argumentsText(piece)
+    if (call === undefined) return "arguments of a call that never began"
+    if (text === undefined) return unreadableArguments
+    calls.append(call, text, out)
+    return undefined
+  }
+
+  const takeEnd = (event: Fields, out: Array<ChatEvent>): StreamOutcome =>
+    find(event.item_id, event.output_index)?.isEmpty === true ? takePiece(event, event.arguments, out) : undefined
+
+  /** Takes the calls that only the whole response has. */
+  const takeOutput = (output: ReadonlyArray<unknown>, out: Array<ChatEvent>): StreamOutcome => {
+    const items = output.map((item, output_index): Fields => ({ ...asFields(item), output_index }))
+    const given = items.filter(({ type }) => type === "function_call")
+    if (given.length <= calls.count) return undefined
+    for (const item of given) {
+      const broken = find(item.id, item.output_index) === undefined ? takeItem(item, item, out) : undefined
+      if (broken !== undefined) return broken
+    }
+    return undefined
+  }
+
+  return { calls, takeItem, takePiece, takeEnd, takeOutput }
 }
 
 /** `isShort`: the gateway can count the prompt. */
@@ -43,7 +75,7 @@ export const makeDecoder = (
   isShort: boolean,
   failureIn: (error: Fields) => ProviderFailure
 ): ChatDecoder => {
-  const { calls, find, takeItem } = makeCallDecoder(newId)
+  const { calls, takeEnd, takeItem, takeOutput, takePiece } = makeCallDecoder(newId)
   // Reasoning or a search, which the stream does not show in full.
   let hasHidden = false
   let hasText = false
@@ -79,6 +111,8 @@ export const makeDecoder = (
       out.push(...eventsOf({ ...answer.right, reasoning }))
       return "whole"
     }
+    const broken = takeOutput(asList(response.output), out)
+    if (broken !== undefined) return broken
     calls.close(out)
     const status = event.type === "response.incomplete" ? "incomplete" : response.status
     const reason = finishReason(status, asFields(response.incomplete_details).reason)
@@ -102,21 +136,14 @@ export const makeDecoder = (
       case "response.output_item.added":
       case "response.output_item.done": {
         const item = asFields(event.item)
-        if (item.type === "function_call") return takeItem(event, item, out) ? undefined : "a tool call without a name"
+        if (item.type === "function_call") return takeItem(event, item, out)
         if (item.type !== "message") hasHidden = true
         return undefined
       }
-      case "response.function_call_arguments.delta": {
-        const call = find(event)
-        if (call === undefined) return "arguments of a call that never began"
-        calls.append(call, asText(event.delta), out)
-        return undefined
-      }
-      case "response.function_call_arguments.done": {
-        const call = find(event)
-        if (call?.isEmpty === true) calls.append(call, asText(event.arguments), out)
-        return undefined
-      }
+      case "response.function_call_arguments.delta":
+        return takePiece(event, event.delta, out)
+      case "response.function_call_arguments.done":
+        return takeEnd(event, out)
       case "response.completed":
       case "response.incomplete":
       case "response.failed":

@@ -198,6 +198,16 @@ describe("the calls of a stream of an openai-responses host", () => {
     })
   }
 
+  for (const [name, streamed] of Object.entries({ text: [a], "text and another call": [a, added(1, wholeF)] })) {
+    const message = { type: "message", content: [{ type: "output_text", text: "a" }] }
+    const completed = event("response.completed", { response: { ...response({}), output: [message, wholeF, wholeG] } })
+    streams(`are read from the end of a stream of ${name}`, [...streamed, completed], ({ events }) => {
+      const { content, finish, toolCalls } = joined(events)
+      assert.deepStrictEqual([content, finish], ["a", "tool_calls"])
+      assert.deepStrictEqual(toolCalls, [called("call_f", "f", '{"a":1}'), called("call_g", "g", '{"b":2}')])
+    })
+  }
+
   streams("have an empty object without arguments", [added(0, f), done(0, f), ended()], ({ events }) =>
     assert.deepStrictEqual(joined(events).toolCalls, [called("call_f", "f", "{}")])
   )
