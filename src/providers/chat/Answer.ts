@@ -51,11 +51,17 @@ export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either
   if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
   const hasCalls = calls.length > 0
   const content = text || refusal
+  const ids = new Set<string>()
+  const claimId = (given: string) => {
+    const id = given === "" || ids.has(given) ? newId() : given
+    ids.add(id)
+    return id
+  }
   return Either.right({
     content: content === "" && hasCalls ? null : content,
     reasoning: reasoning || undefined,
     toolCalls: calls.map(({ arguments: given, id, name }) => {
-      return { id: id || newId(), type: "function", function: { name, arguments: given || "{}" } }
+      return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
     finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
     usage

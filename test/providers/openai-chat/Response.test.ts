@@ -86,11 +86,12 @@ describe("an answer of an openai-chat host", () => {
     ])
   )
 
-  check("gets ids for calls without them, and has arguments as a JSON text", (adapter, fake, route) =>
+  check("gets ids for calls that have none of their own, and has arguments as a JSON text", (adapter, fake, route) =>
     Effect.gen(function* () {
       const calls = [
         { function: { name: "f", arguments: { a: 1 } } },
-        { id: "", function: { name: "g", arguments: "" } }
+        { id: "", function: { name: "g", arguments: "" } },
+        ...["h", "i"].map((name) => ({ id: "call_from_host", function: { name, arguments: "{}" } }))
       ]
       yield* fake.script(Fake.json(200, answered({ tool_calls: calls }, "tool_calls")))
       const { toolCalls } = yield* adapter.complete(route, request())
@@ -98,10 +99,13 @@ describe("an answer of an openai-chat host", () => {
         toolCalls.map((call) => call.function),
         [
           { name: "f", arguments: '{"a":1}' },
-          { name: "g", arguments: "{}" }
+          { name: "g", arguments: "{}" },
+          { name: "h", arguments: "{}" },
+          { name: "i", arguments: "{}" }
         ]
       )
-      assert.strictEqual(new Set(toolCalls.map(({ id }) => id)).size, 2)
+      assert.strictEqual(toolCalls[2]?.id, "call_from_host")
+      assert.strictEqual(new Set(toolCalls.map(({ id }) => id)).size, 4)
       for (const { id } of toolCalls) assert.match(id, /^call_.{8,}/)
     })
   )
