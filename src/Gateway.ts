@@ -42,27 +42,25 @@ export interface GatewayOptions {
 }
 
 /** Fetches what customers and providers link to. */
-const fetching = ({ fetchAllow, resultFetchAllow, timeouts }: Settings) =>
+const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
   SafeFetcher.layer({
     fetchAllow,
     resultFetchAllow,
-    connectTimeoutSeconds: Duration.toSeconds(timeouts.connect)
+    connectTimeoutSeconds: Duration.toSeconds(connectTimeout)
   })
 
 /** Adapters over their HTTP client. */
-export const providers = (settings: Settings) => {
-  const { timeouts } = settings
-  return Registry.layer.pipe(
+export const providers = (settings: Settings) =>
+  Registry.layer.pipe(
     Layer.provide(TokenCounter.layer),
     Layer.provide(fetching(settings)),
     Layer.provide(
       Upstream.layer({
-        connectTimeoutSeconds: Duration.toSeconds(timeouts.connect),
-        idleTimeoutSeconds: Duration.toSeconds(timeouts.idle)
+        connectTimeoutSeconds: Duration.toSeconds(settings.connectTimeout),
+        idleTimeoutSeconds: Duration.toSeconds(settings.idleTimeout)
       })
     )
   )
-}
 
 export const catalog = ({ catalog: source, environment, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
@@ -156,17 +154,16 @@ const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => Rout
 
 /** Every service of the gateway, over a migrated database and what it sells. */
 const services = ({ settings }: GatewayOptions) => {
-  const { timeouts } = settings
   const routing = ProviderRouter.layer({
-    requestTimeoutSeconds: Duration.toSeconds(timeouts.request),
-    firstByteTimeoutSeconds: Duration.toSeconds(timeouts.firstByte),
-    streamTimeoutSeconds: Duration.toSeconds(timeouts.stream)
+    requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
+    firstByteTimeoutSeconds: Duration.toSeconds(settings.firstByteTimeout),
+    streamTimeoutSeconds: Duration.toSeconds(settings.streamTimeout)
   })
   const journal = DiskVoidJournal.layer({ directory: path.join(settings.dataDir, "voids") })
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
-    VideoJobs.layer({ timeout: timeouts.video })
+    VideoJobs.layer({ timeout: settings.videoTimeout })
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
   return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings)).pipe(
@@ -209,8 +206,8 @@ export const layer = (options: GatewayOptions) => {
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,
-    shutdownDelay: settings.timeouts.shutdownDelay,
-    shutdownTimeout: settings.timeouts.shutdown
+    shutdownDelay: settings.shutdownDelay,
+    shutdownTimeout: settings.shutdownTimeout
   }).pipe(
     Layer.provideMerge(services(options)),
     // A gateway that cannot serve stops before it changes anything in the database.

@@ -30,16 +30,14 @@ describe("Settings", () => {
         defaultRpm: 600,
         trustProxy: 0,
         media: { store: "disk", directory: path.resolve(".data/media"), publicUrl: "http://127.0.0.1:8787/media" },
-        timeouts: {
-          request: Duration.seconds(290),
-          connect: Duration.seconds(5),
-          firstByte: Duration.seconds(60),
-          idle: Duration.seconds(180),
-          stream: Duration.seconds(3600),
-          video: Duration.seconds(1800),
-          shutdownDelay: undefined,
-          shutdown: Duration.seconds(30)
-        },
+        requestTimeout: Duration.seconds(290),
+        connectTimeout: Duration.seconds(5),
+        firstByteTimeout: Duration.seconds(60),
+        idleTimeout: Duration.seconds(180),
+        streamTimeout: Duration.seconds(3600),
+        videoTimeout: Duration.seconds(1800),
+        shutdownDelay: undefined,
+        shutdownTimeout: Duration.seconds(30),
         logRetention: Duration.days(90),
         maxBodyBytes: { chat: 33_554_432, media: 50_331_648 },
         corsOrigins: [],
@@ -83,7 +81,7 @@ describe("Settings", () => {
       assert.strictEqual(settings.defaultRpm, 5)
       assert.strictEqual(settings.trustProxy, 2)
       assert.strictEqual(settings.media.publicUrl, "https://cdn.example")
-      assert.deepStrictEqual(settings.timeouts.connect, Duration.millis(250))
+      assert.deepStrictEqual(settings.connectTimeout, Duration.millis(250))
       assert.deepStrictEqual(settings.maxBodyBytes, { chat: 1000, media: 1000 })
       assert.deepStrictEqual(settings.corsOrigins, ["https://a.example", "http://b.example:8080"])
       assert.deepStrictEqual(settings.fetchAllow.map(String), ["10.0.0.0/8", "::1/128"])
