@@ -4,7 +4,7 @@ import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
 import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
-import { describeSettings } from "../src/settings/Variables.ts"
+import { describeSettings, variables } from "../src/settings/Variables.ts"
 
 const refused = (environment: Environment): Effect.Effect<SettingsInvalid, unknown> =>
   Effect.flip(readSettings(environment))
@@ -223,42 +223,15 @@ describe("Settings", () => {
 
   it("are all described", () => {
     const described = describeSettings()
-    for (const name of [
-      "HOST",
-      "PORT",
-      "WORKERS",
-      "PUBLIC_URL",
-      "DATABASE_URL",
-      "DATA_DIR",
-      "CATALOG_FILE",
-      "SANDBOX",
-      "DEFAULT_RPM",
-      "TRUST_PROXY",
-      "MEDIA_STORE",
-      "MEDIA_PUBLIC_URL",
-      "S3_BUCKET",
-      "S3_ENDPOINT",
-      "S3_REGION",
-      "REQUEST_TIMEOUT",
-      "CONNECT_TIMEOUT",
-      "FIRST_BYTE_TIMEOUT",
-      "IDLE_TIMEOUT",
-      "STREAM_TIMEOUT",
-      "VIDEO_TIMEOUT",
-      "SHUTDOWN_TIMEOUT",
-      "LOG_RETENTION_DAYS",
-      "MAX_BODY_BYTES",
-      "CORS_ORIGINS",
-      "FETCH_ALLOW",
-      "RESULT_FETCH_ALLOW",
-      "LOG_LEVEL",
-      "LOG_FORMAT",
-      "OTEL_EXPORTER_OTLP_ENDPOINT",
-      "METRICS_PUBLIC"
-    ]) {
-      assert.match(described, new RegExp(`^${name} +`, "m"))
-    }
+    for (const { variable } of Object.values(variables)) assert.match(described, new RegExp(`^${variable} +`, "m"))
     assert.match(described, /^PORT +8787 +/m)
     assert.match(described, /^VIDEO_TIMEOUT +1800 +/m)
   })
+
+  it.effect("name the first wrong one in the order of the help where several are wrong", () =>
+    Effect.gen(function* () {
+      const error = yield* refused({ METRICS_PUBLIC: "2", WORKERS: "0", PORT: "80x", S3_REGION: "here" })
+      assert.strictEqual(error.variable, "PORT")
+    })
+  )
 })
