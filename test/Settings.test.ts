@@ -1,18 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { availableParallelism, tmpdir } from "node:os"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
 import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
 import { describeSettings, variables } from "../src/settings/Variables.ts"
+import { temporaryDirectory } from "./harness/temporary.ts"
 
 const refused = (environment: Environment): Effect.Effect<SettingsInvalid, unknown> =>
   Effect.flip(readSettings(environment))
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(path.join(tmpdir(), "settings-"))),
-  (made) => Effect.sync(() => rmSync(made, { recursive: true }))
-)
 
 describe("Settings", () => {
   it.effect("have their defaults when nothing is set", () =>
@@ -187,7 +183,7 @@ describe("Settings", () => {
 
   it.scoped("read a .env file under the environment, and drop what is empty", () =>
     Effect.gen(function* () {
-      const home = yield* directory
+      const home = yield* temporaryDirectory
       writeFileSync(
         path.join(home, ".env"),
         "PORT=1111\nHOST=\"0.0.0.0\"\n# a comment\nACME_KEY='quoted #1'\nDATA_DIR=/filed\n"
@@ -199,7 +195,7 @@ describe("Settings", () => {
 
   it.scoped("do without a .env file, but not with one that cannot be read", () =>
     Effect.gen(function* () {
-      const home = yield* directory
+      const home = yield* temporaryDirectory
       assert.deepStrictEqual(yield* readEnvironment(home, { PORT: "1" }), { PORT: "1" })
       mkdirSync(path.join(home, ".env"))
       const error = yield* Effect.flip(readEnvironment(home, {}))

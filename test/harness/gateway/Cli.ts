@@ -1,12 +1,11 @@
 import { spawn } from "node:child_process"
 import { Console as NodeConsole } from "node:console"
-import { mkdtempSync, realpathSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import path from "node:path"
 import { Console, Context, Effect, Layer, Predicate, Schema, Scope } from "effect"
 import { run } from "../../../src/cli.ts"
 import { bundle } from "../database/EmbeddedDatabase.ts"
 import { drop, freshUrl } from "../database/Postgres.ts"
+import { temporaryDirectory } from "../temporary.ts"
 
 export interface Finished {
   readonly code: number | null
@@ -91,10 +90,7 @@ export class Cli extends Context.Tag("test/Cli")<
     Effect.gen(function* () {
       const program = yield* Effect.cached(Scope.extend(bundle(fixture), yield* Effect.scope))
       const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => realpathSync(mkdtempSync(path.join(tmpdir(), "gateway-cli-")))),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-      )
+      const directory = yield* temporaryDirectory
       const variables = (given: Environment = {}) => ({ PATH: process.env["PATH"] ?? "", DATABASE_URL: url, ...given })
       const start = (args: ReadonlyArray<string>, environment?: Environment) =>
         Effect.map(program, (entry): Running => {
