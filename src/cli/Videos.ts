@@ -1,12 +1,12 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect } from "effect"
-import { type JobRow, VideoAdmin } from "../services/videos/VideoAdmin.ts"
+import { VideoAdmin, type VideoJob } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const recordOf = (job: JobRow): Output.Fields => ({
+const recordOf = (job: VideoJob): Output.Fields => ({
   id: job.id,
   request_id: job.requestId,
   at: job.createdAt,

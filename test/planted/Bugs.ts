@@ -203,20 +203,20 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)",
     replace:
       "return accepted === undefined ? undefined : yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
-    caughtBy: ["test/services/videos/VideoJobs.test.ts", "test/services/videos/VideoJobsFinish.test.ts"]
+    caughtBy: ["test/services/videos/VideoCreate.test.ts", "test/services/videos/VideoFinish.test.ts"]
   },
   {
     name: "a failed video is charged",
     file: "src/services/videos/Finish.ts",
     find: "        yield* ledger.job.release(holdOf(job))\n",
     replace: "        yield* ledger.job.settle(holdOf(job), job.price)\n",
-    caughtBy: ["test/services/videos/VideoJobsSubmit.test.ts"]
+    caughtBy: ["test/services/videos/VideoSubmit.test.ts"]
   },
   {
     name: "a video is shown to whoever knows its id",
     file: "src/services/videos/VideoViews.ts",
     find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
     replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
-    caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoJobsList.test.ts"]
+    caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoViews.test.ts"]
   }
 ]

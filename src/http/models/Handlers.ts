@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import { listing } from "../../services/catalog/Listing.ts"
+import { listing } from "../../services/catalog/Surfaces.ts"
 import { jsonText, respond } from "../Answer.ts"
 import { ReadApi } from "../Api.ts"
 

@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
 import { Instance } from "../runtime/Instance.ts"
-import { internalError } from "../videos/Errors.ts"
-import { failVideo } from "../videos/FailVideo.ts"
+import { internalError } from "../videos/VideoState.ts"
+import { cancelJob } from "../videos/VideoViews.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { isOutage } from "./Outage.ts"
 import * as SettleSql from "./SettleSql.ts"
@@ -61,7 +61,7 @@ export class Voids extends Context.Tag("gateway/Voids")<
       const carryOut = Effect.fnUntraced(function* ({ entry, isCharged }: Pending) {
         yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
         if (entry.video === undefined) yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
-        else yield* failVideo(sql, entry.video, internalError, true)
+        else yield* cancelJob(sql, entry.video, internalError, true)
         if (isCharged) yield* SettleSql.refund(sql, entry.hold)
       })
 

@@ -1,14 +1,14 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { ChatCompletionMessage, ChatCompletionMessageParam } from "openai/resources/chat/completions"
+import { list, record } from "../../contracts/ChatHosts.ts"
 import { assertRefused, badRequest, chat, talk } from "../../harness/client/HttpCalls.ts"
 import { calling, drained } from "../../harness/client/OfficialClients.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { weatherTool } from "../../harness/upstream/Aimock.ts"
 import { event, json, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, hidden, Upstreams, layer as upstreams } from "../../harness/upstream/Upstreams.ts"
-import { chunk } from "../../providers/gemini/Hosts.ts"
-import { list, record } from "../../providers/gemini/Wire.ts"
+import { chunk } from "../../providers/gemini/Wire.ts"
 
 const google = { provider: "google", model: "gemini-3-test" }
 const before = { ...google, options: { thinking: "budget" } }
