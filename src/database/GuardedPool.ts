@@ -1,5 +1,5 @@
 import * as Pg from "pg"
-import { DatabaseLost } from "../services/ledger/Outage.ts"
+import { DatabaseLost } from "../services/sql/Outage.ts"
 import { PreparingClient } from "./PreparingClient.ts"
 
 /** Milliseconds that a transaction's locks outlive a process that stands still or is cut off. */

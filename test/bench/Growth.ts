@@ -6,8 +6,8 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
-import { runWith } from "../../src/services/ledger/StatementParts.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
+import { runWith } from "../../src/services/sql/Statement.ts"
 import { drop, freshUrl } from "../harness/database/Postgres.ts"
 import { type Command, commands, reports, services } from "./Commands.ts"
 import { fill, fillAccounts, instanceId, keyId, keys, organizationOf, type Size } from "./GrownDatabase.ts"
@@ -116,7 +116,7 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
         }
       })
       const closings = batch.map(({ id }) => ({ id, cost: NanoUsd(500n) }))
-      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.reserve(instanceId, batch))))[0]))
+      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch))))[0]))
       settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.close(closings))))[0]))
     }
   }

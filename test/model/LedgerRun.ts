@@ -5,10 +5,11 @@ import { KeyId } from "../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import type { Hold } from "../../src/services/ledger/Hold.ts"
+import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { VoidJournal } from "../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../src/services/ledger/Voids.ts"
+import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
@@ -17,7 +18,7 @@ import { type Command, keys, LedgerModel, type ModelHold, orgs, type Verdict } f
 
 const process = Effect.gen(function* () {
   const layer = Ledger.layer.pipe(
-    Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
+    Layer.provideMerge(Layer.provide(Refunds.layer, RefundJournal.layerMemory)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )
@@ -25,7 +26,7 @@ const process = Effect.gen(function* () {
   return {
     ledger: Context.get(context, Ledger),
     instance: Context.get(context, Instance),
-    voids: Context.get(context, Voids)
+    refunds: Context.get(context, Refunds)
   }
 })
 
@@ -185,7 +186,7 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       yield* world.step(gone, command.seconds)
       model.step(command.seconds)
     } else if (command.do === "sweep") {
-      yield* at(command.by).instance.sweep
+      yield* sweep
       model.sweep()
     } else {
       const target = chosen(command.hold)
@@ -196,17 +197,17 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       } else if (command.do === "release") {
         yield* release(target)
         model.release(target.expected)
-      } else if (command.do === "void") {
+      } else if (command.do === "refund") {
         if (target.expected.isJob) return
         const { id, key, org } = target.actual.hold
         const done = yield* Effect.makeLatch()
-        yield* at(command.by).voids.void({ hold: id, key, org })
-        yield* at(command.by).voids.afterwards(id, Effect.asVoid(done.open))
+        yield* at(command.by).refunds.refund({ id, key, org })
+        yield* at(command.by).refunds.afterwards(id, Effect.asVoid(done.open))
         yield* Effect.timeout(done.await, "10 seconds")
-        model.void(target.expected)
+        model.refund(target.expected)
       } else {
         yield* Effect.all(
-          [...command.costs.map((cost, by) => settle(by, target, BigInt(cost))), release(target), at(0).instance.sweep],
+          [...command.costs.map((cost, by) => settle(by, target, BigInt(cost))), release(target), sweep],
           { concurrency: "unbounded" }
         )
         model.sweep()

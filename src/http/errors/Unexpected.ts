@@ -1,5 +1,5 @@
 import { type Cause, Effect, Option } from "effect"
-import { logFailure, outageIn } from "../../services/ledger/Outage.ts"
+import { logFailure, outageIn } from "../../services/sql/Outage.ts"
 import { internalError, outage, type WireError } from "./Wire.ts"
 
 export const unexpected = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {

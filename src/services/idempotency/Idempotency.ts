@@ -1,11 +1,11 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
-import * as DatabaseRetry from "../ledger/DatabaseRetry.ts"
 import * as SettleSql from "../ledger/SettleSql.ts"
-import { runWith } from "../ledger/StatementParts.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { Instance } from "../runtime/Instance.ts"
+import * as DatabaseRetry from "../sql/DatabaseRetry.ts"
+import { runWith } from "../sql/Statement.ts"
 import type { IdempotentRequest, KeptResult } from "./Statements.ts"
 import * as Statements from "./Statements.ts"
 

@@ -1,7 +1,8 @@
 import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
-import { deadAfterSeconds, waitsBriefly } from "../ledger/StatementParts.ts"
+import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { waitsBriefly } from "../sql/Statement.ts"
 
 /** Hours for which a result is replayed. */
 const keptHours = 24

@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
-import type { Query } from "./Prepared.ts"
-import { amountIn, isKeyOf, type Row, unexpectedRow, type Waiter, waiting, waitsBriefly } from "./StatementParts.ts"
+import { type Query, type Row, type Waiter, waiting, waitsBriefly } from "../sql/Statement.ts"
+import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
 export interface Closing {
   readonly id: string

@@ -14,15 +14,15 @@ import { clipPrice } from "../../domain/VideoRules.ts"
 import { fingerprint } from "../idempotency/Fingerprint.ts"
 import { Idempotency } from "../idempotency/Idempotency.ts"
 import { keyFrom } from "../idempotency/Key.ts"
-import { NotAsked, often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { isAnnounced, isLockTimeout } from "../ledger/Outage.ts"
-import { Voids } from "../ledger/Voids.ts"
+import { Refunds } from "../ledger/Refunds.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { Ids } from "../runtime/Ids.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import { settleTimeout, untilSettled } from "../sql/DatabaseRetry.ts"
+import { isAnnounced, isLockTimeout, NotAsked } from "../sql/Outage.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { VideoTurns } from "./Finish.ts"
 import { type LeasedJob, VideoSql } from "./VideoSql.ts"
@@ -57,14 +57,11 @@ class Undone extends Data.TaggedError("Undone")<{}> {}
 
 const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too many others write jobs" })
 
-/** An organization's jobs are written one after the other, and the last has to wait for the others. */
-const untilWritten = upTo(settleTimeout)(often)
-
 const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
   const rows = yield* VideoSql
   const views = yield* VideoViews
   const inTurn = yield* VideoTurns
-  const voids = yield* Voids
+  const refunds = yield* Refunds
   const sql = yield* SqlClient.SqlClient
   const idempotency = yield* Idempotency
   const ids = yield* Ids
@@ -93,7 +90,7 @@ const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
       (now): Effect.Effect<A, E | SqlError.SqlError> => (now > late ? Effect.fail(tooBusy) : transaction)
     )
     return yield* Effect.retry(inTurn(org)(begun), {
-      schedule: untilWritten,
+      schedule: untilSettled,
       while: (error) => error instanceof SqlError.SqlError && !isAnnounced(error)
     })
   })
@@ -125,7 +122,10 @@ const make = Effect.fnUntraced(function* (timeoutSeconds: number) {
       reference === undefined
         ? Effect.void
         : Effect.flatMap(views.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
-    return Effect.zipRight(voids.void({ hold, org, key, video }), voids.afterwards(hold, Effect.ignoreLogged(dropped)))
+    return Effect.zipRight(
+      refunds.refund({ id: hold, org, key }, video),
+      refunds.afterwards(hold, Effect.ignoreLogged(dropped))
+    )
   }
 
   const create = Effect.fnUntraced(function* (job: VideoCreation) {

@@ -1,6 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import * as Settling from "../ledger/Settling.ts"
+import * as Closing from "../ledger/Closing.ts"
 import type { VideoError } from "./Errors.ts"
 
 /**
@@ -17,7 +17,7 @@ export const failVideo = (sql: SqlClient.SqlClient, id: string, error: VideoErro
       WHERE id = ${id} AND step <> 'over'
       RETURNING hold_id, accepted_at IS NOT NULL AS accepted`
     if (ended === undefined) return false
-    yield* Settling.closeOne(sql, { id: ended.holdId, cost: undefined })
+    yield* Closing.closeOne(sql, { id: ended.holdId, cost: undefined })
     if (isRefused || !ended.accepted) yield* unbind(sql, ended.holdId)
     return true
   }).pipe(sql.withTransaction, Effect.uninterruptible)

@@ -3,13 +3,13 @@ import { Context, Effect, Layer } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
-import { often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts"
+import * as Closing from "../ledger/Closing.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
-import { makeTurns, type Turns } from "../runtime/Turns.ts"
+import { often, untilSettled, upTo } from "../sql/DatabaseRetry.ts"
+import { makeTurns, type Turns } from "../sql/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { VideoError } from "./Errors.ts"
 import { unbind } from "./FailVideo.ts"
@@ -20,7 +20,7 @@ import { VideoViews } from "./VideoViews.ts"
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
 /** For statements about a render that its provider has taken and that somebody waits for. */
-export const brief = upTo(settleTimeout)(often)
+export const brief = untilSettled
 
 /** Of the pool's connections, transactions that wait for each other's organizations must leave some to the rest. */
 const transactionsAtOnce = 3
@@ -59,7 +59,7 @@ const make = Effect.gen(function* () {
         return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
       })
     )
-    if (done !== undefined) Settling.count(done)
+    if (done !== undefined) Closing.count(done)
     // After a commit whose answer was lost the clip is this job's all the same.
     const own = done !== undefined || (yield* rows.mediaOf(job.id).pipe(Effect.retry(patient), Effect.orDie)) === media
     if (!own) {

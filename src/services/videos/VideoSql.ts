@@ -4,7 +4,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
-import { storable } from "../runtime/StorableText.ts"
+import { storable } from "../sql/Statement.ts"
 import type { VideoError } from "./Errors.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 

@@ -1,6 +1,6 @@
 import { Cause, Clock, Context, Duration, Effect, Exit, Fiber, FiberSet, Layer, Option, Queue, Schedule } from "effect"
-import { logFailure } from "../ledger/Outage.ts"
-import { Voids } from "../ledger/Voids.ts"
+import { Refunds } from "../ledger/Refunds.ts"
+import { logFailure } from "../sql/Outage.ts"
 import { VideoAdvance } from "./Advance.ts"
 import { LeaseLost } from "./Errors.ts"
 import type { Next } from "./PollDelay.ts"
@@ -28,7 +28,7 @@ const make = Effect.fnUntraced(function* (lookEvery: Duration.DurationInput) {
   const rows = yield* VideoSql
   const { advance } = yield* VideoAdvance
   const { underway } = yield* VideoSubmit
-  const { pendingVideos: disowned } = yield* Voids
+  const { pendingVideos: disowned } = yield* Refunds
   const longestSleepMs = Duration.toMillis(lookEvery)
   const fibers = yield* FiberSet.make<void>()
   const working = new Map<string, Working>()

@@ -6,12 +6,12 @@ import type { OrgId } from "../../../src/domain/Organization.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { Prepared } from "../../../src/services/ledger/Prepared.ts"
-import { VoidJournal } from "../../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../../src/services/ledger/Voids.ts"
+import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { type Death, IdempotencyBench } from "../../contracts/IdempotencyBench.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as Ledgers from "./LedgerBench.ts"
@@ -20,7 +20,7 @@ const instance = Instance.layer.pipe(Layer.provideMerge(InFlight.layer))
 
 /** Everything of a process that money and keys need, over a database. */
 export const process = Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(
-  Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
+  Layer.provideMerge(Layer.provide(Refunds.layer, RefundJournal.layerMemory)),
   Layer.provideMerge(instance)
 )
 

@@ -9,8 +9,8 @@ import type { ChatCompletions } from "../../../src/services/chat/ChatCompletions
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import type { ImageGenerations } from "../../../src/services/images/ImageGenerations.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { VoidJournal } from "../../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../../src/services/ledger/Voids.ts"
+import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
@@ -40,7 +40,7 @@ export const layer = (catalog: string, mocked: Layer.Layer<ChatCompletions | Ima
     Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
     Layer.provideMerge(Catalog.layer(options({ text: catalog, environment: keys }))),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
+    Layer.provideMerge(Layer.provide(Refunds.layer, RefundJournal.layerMemory)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

@@ -2,11 +2,12 @@ import { SqlError } from "@effect/sql/SqlError"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { Prepared } from "../../../src/services/ledger/Prepared.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { ledgerContract } from "../../contracts/Ledger.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
@@ -39,7 +40,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("holds of an instance that stopped beating are released by another, and its settlement is lost", () =>
     Effect.gen(function* () {
-      const { bench, instance, ledger, sql } = yield* services
+      const { bench, ledger, sql } = yield* services
       const dying = yield* anotherInstance
       const { key, org } = yield* bench.organization(10n * one)
       const scope = yield* Scope.make()
@@ -48,7 +49,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
       const id = yield* Effect.flatMap(Effect.provide(Instance, dying), (of) => of.id)
       yield* sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
       // The dying one sweeps too: whoever marks it dead, the hold goes.
-      yield* Effect.repeat(Effect.zipRight(instance.sweep, bench.openHolds(org)), {
+      yield* Effect.repeat(Effect.zipRight(sweep, bench.openHolds(org)), {
         until: (open) => open === 0
       })
       assert.deepInclude(yield* victim.settle(held, one), { lost: true, charged: NanoUsd(0n) })
@@ -64,17 +65,17 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("holds of a young instance, and those of this one, are left alone", () =>
     Effect.gen(function* () {
-      const { bench, instance, ledger } = yield* services
+      const { bench, ledger } = yield* services
       const { key, org } = yield* bench.organization(one)
       yield* ledger.hold({ org, key, upTo: one })
-      yield* instance.sweep
+      yield* sweep
       assert.strictEqual(yield* bench.openHolds(org), 1)
     }).pipe(Effect.scoped)
   )
 
   it.effect("one sweep releases however many holds the dead left", () =>
     Effect.gen(function* () {
-      const { bench, instance, sql } = yield* services
+      const { bench, sql } = yield* services
       const { key, org } = yield* bench.organization(one)
       const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
       yield* sql`INSERT INTO instances (id, swept_at) VALUES (${dead}, now())`
@@ -84,7 +85,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
           SELECT gen_random_uuid(), ${org}, ${key}, 1, ${dead} FROM generate_series(1, 1700) RETURNING amount
         )
         UPDATE organizations SET held = (SELECT sum(amount) FROM placed) WHERE id = ${org}`
-      yield* instance.sweep
+      yield* sweep
       assert.strictEqual(yield* bench.openHolds(org), 0)
       assert.isTrue(yield* bench.proved)
     })
@@ -130,7 +131,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("settling and sweeping race without making or losing money", () =>
     Effect.gen(function* () {
-      const { bench, instance, ledger, sql } = yield* services
+      const { bench, ledger, sql } = yield* services
       const { key, org } = yield* bench.organization(1000n * one)
       yield* Effect.forEach(
         Array.from({ length: 12 }),
@@ -141,12 +142,9 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
             const holds = yield* Effect.forEach(Array.from({ length: 5 }), () => victim.hold({ org, key, upTo: one }))
             const id = yield* Effect.flatMap(Effect.provide(Instance, dying), (of) => of.id)
             yield* sql`UPDATE instances SET beat_at = now() - interval '1 hour' WHERE id = ${id}`
-            yield* Effect.all(
-              [instance.sweep, Effect.forEach(holds, (hold) => victim.settle(hold, one), { concurrency: 5 })],
-              {
-                concurrency: 2
-              }
-            )
+            yield* Effect.all([sweep, Effect.forEach(holds, (hold) => victim.settle(hold, one), { concurrency: 5 })], {
+              concurrency: 2
+            })
           }).pipe(Effect.scoped),
         { concurrency: 3 }
       )

@@ -3,6 +3,7 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
@@ -29,7 +30,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in P
       const { key, org } = yield* bench.organization(one)
       const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
       yield* Effect.scoped(Effect.flatMap(anotherProcess, ({ ledger }) => ledger.job.hold(hold)))
-      yield* (yield* Instance).sweep
+      yield* sweep
       assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1 })
       assert.deepStrictEqual(yield* sql`SELECT instance_id FROM holds WHERE id = ${hold.id}`, [{ instanceId: null }])
       assert.deepInclude(yield* (yield* Ledger).job.settle(hold, one), { charged: one })
@@ -74,7 +75,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in P
       const instance = yield* (yield* Instance).id
       const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
       for (const by of [instance, null]) {
-        const { text, values } = HoldSql.reserve(by, batch)
+        const { text, values } = HoldSql.place(by, batch)
         const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
         const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
         assert.notMatch(plan, /Seq Scan on (holds|instances)/)

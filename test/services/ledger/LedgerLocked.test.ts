@@ -3,10 +3,10 @@ import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Layer, Option } from "effect"
 import { InsufficientCredits } from "../../../src/domain/Failure.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { outageIn } from "../../../src/services/ledger/Outage.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
-import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { outageIn } from "../../../src/services/sql/Outage.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { observedProcess } from "../../harness/database/IdempotencyBench.ts"
 import { eventually, keptFor, lock } from "../../harness/database/Money.ts"
@@ -75,7 +75,6 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("an org
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const bench = yield* LedgerBench
-      const { sweep } = yield* Instance
       const [locked, other] = yield* Effect.all([bench.organization(one), bench.organization(one)])
       const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
       yield* sql`INSERT INTO instances (id) VALUES (${dead})`

@@ -3,23 +3,23 @@ import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { VoidJournal } from "../../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../../src/services/ledger/Voids.ts"
+import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as Bench from "../../harness/database/LedgerBench.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 
-const processOver = (journal: Layer.Layer<VoidJournal>) =>
+const processOver = (journal: Layer.Layer<RefundJournal>) =>
   Ledger.layer.pipe(
-    Layer.provideMerge(Layer.provide(Voids.layer, journal)),
+    Layer.provideMerge(Layer.provide(Refunds.layer, journal)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )
 
 /** The ledger in a database, with what its tests arrange and look at. */
-export const ledgersOver = (database: typeof Postgres.layer, journal = VoidJournal.layerMemory) =>
+export const ledgersOver = (database: typeof Postgres.layer, journal = RefundJournal.layerMemory) =>
   Bench.layer.pipe(
     Layer.provideMerge(LedgerAdmin.layer),
     Layer.provideMerge(processOver(journal)),
@@ -30,7 +30,7 @@ export const ledgers = ledgersOver(Postgres.layer)
 /** Another process of the gateway on the same database. */
 export const anotherInstance = Effect.gen(function* () {
   const memo = yield* Layer.makeMemoMap
-  return yield* Layer.buildWithMemoMap(processOver(VoidJournal.layerMemory), memo, yield* Effect.scope)
+  return yield* Layer.buildWithMemoMap(processOver(RefundJournal.layerMemory), memo, yield* Effect.scope)
 })
 
 export const one = NanoUsd(1_000_000_000n)
@@ -40,6 +40,5 @@ export const services = Effect.all({
   sql: SqlClient.SqlClient,
   bench: LedgerBench,
   ledger: Ledger,
-  instance: Instance,
   admin: LedgerAdmin
 })

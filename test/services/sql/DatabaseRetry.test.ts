@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Schedule } from "effect"
-import { upTo } from "../../../src/services/ledger/DatabaseRetry.ts"
+import { upTo } from "../../../src/services/sql/DatabaseRetry.ts"
 
 /** How often something fails in vain within 300 ms, while the first failure sets the wall clock. */
 const triesWhileSet = (stepMillis: number) =>

@@ -8,10 +8,10 @@ import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { VoidJournal } from "../../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../../src/services/ledger/Voids.ts"
+import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
-import * as DiskVoidJournal from "../../../src/storage/DiskVoidJournal.ts"
+import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -37,12 +37,12 @@ const charged = Effect.gen(function* () {
   const hold = yield* Effect.scoped(
     Effect.tap(ledger.hold({ org, key, upTo: one }), (made) => ledger.settle(made, one))
   )
-  return { key, org, hold: hold.id }
+  return { key, org, id: hold.id }
 })
 
-describe("the journal of voids on disk", () => {
+describe("the journal of refunds on disk", () => {
   const journalIn = (directory: string) =>
-    Effect.map(Layer.build(DiskVoidJournal.layer({ directory })), (context) => Context.get(context, VoidJournal))
+    Effect.map(Layer.build(DiskRefundJournal.layer({ directory })), (context) => Context.get(context, RefundJournal))
 
   it.scoped("keeps entries for the next process, until they are removed", () =>
     Effect.gen(function* () {
@@ -97,19 +97,19 @@ describe("the journal of voids on disk", () => {
   )
 })
 
-describe("voids", () => {
+describe("refunds", () => {
   it.live("give a charge back and run what waits for it, whether or not the journal can be written", () =>
     Effect.gen(function* () {
-      const { hold, key, org } = yield* charged
-      const voids = yield* Voids
+      const { id, key, org } = yield* charged
+      const refunds = yield* Refunds
       const order: Array<string> = []
-      yield* voids.afterwards(
-        hold,
+      yield* refunds.afterwards(
+        id,
         Effect.sync(() => void order.push("before"))
       )
-      yield* voids.void({ hold, org, key })
-      yield* voids.afterwards(
-        hold,
+      yield* refunds.refund({ id, org, key })
+      yield* refunds.afterwards(
+        id,
         Effect.sync(() => void order.push("after"))
       )
       assert.deepStrictEqual(order, ["before"])
@@ -118,22 +118,22 @@ describe("voids", () => {
         Effect.sync(() => order.length),
         (length) => length === 2
       )
-      yield* voids.void({ hold, org, key })
+      yield* refunds.refund({ id, org, key })
       yield* Effect.sleep("200 millis")
       assert.strictEqual((yield* moneyOf(org)).balance, one)
       assert.isTrue(yield* (yield* LedgerBench).proved)
-    }).pipe(Effect.provide(ledgersOver(Postgres.layer, DiskVoidJournal.layer({ directory: "/dev/null/voids" }))))
+    }).pipe(Effect.provide(ledgersOver(Postgres.layer, DiskRefundJournal.layer({ directory: "/dev/null/voids" }))))
   )
 
   it.live("of an organization that is locked keep no other's waiting", () =>
     Effect.gen(function* () {
-      const voids = yield* Voids
+      const refunds = yield* Refunds
       const [locked, other] = yield* Effect.all([charged, charged])
       const holds = Array.from({ length: 30 }, () => randomUUID())
       const { unlock } = yield* lock(locked.org)
-      yield* Effect.forEach(holds, (hold) => voids.release({ ...locked, hold }))
+      yield* Effect.forEach(holds, (id) => refunds.release({ ...locked, id }))
       yield* Effect.sleep("500 millis")
-      yield* voids.void(other)
+      yield* refunds.refund(other)
       yield* eventually(moneyOf(other.org), ({ balance }) => balance === one, "15 seconds")
       yield* unlock
       const closed = (yield* SqlClient.SqlClient)`SELECT id FROM holds WHERE org_id = ${locked.org} AND amount = 0`
@@ -144,16 +144,18 @@ describe("voids", () => {
   it.live("are carried out before the process ends, and those of a dead process by the next one", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
-      const journal = DiskVoidJournal.layer({ directory })
+      const journal = DiskRefundJournal.layer({ directory })
       const files = Effect.promise(() => readdir(directory))
-      const { hold, key, org } = yield* charged
-      yield* Effect.flatMap(Layer.build(journal), (built) => Context.get(built, VoidJournal).add({ hold, org, key }))
+      const { id, key, org } = yield* charged
+      yield* Effect.flatMap(Layer.build(journal), (built) =>
+        Context.get(built, RefundJournal).add({ hold: id, org, key })
+      )
       const scope = yield* Scope.make()
-      const next = yield* Layer.buildWithScope(Layer.provide(Voids.layer, journal), scope)
+      const next = yield* Layer.buildWithScope(Layer.provide(Refunds.layer, journal), scope)
       yield* eventually(moneyOf(org), ({ balance }) => balance === one)
       yield* eventually(files, (left) => left.length === 0)
       const other = yield* charged
-      yield* Context.get(next, Voids).void(other)
+      yield* Context.get(next, Refunds).refund(other)
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* moneyOf(other.org)).balance, one)
       assert.deepStrictEqual(yield* files, [])
@@ -166,10 +168,10 @@ it.live("the books find a failed request that was charged", () =>
     const sql = yield* SqlClient.SqlClient
     const books = yield* LedgerAdmin
     const ids = yield* Ids
-    const { hold, key, org } = yield* charged
+    const { id, key, org } = yield* charged
     const log = (status: number, code: string | null) => sql`
       INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, hold_id, total_ms)
-      VALUES (${ids.uuid()}, ${`req_${status}_${code}`}, now(), 'chat', ${status}, ${code}, ${org}, ${key}, ${hold}, 1)`
+      VALUES (${ids.uuid()}, ${`req_${status}_${code}`}, now(), 'chat', ${status}, ${code}, ${org}, ${key}, ${id}, 1)`
     yield* log(200, null)
     yield* log(499, "client_closed")
     assert.deepStrictEqual((yield* books.verify).violations, [])

@@ -1,12 +1,7 @@
-import { Clock, Data, Deferred, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
+import { Clock, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
 import * as ScheduleDecision from "effect/ScheduleDecision"
 import * as ScheduleInterval from "effect/ScheduleInterval"
-
-/** The database did not answer in time; what was asked of it may still happen. */
-export class NoAnswer extends Data.TaggedError("NoAnswer")<{}> {}
-
-/** What was to be asked of the database was not asked in time, and will not be. */
-export class NotAsked extends Data.TaggedError("NotAsked")<{}> {}
+import { NoAnswer } from "./Outage.ts"
 
 /** The longest that a request waits for the database to take one step of it. */
 export const stepTimeout = Duration.seconds(4)
@@ -22,6 +17,27 @@ const elapsed = Schedule.makeWithState(Option.none<bigint>(), (now, _: unknown, 
     return [Option.some(start), Duration.nanos(at - start), next] as const
   })
 )
+
+/** Ends a schedule after that time, whatever the wall clock does meanwhile. */
+export const upTo =
+  (duration: Duration.DurationInput) =>
+  <Out, In, R>(schedule: Schedule.Schedule<Out, In, R>): Schedule.Schedule<Out, In, R> =>
+    Schedule.zipLeft(
+      schedule,
+      Schedule.whileOutput(elapsed, (time) => Duration.lessThan(time, duration))
+    )
+
+/** From 50 ms to a second apart. */
+export const often = Schedule.exponential("50 millis").pipe(Schedule.union(Schedule.spaced("1 second")))
+
+/** For statements that a request waits for: four tries at most. */
+export const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
+
+/** For what settles a request's money. */
+export const untilSettled = upTo(settleTimeout)(often)
+
+/** For statements that nobody waits for and that must come through: every 5 s in the end, for as long as we live. */
+export const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
 /** `Effect.retry` for what nearly always succeeds: the schedule costs nothing until something has failed. */
 export const retryRarely = <A, E, R, Out>(
@@ -39,36 +55,13 @@ export const retryRarely = <A, E, R, Out>(
     return Effect.retry(again, options)
   })
 
-/** Ends a schedule after that time, whatever the wall clock does meanwhile. */
-export const upTo =
-  (duration: Duration.DurationInput) =>
-  <Out, In, R>(schedule: Schedule.Schedule<Out, In, R>): Schedule.Schedule<Out, In, R> =>
-    Schedule.zipLeft(
-      schedule,
-      Schedule.whileOutput(elapsed, (time) => Duration.lessThan(time, duration))
-    )
-
-/** From 50 ms to a second apart. */
-export const often = Schedule.exponential("50 millis").pipe(Schedule.union(Schedule.spaced("1 second")))
-
-/** For statements that a request waits for: four tries at most. */
-export const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
-
-/** For statements that nobody waits for and that must come through: every 5 s in the end, for as long as we live. */
-export const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
-
 /**
  * Waits for an effect, uninterrupted, and for no longer than that. The effect itself goes on in the scope: statements
  * are never interrupted.
  */
-export const within = (scope: Scope.Scope, duration: Duration.DurationInput) =>
-  Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
-    const done = yield* Deferred.make<A, E | NoAnswer>()
-    yield* effect.pipe(Effect.intoDeferred(done), Effect.forkIn(scope))
-    const clock = yield* Deferred.fail(done, new NoAnswer()).pipe(
-      Effect.delay(duration),
-      Effect.interruptible,
-      Effect.forkIn(scope)
-    )
-    return yield* Effect.ensuring(Deferred.await(done), Fiber.interruptFork(clock))
-  }, Effect.uninterruptible)
+export const within =
+  (scope: Scope.Scope, duration: Duration.DurationInput) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | NoAnswer, R> =>
+    Effect.flatMap(Effect.forkIn(effect, scope), (fiber) =>
+      Effect.timeoutFail(Effect.interruptible(Fiber.join(fiber)), { duration, onTimeout: () => new NoAnswer() })
+    ).pipe(Effect.uninterruptible)

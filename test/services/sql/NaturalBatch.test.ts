@@ -1,7 +1,9 @@
+import { SqlError } from "@effect/sql/SqlError"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Ref, Scope, TestClock } from "effect"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
-import * as NaturalBatch from "../../../src/services/runtime/NaturalBatch.ts"
+import * as NaturalBatch from "../../../src/services/sql/NaturalBatch.ts"
+import { NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
 
 /** Batches of numbers that wait for a gate; what ran is in `ran`. */
 const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =>
@@ -10,7 +12,7 @@ const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =
     const ran = yield* Ref.make<ReadonlyArray<ReadonlyArray<number>>>([])
     const submit = yield* NaturalBatch.make({
       maxSize: 3,
-      patience: { duration: "10 seconds", late: () => "late" as const },
+      timeout: "10 seconds",
       run: (items: ReadonlyArray<number>) =>
         Ref.update(ran, (before) => [...before, items]).pipe(
           Effect.zipRight(Deferred.await(gate)),
@@ -73,7 +75,7 @@ describe("natural batches", () => {
       yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(
         yield* Fiber.join(Fiber.all(early)),
-        [1, 2, 3, 4].map(() => Exit.fail("late" as const))
+        [new NoAnswer(), new NoAnswer(), new NoAnswer(), new NotAsked()].map(Exit.fail)
       )
       assert.isNull(late.unsafePoll())
       yield* Deferred.succeed(gate, undefined)
@@ -103,22 +105,17 @@ describe("natural batches", () => {
   )
 })
 
+const gone = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
+const blocked = new SqlError({ cause: { severity: "ERROR", code: "55P03" }, message: "lock timeout" })
+
 /** Batches of words whose lane is their first letter; a run waits for nothing and fails with what `failure` says. */
-const laned = (failure: (items: ReadonlyArray<string>) => "blocked" | "gone" | undefined) =>
+const laned = (failure: (items: ReadonlyArray<string>) => SqlError | undefined) =>
   Effect.gen(function* () {
     const ran: Array<ReadonlyArray<string>> = []
     const submit = yield* NaturalBatch.make({
       maxSize: 10,
-      patience: {
-        duration: "10 seconds",
-        late: (mayHaveRun) => (mayHaveRun ? ("unknown" as const) : ("not run" as const))
-      },
-      isShared: (error) => error === "gone",
-      lanes: {
-        laneOf: (item: string) => item.slice(0, 1),
-        isBlocked: (error) => error === "blocked",
-        permits: yield* Effect.makeSemaphore(1)
-      },
+      timeout: "10 seconds",
+      lanes: { laneOf: (item: string) => item.slice(0, 1), permits: yield* Effect.makeSemaphore(1) },
       run: (items: ReadonlyArray<string>) =>
         Effect.suspend(() => {
           ran.push(items)
@@ -136,7 +133,7 @@ describe("natural batches with lanes", () => {
     Effect.gen(function* () {
       let isLocked = true
       const { ask, ran, submit } = yield* laned((items) =>
-        isLocked && items.some((item) => item.startsWith("a")) ? "blocked" : undefined
+        isLocked && items.some((item) => item.startsWith("a")) ? blocked : undefined
       )
       const first = yield* Effect.forEach(["a1", "b1", "a2", "c1"], ask)
       for (const fiber of [first[1], first[3]]) yield* fiber ?? Effect.void
@@ -156,14 +153,14 @@ describe("natural batches with lanes", () => {
 
   it.scoped("tell one whose lock is never free that it was not run", () =>
     Effect.gen(function* () {
-      const { ask } = yield* laned(() => "blocked")
+      const { ask } = yield* laned(() => blocked)
       const asked = yield* ask("a1")
       yield* Effect.repeatN(EventLoop.turn, 10)
       for (let quarter = 0; quarter < 42; quarter += 1) {
         yield* TestClock.adjust("250 millis")
         yield* Effect.repeatN(EventLoop.turn, 3)
       }
-      assert.deepStrictEqual(yield* Fiber.join(asked), Exit.fail("not run" as const))
+      assert.deepStrictEqual(yield* Fiber.join(asked), Exit.fail(new NotAsked()))
     })
   )
 
@@ -171,7 +168,7 @@ describe("natural batches with lanes", () => {
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { ask } = yield* Scope.extend(
-        laned(() => "blocked"),
+        laned(() => blocked),
         scope
       )
       yield* Effect.forEach(["a1", "b1"], ask)
@@ -183,7 +180,7 @@ describe("natural batches with lanes", () => {
   it.scoped("are repeated once as they are after a failure that is nobody's own", () =>
     Effect.gen(function* () {
       let failures = 1
-      const { ask, ran } = yield* laned(() => (failures-- > 0 ? "gone" : undefined))
+      const { ask, ran } = yield* laned(() => (failures-- > 0 ? gone : undefined))
       const asked = yield* Effect.forEach(["a1", "b1", "c1"], ask)
       assert.deepStrictEqual(yield* Fiber.join(Fiber.all(asked)), ["a1", "b1", "c1"].map(Exit.succeed))
       assert.deepStrictEqual(ran, [
@@ -192,10 +189,7 @@ describe("natural batches with lanes", () => {
       ])
       failures = 2
       const again = yield* Effect.forEach(["a2", "b2"], ask)
-      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(again)), [
-        Exit.fail("gone" as const),
-        Exit.fail("gone" as const)
-      ])
+      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(again)), [Exit.fail(gone), Exit.fail(gone)])
       assert.lengthOf(ran, 4)
     })
   )

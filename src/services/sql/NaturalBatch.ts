@@ -1,53 +1,55 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
-import { always } from "./Always.ts"
-import * as EventLoop from "./EventLoop.ts"
-import { type Listed, Roster } from "./Roster.ts"
+import { always } from "../runtime/Always.ts"
+import * as EventLoop from "../runtime/EventLoop.ts"
+import { type Listed, Roster } from "../runtime/Roster.ts"
+import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250
-/** How much longer than its patience an item waits for a statement that is on its way. */
+/** How much longer an item waits for a statement that is on its way. */
 const graceTicks = 2
 /** One batch runs at a time, for it is the larger then; others start beside one that takes this long. */
 const slowTicks = 2
 const mostAtOnce = 3
 
-export interface Options<Item, Result, E, R, Late> {
+/** Items that wait for the same lock, so that the others need not wait with them. */
+export interface Lanes<Item> {
+  readonly laneOf: (item: Item) => string
+  /** How many lanes may wait for their locks at a time. */
+  readonly permits: Effect.Semaphore
+}
+
+export interface Options<Item, Result, E, R> {
   readonly maxSize: number
   /** Answers every item in order, and is safe to repeat. */
   readonly run: (items: Arr.NonEmptyReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E, R>
-  /** How long a submitter waits, to the second, and what it fails with then. */
-  readonly patience?:
-    | { readonly duration: Duration.DurationInput; readonly late: (mayHaveRun: boolean) => Late }
-    | undefined
-  /** Whether a failure is no single item's fault: then the batch is repeated once as it is. */
-  readonly isShared?: ((error: E) => boolean) | undefined
-  /** Items that wait for one lock, so that the others need not wait with them. */
-  readonly lanes?:
-    | {
-        readonly laneOf: (item: Item) => string
-        /** Whether a run was given up, without effect, because a lock of some item was taken. */
-        readonly isBlocked: (error: E) => boolean
-        /** How many lanes may wait for their locks at a time. */
-        readonly permits: Effect.Semaphore
-      }
-    | undefined
+  /** How long a submitter waits, to the quarter of a second. */
+  readonly timeout: Duration.DurationInput
+  readonly lanes?: Lanes<Item> | undefined
 }
 
 /**
- * Turns one-at-a-time calls into batches, at the delay of one turn of the event loop: a batch is whatever queued up
- * while the last one ran. One that takes long holds up nobody: the next one then starts beside it. After a failure each item of the batch runs once more by itself, so that one bad item
- * cannot fail its neighbours. After a run that was blocked each lane goes on by itself, and is passed over until it
- * got through.
+ * Turns statements for one item into statements for many, at the delay of one turn of the event loop: a batch is
+ * whatever queued up while the last one ran, or for half a second at the most. A batch that fails is repeated, once as
+ * it is after an outage, else item by item, so that one bad item cannot fail its neighbours. After a lock timeout each
+ * lane goes on by itself, and is passed over until it got through.
  *
- * An item that was submitted runs even if its submitter is interrupted while waiting. One whose submitter lost
- * patience is passed over if its turn had not come; else it may yet have run.
+ * An item that was submitted runs even if its submitter is interrupted while waiting. When the time is up it fails with
+ * `NotAsked` if it had not begun to run, and never will; else with `NoAnswer`.
  */
-export const make = <Item, Result, E, R, Late = never>(
-  options: Options<Item, Result, E, R, Late>
-): Effect.Effect<(item: Item) => Effect.Effect<Result, E | Late>, never, R | Scope.Scope> =>
+export const make = <Item, Result, E, R>({
+  lanes,
+  maxSize,
+  run: runAll,
+  timeout
+}: Options<Item, Result, E, R>): Effect.Effect<
+  (item: Item) => Effect.Effect<Result, E | NoAnswer | NotAsked>,
+  never,
+  R | Scope.Scope
+> =>
   Effect.gen(function* () {
     interface Pending extends Listed {
       readonly item: Item
-      readonly resume: (outcome: Exit.Exit<Result, E | Late>) => void
+      readonly resume: (outcome: Exit.Exit<Result, E | NoAnswer | NotAsked>) => void
       readonly since: number
       isRunning: boolean
       /** It was part of a run that failed, which may have done it all the same. */
@@ -55,7 +57,6 @@ export const make = <Item, Result, E, R, Late = never>(
     }
     type Batch = ReadonlyArray<Pending>
 
-    const { lanes, patience } = options
     const scope = yield* Effect.scope
     let queue: Array<Pending> = []
     /** Workers that wait for a batch. */
@@ -66,9 +67,9 @@ export const make = <Item, Result, E, R, Late = never>(
     const blocked = new Map<string, Array<Pending>>()
     // One clock for all that wait: a timer for each would cost more than the batching saves.
     let ticks = 0
-    const longest = patience === undefined ? Infinity : Duration.toMillis(patience.duration) / tickMillis
+    const timeoutTicks = Duration.toMillis(timeout) / tickMillis
 
-    const end = (pending: Pending, outcome: Exit.Exit<Result, E | Late>): void => {
+    const end = (pending: Pending, outcome: Exit.Exit<Result, E | NoAnswer | NotAsked>): void => {
       if (waiting.delete(pending)) pending.resume(outcome)
     }
 
@@ -82,15 +83,14 @@ export const make = <Item, Result, E, R, Late = never>(
       })
 
     const failLate = (candidates: Iterable<Pending>): void => {
-      if (patience === undefined) return
       for (const pending of candidates) {
-        if (ticks - pending.since <= longest + (pending.isRunning ? graceTicks : 0)) continue
-        end(pending, Exit.fail(patience.late(pending.isRunning || pending.hasFailed)))
+        if (ticks - pending.since <= timeoutTicks + (pending.isRunning ? graceTicks : 0)) continue
+        end(pending, Exit.fail(pending.isRunning || pending.hasFailed ? new NoAnswer() : new NotAsked()))
       }
     }
 
-    const failsWith = (cause: Cause.Cause<E>, is: ((error: E) => boolean) | undefined) =>
-      is !== undefined && Option.exists(Cause.failureOption(cause), is)
+    const failsWith = (cause: Cause.Cause<E>, is: (error: unknown) => boolean) =>
+      Option.exists(Cause.failureOption(cause), is)
 
     const run = (batch: Batch, isRepeated: boolean, onBlocked: (batch: Batch) => Effect.Effect<void, never, R>) =>
       Effect.suspend((): Effect.Effect<void, never, R> => {
@@ -98,7 +98,7 @@ export const make = <Item, Result, E, R, Late = never>(
         if (!Arr.isNonEmptyArray(wanted)) return Effect.void
         for (const pending of wanted) pending.isRunning = true
         return Effect.matchCauseEffect(
-          Effect.suspend(() => options.run(Arr.map(wanted, ({ item }) => item))),
+          Effect.suspend(() => runAll(Arr.map(wanted, ({ item }) => item))),
           {
             onSuccess: (results) => {
               answer(wanted, results)
@@ -106,9 +106,9 @@ export const make = <Item, Result, E, R, Late = never>(
             },
             onFailure: (cause): Effect.Effect<void, never, R> => {
               for (const pending of wanted) pending.isRunning = false
-              if (failsWith(cause, lanes?.isBlocked)) return onBlocked(wanted)
+              if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(wanted)
               for (const pending of wanted) pending.hasFailed = true
-              const isShared = failsWith(cause, options.isShared)
+              const isShared = failsWith(cause, isOutage)
               if (isRepeated || (wanted.length === 1 && !isShared)) {
                 for (const pending of wanted) end(pending, Exit.failCause(cause))
                 return Effect.void
@@ -123,7 +123,7 @@ export const make = <Item, Result, E, R, Late = never>(
     const goOn = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
       const attempt = Effect.suspend(() => {
         failLate(items)
-        return run(items.splice(0, options.maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
+        return run(items.splice(0, maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
       })
       return attempt.pipe(
         Effect.uninterruptible,
@@ -159,7 +159,7 @@ export const make = <Item, Result, E, R, Late = never>(
       })
 
     const take = () => {
-      const batch = queue.length > options.maxSize ? queue.splice(0, options.maxSize) : queue
+      const batch = queue.length > maxSize ? queue.splice(0, maxSize) : queue
       if (batch === queue) queue = []
       return batch
     }
@@ -188,14 +188,12 @@ export const make = <Item, Result, E, R, Late = never>(
     const worker = Effect.interruptible(arrival).pipe(Effect.flatMap(work), Effect.forever, Effect.uninterruptible)
     for (let n = 0; n < mostAtOnce; n += 1) yield* Effect.forkScoped(worker)
 
-    if (patience !== undefined) {
-      const tick = Effect.sync(() => {
-        ticks += 1
-        failLate(waiting)
-        gather()
-      })
-      yield* Effect.zipRight(Effect.sleep(tickMillis), tick).pipe(Effect.forever, Effect.forkScoped)
-    }
+    const tick = Effect.sync(() => {
+      ticks += 1
+      failLate(waiting)
+      gather()
+    })
+    yield* Effect.zipRight(Effect.sleep(tickMillis), tick).pipe(Effect.forever, Effect.forkScoped)
 
     return (item) =>
       Effect.async((resume) => {

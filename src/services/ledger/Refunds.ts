@@ -1,47 +1,48 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
 import { Instance } from "../runtime/Instance.ts"
+import { isOutage } from "../sql/Outage.ts"
 import { internalError } from "../videos/Errors.ts"
 import { failVideo } from "../videos/FailVideo.ts"
+import { closeOne, HoldContended } from "./Closing.ts"
+import type { Hold } from "./Hold.ts"
 import * as HoldSql from "./HoldSql.ts"
-import { isOutage } from "./Outage.ts"
+import { type PendingRefund, RefundJournal } from "./RefundJournal.ts"
 import * as SettleSql from "./SettleSql.ts"
-import * as Settling from "./Settling.ts"
-import { type PendingVoid, VoidJournal } from "./VoidJournal.ts"
 
 const retryEvery = "1 second"
 const recoverEvery = "10 seconds"
 const flushWithin = "5 seconds"
-/** Organizations of which voids are carried out at a time: one that is locked occupies a connection. */
-const atOnce = 2
+/** Organizations at a time: one that is locked occupies a connection. */
+const organizationsAtOnce = 2
 
-const isTransient = (error: unknown) => error instanceof Settling.HoldContended || isOutage(error)
+const isTransient = (error: unknown) => error instanceof HoldContended || isOutage(error)
 
 interface Pending {
-  readonly entry: PendingVoid
+  readonly entry: PendingRefund
   /** Whether a charge may have been made. */
-  isCharged: boolean
-  /** Runs once the void is done. */
+  mayBeCharged: boolean
+  /** Runs once the refund is done. */
   readonly next: Array<Effect.Effect<void>>
   /** Whether the operator has been told that it cannot be carried out. */
   isReported: boolean
 }
 
 /**
- * Takes back what a failed request may hold or have been charged: its statement came through, or may yet, though nobody
- * heard of it. Each void is repeated until the database has taken it, before a stop too, and after a kill by the next
- * process that finds the journal.
+ * Takes back what a failed request may hold or have been charged: its statement came through, or may yet, though its
+ * answer was lost. Each refund is repeated until the database has taken it, before a stop too, and after a kill by the
+ * next process that finds the journal.
  */
-export class Voids extends Context.Tag("gateway/Voids")<
-  Voids,
+export class Refunds extends Context.Tag("gateway/Refunds")<
+  Refunds,
   {
     /**
-     * Takes back whatever the hold was charged. Returns once that is certain to happen, after which the customer may be
-     * told of the failure.
+     * Gives back whatever the hold was charged, and fails the job that it is for. Returns once that is certain to
+     * happen, after which the customer may be told of the failure.
      */
-    readonly void: (entry: PendingVoid) => Effect.Effect<void>
+    readonly refund: (hold: Omit<Hold, "amount">, video?: string) => Effect.Effect<void>
     /** Releases a hold that may be open. Not durable: a dead instance's holds are released with it. */
-    readonly release: (entry: PendingVoid) => Effect.Effect<void>
+    readonly release: (hold: Omit<Hold, "amount">) => Effect.Effect<void>
     /** Runs the effect when nothing is pending for the hold: mostly at once. */
     readonly afterwards: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
     /** Ids of videos that are about to be ended. */
@@ -49,25 +50,25 @@ export class Voids extends Context.Tag("gateway/Voids")<
   }
 >() {
   static readonly layer = Layer.scoped(
-    Voids,
+    Refunds,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const instance = yield* Instance
-      const journal = yield* VoidJournal
+      const journal = yield* RefundJournal
       const pending = new Map<string, Pending>()
-      const news = yield* Queue.sliding<void>(1)
-      const wake = Effect.asVoid(Queue.offer(news, undefined))
+      const arrival = yield* Queue.sliding<void>(1)
+      const wake = Effect.asVoid(Queue.offer(arrival, undefined))
 
-      const carryOut = Effect.fnUntraced(function* ({ entry, isCharged }: Pending) {
+      const carryOut = Effect.fnUntraced(function* ({ entry, mayBeCharged }: Pending) {
         yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
-        if (entry.video === undefined) yield* Settling.closeOne(sql, { id: entry.hold, cost: undefined })
+        if (entry.video === undefined) yield* closeOne(sql, { id: entry.hold, cost: undefined })
         else yield* failVideo(sql, entry.video, internalError, true)
-        if (isCharged) yield* SettleSql.refund(sql, entry.hold)
+        if (mayBeCharged) yield* SettleSql.refund(sql, entry.hold)
       })
 
-      /** A void that stays in the journal is carried out again, which changes nothing. */
-      const forget = ({ entry, isCharged }: Pending) =>
-        isCharged
+      /** A refund that stays in the journal is carried out again, which changes nothing. */
+      const forget = ({ entry, mayBeCharged }: Pending) =>
+        mayBeCharged
           ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>
               Effect.logWarning(`The journal of voids cannot be written: ${message}`)
             )
@@ -79,7 +80,7 @@ export class Voids extends Context.Tag("gateway/Voids")<
         return log(`The hold ${one.entry.hold} of a failed request cannot be given back`, cause)
       }
 
-      /** Says whether the next of the same organization may fare better. */
+      /** Returns whether the organization's next one may succeed. */
       const attempt = (one: Pending) =>
         Effect.uninterruptible(carryOut(one)).pipe(
           Effect.zipRight(forget(one)),
@@ -88,23 +89,23 @@ export class Voids extends Context.Tag("gateway/Voids")<
           Effect.catchAllCause((cause) => {
             if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
             return Option.exists(Cause.failureOption(cause), isTransient)
-              ? Effect.as(Effect.logDebug("A void is to be repeated", cause), false)
+              ? Effect.as(Effect.logDebug("A refund is to be repeated", cause), false)
               : Effect.as(report(one, cause), true)
           })
         )
-      /** Says whether nothing is left. One organization's lock is waited for once, however much it is owed. */
+      /** Returns whether nothing is left. One organization's lock is waited for once, however many its refunds. */
       const workOff = Effect.suspend(() =>
         Effect.forEach(
           Object.values(Arr.groupBy([...pending.values()], ({ entry }) => entry.org)),
           (own) => Effect.reduce(own, true, (goesOn, one) => (goesOn ? attempt(one) : Effect.succeed(false))),
-          { concurrency: atOnce, discard: true }
+          { concurrency: organizationsAtOnce, discard: true }
         )
       ).pipe(Effect.map(() => pending.size === 0))
 
-      const add = (entry: PendingVoid, isCharged: boolean) => {
+      const add = (entry: PendingRefund, mayBeCharged: boolean) => {
         const known = pending.get(entry.hold)
-        if (known === undefined) pending.set(entry.hold, { entry, isCharged, next: [], isReported: false })
-        else known.isCharged ||= isCharged
+        if (known === undefined) pending.set(entry.hold, { entry, mayBeCharged, next: [], isReported: false })
+        else known.mayBeCharged ||= mayBeCharged
       }
       const recover = journal.entries.pipe(
         Effect.tap((entries) => Effect.sync(() => entries.forEach((entry) => add(entry, true)))),
@@ -122,24 +123,26 @@ export class Voids extends Context.Tag("gateway/Voids")<
           )
         )
       )
-      yield* Queue.take(news).pipe(
+      yield* Queue.take(arrival).pipe(
         Effect.zipRight(Effect.repeat(workOff, { until: (done) => done, schedule: Schedule.spaced(retryEvery) })),
         Effect.forever,
         Effect.forkScoped
       )
       yield* recover.pipe(Effect.repeat(Schedule.spaced(recoverEvery)), Effect.forkScoped)
 
-      return Voids.of({
-        void: (entry) =>
-          journal.add(entry).pipe(
+      return Refunds.of({
+        refund: ({ id, key, org }, video) => {
+          const entry = { hold: id, org, key, ...(video === undefined ? {} : { video }) }
+          return journal.add(entry).pipe(
             Effect.catchAll(({ message }) => Effect.logError(`A void is kept in memory only: ${message}`)),
             Effect.zipRight(Effect.sync(() => add(entry, true))),
             Effect.zipRight(wake),
             Effect.uninterruptible
-          ),
-        release: (entry) =>
+          )
+        },
+        release: ({ id, key, org }) =>
           Effect.zipRight(
-            Effect.sync(() => add(entry, false)),
+            Effect.sync(() => add({ hold: id, org, key }, false)),
             wake
           ),
         afterwards: (hold, effect) =>

@@ -1,6 +1,11 @@
 import { SqlError } from "@effect/sql"
 import { Cause, Chunk, Data, Effect, Option, Predicate } from "effect"
-import { NoAnswer, NotAsked } from "./DatabaseRetry.ts"
+
+/** The database did not answer in time; what was asked of it may still happen. */
+export class NoAnswer extends Data.TaggedError("NoAnswer")<{}> {}
+
+/** What was to be asked of the database was not asked in time, and will not be. */
+export class NotAsked extends Data.TaggedError("NotAsked")<{}> {}
 
 /** The database is known to be out of reach: every statement fails with this at once until it is back. */
 export class DatabaseLost extends Error {
@@ -26,28 +31,26 @@ const sqlState = ({ cause }: SqlError.SqlError): string | undefined =>
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof SqlError.SqlError && sqlState(error) === "55P03"
 
+/** Whether a failure is that the time was up. */
+export const isTimeUp = (error: unknown): error is NoAnswer | NotAsked =>
+  error instanceof NoAnswer || error instanceof NotAsked
+
 /** Whether the database is at fault and not what was asked of it, so that the same may succeed later. */
 export const isOutage = (error: unknown): boolean =>
-  error instanceof NoAnswer ||
-  error instanceof NotAsked ||
+  isTimeUp(error) ||
   error instanceof HeartbeatLost ||
   (error instanceof SqlError.SqlError && passing.test(sqlState(error) ?? "08000"))
 
 /** Whether the server cannot take a value or its rules are broken by it: that fails however often. */
 export const isRefusal = (error: SqlError.SqlError): boolean => /^2[23]...$/.test(sqlState(error) ?? "")
 
-/** Whether it is an outage that the operator was told of when it began: to try again is of no use before it ends. */
+/** Whether the outage was logged when it began: to try again is of no use before it ends. */
 export const isAnnounced = (error: unknown): boolean =>
   error instanceof HeartbeatLost || (error instanceof SqlError.SqlError && error.cause instanceof DatabaseLost)
 
-const errorsIn = (cause: Cause.Cause<unknown>): ReadonlyArray<unknown> => [
-  ...Chunk.toReadonlyArray(Cause.failures(cause)),
-  ...Chunk.toReadonlyArray(Cause.defects(cause))
-]
-
 /** The outage that a cause holds, if one is all that went wrong. */
 export const outageIn = (cause: Cause.Cause<unknown>): Option.Option<{ readonly isAnnounced: boolean }> => {
-  const errors = errorsIn(cause)
+  const errors = [...Chunk.appendAll(Cause.failures(cause), Cause.defects(cause))]
   return errors.length > 0 && errors.every(isOutage)
     ? Option.some({ isAnnounced: errors.every(isAnnounced) })
     : Option.none()

@@ -1,11 +1,11 @@
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Layer, Schema } from "effect"
-import { JournalFailed, PendingVoid, VoidJournal } from "../services/ledger/VoidJournal.ts"
+import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/RefundJournal.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { io, ioOn, syncDirectory } from "./disk/Io.ts"
 
-const Entry = Schema.parseJson(PendingVoid)
+const Entry = Schema.parseJson(PendingRefund)
 const encode = Schema.encodeSync(Entry)
 const decode = Schema.decodeUnknown(Entry)
 const extension = ".json"
@@ -16,9 +16,9 @@ const failed = Effect.mapError(({ detail }: { readonly detail: string }) => new 
  * One small file per void, complete or absent. Processes that share the directory carry out each other's, also while
  * the one that wrote it lives: a void is the same whoever carries it out, and the second time changes nothing.
  */
-export const layer = (options: { readonly directory: string }): Layer.Layer<VoidJournal> =>
+export const layer = (options: { readonly directory: string }): Layer.Layer<RefundJournal> =>
   Layer.effect(
-    VoidJournal,
+    RefundJournal,
     Effect.map(Ids, (ids) => make(options.directory, ids))
   )
 
@@ -54,7 +54,7 @@ const make = (directory: string, ids: typeof Ids.Service) => {
     () => Effect.succeed([])
   )
 
-  return VoidJournal.of({
+  return RefundJournal.of({
     add: (entry) =>
       failed(Effect.zipRight(write(fileOf(entry.hold), encode(entry)), syncDirectory(directory))).pipe(
         Effect.uninterruptible
