@@ -135,3 +135,25 @@ export type ChatEvent =
 /** Whether an event is output: the point after which a stream can no longer move to another route. */
 export const isDelta = (event: ChatEvent): boolean =>
   event.type === "content" || event.type === "reasoning" || event.type === "tool_call"
+
+/** Between a call's id and its signature. */
+const mark = "~sig~"
+const longestSignature = 16_384
+
+export interface CallId {
+  readonly id: string
+  readonly signature?: string
+}
+
+/**
+ * What a client gets as the id of a tool call. The convention has no place for what a provider wants back with a call,
+ * so it travels in the id, which clients hand back as it is. A signature of more than 16384 characters is left out.
+ */
+export const callIdOnWire = (id: string, signature: string | undefined): string =>
+  signature === undefined || signature.length > longestSignature ? id : `${id}${mark}${signature}`
+
+/** The id as any provider may see it, and the signature that a client handed back in it. */
+export const readCallId = (onWire: string): CallId => {
+  const at = onWire.indexOf(mark)
+  return at < 1 ? { id: onWire } : { id: onWire.slice(0, at), signature: onWire.slice(at + mark.length) }
+}

@@ -57,27 +57,6 @@ export class SettleFailed extends Data.TaggedError("SettleFailed")<{}> {}
 /** The gateway is stopping, or has lost its database, and ended the request itself. */
 export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 
-/** Everything that a client can be told. Anything else is an internal error. */
-export type Failure =
-  | InvalidRequest
-  | BodyTooLarge
-  | BodyTooSlow
-  | GatewayBusy
-  | AddressBlocked
-  | UnknownEndpoint
-  | MissingApiKey
-  | InvalidApiKey
-  | RateLimited
-  | InsufficientScope
-  | ModelNotFound
-  | VideoNotFound
-  | IdempotencyConflict
-  | InsufficientCredits
-  | SpendLimitReached
-  | RoutingFailure
-  | SettleFailed
-  | Aborted
-
 const classes = [
   InvalidRequest,
   BodyTooLarge,
@@ -104,5 +83,8 @@ const classes = [
   SettleFailed,
   Aborted
 ] as const
+
+/** Everything that a client can be told. Anything else is an internal error. */
+export type Failure = InstanceType<(typeof classes)[number]>
 
 export const isFailure = (error: unknown): error is Failure => classes.some((type) => error instanceof type)

@@ -164,3 +164,12 @@ export type Model = ChatModel | ImageModel | VideoModel
 /** The allowed length nearest to the one asked for, ties to the shorter; `allowed` is ascending. */
 export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
   allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))
+
+const longestQuoted = 100
+
+/** A model's name as messages repeat it: in backticks, cut at 100 UTF-16 units, never inside a surrogate pair. */
+export const quoteModel = (name: string): string => {
+  if (name.length <= longestQuoted) return `\`${name}\``
+  const end = /[\uD800-\uDBFF]/.test(name.charAt(longestQuoted - 1)) ? longestQuoted - 1 : longestQuoted
+  return `\`${name.slice(0, end)}…\``
+}

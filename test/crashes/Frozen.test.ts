@@ -5,10 +5,12 @@ import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
+import { draw, imageOf, isReplay, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
 
 const Beats = Schema.decodeUnknown(Schema.Array(Schema.Struct({ id: Schema.String, beatAt: Schema.DateFromSelf })))
 
@@ -80,6 +82,40 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       yield* eventually(ask({ url: frozen.url, secret }), ({ status }) => status === 200)
       assert.strictEqual((yield* ask({ url: awake.url, secret })).status, 200)
       yield* assertCharged(org, [charge, charge])
+    }
+  )
+
+  deploymentTest(
+    "leaves an image's key and charge to the gateway that has made it meanwhile",
+    function* ({ gateway, upstream }) {
+      const log = yield* RequestLog
+      const frozen = yield* gateway()
+      const before = yield* onlyInstance
+      const awake = yield* gateway()
+      const { org, secret } = yield* openAccount({})
+      const ask = (url: string) => draw({ url, secret, key: "k", more: { response_format: "b64_json" } })
+      const answer = yield* Deferred.make<void>()
+      yield* upstream.script(after(Deferred.await(answer), paints(gif)), paints(painting))
+      const late = yield* Effect.fork(Effect.option(ask(frozen.url)))
+      yield* upstream.received
+      yield* frozen.signal("SIGSTOP")
+      yield* lookDead(before.id)
+
+      const made = yield* ask(awake.url)
+      assert.deepStrictEqual([imageOf(made).b64_json, isReplay(made)], [painting.toString("base64"), false])
+      yield* Deferred.succeed(answer, undefined)
+      yield* frozen.signal("SIGCONT")
+      yield* Fiber.join(late)
+      const rows = yield* eventually(log.list({ org, limit: 10 }), ({ length }) => length === 2)
+      assert.deepStrictEqual(
+        rows.map(({ charge }) => charge).toSorted((a, b) => Number(a - b)),
+        [0n, price]
+      )
+      for (const { url } of [frozen, awake]) {
+        const replay = yield* eventually(ask(url), ({ status }) => status === 200)
+        assert.deepStrictEqual([replay.text, isReplay(replay)], [made.text, true])
+      }
+      yield* assertCharged(org, [price])
     }
   )
 })

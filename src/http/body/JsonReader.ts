@@ -3,8 +3,8 @@ import { Effect, Either } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { type JsonLimits, JsonUnreadable, parseJson } from "../../services/runtime/JsonParser.ts"
 import { refuse } from "./Fields.ts"
+import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
 
 const smallDocument = 64 * 1024
 

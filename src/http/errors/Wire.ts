@@ -2,7 +2,7 @@ import { Match } from "effect"
 import { rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { Failure } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { quoteModel } from "../../domain/ModelName.ts"
+import { quoteModel } from "../../domain/Model.ts"
 import type { Envelope, ErrorCode, ErrorType } from "../schema/Envelope.ts"
 
 export interface WireError {

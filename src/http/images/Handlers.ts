@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { ModelNotFound } from "../../domain/Failure.ts"
-import { variantFor } from "../../domain/ImageRules.ts"
+import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { ImageGenerations, type ImageResult } from "../../services/images/ImageGenerations.ts"
 import { Ids } from "../../services/runtime/Ids.ts"

@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Predicate } from "effect"
 import { ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
-import { secondsFor } from "../../domain/VideoRules.ts"
+import { secondsFor } from "../../domain/Video.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"

@@ -5,7 +5,7 @@ import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domai
 import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
-import { always } from "../runtime/Always.ts"
+import { always } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"

@@ -1,5 +1,5 @@
 import { Effect, type Exit, type Scope } from "effect"
-import * as ChildFiber from "./ChildFiber.ts"
+import { runChild } from "./Fibers.ts"
 import * as Monotonic from "./Monotonic.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
@@ -76,7 +76,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
     ) =>
       Effect.suspend(() => {
         let isLate = false
-        const exit = ChildFiber.run(effect, (interrupt) =>
+        const exit = runChild(effect, (interrupt) =>
           schedule(Monotonic.millisOf(clock) + millis, () => {
             isLate = true
             interrupt()

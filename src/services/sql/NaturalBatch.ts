@@ -1,6 +1,6 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
-import { always } from "../runtime/Always.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
+import { always } from "../runtime/Fibers.ts"
 import { type Listed, Roster } from "../runtime/Roster.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 

@@ -1,7 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
-import { clipPrice } from "../../domain/VideoRules.ts"
+import { clipPrice } from "../../domain/Video.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
 import * as Closing from "../ledger/Closing.ts"
 import type { Hold } from "../ledger/Hold.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
-import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
-import { parseJson } from "../../../src/services/runtime/JsonParser.ts"
+import { parseJson } from "../../src/http/body/JsonParser.ts"
+import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 
 const limits = { levels: 10, values: 1_000, members: 100, nameBytes: 500, numberBytes: 400 }
 

@@ -1,21 +1,24 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
-import { get } from "../harness/client/ChatClient.ts"
-import { mediaIn } from "../harness/client/ImageClient.ts"
+import { codeOf, get } from "../harness/client/ChatClient.ts"
+import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { film, videoOf } from "../harness/client/VideoClient.ts"
 import * as LeaseLog from "../harness/database/LeaseLog.ts"
-import { assertCharged, eventually } from "../harness/database/Money.ts"
+import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { isOver, videoRows } from "../harness/database/VideoRows.ts"
 import { priceOf, videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { after } from "../harness/upstream/ChatReplies.ts"
+import { silent } from "../harness/upstream/FakeUpstream.ts"
+import { paints } from "../harness/upstream/ImageReplies.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 
 /** What the gateway that is stopped waits for with each job; the farm lets it wait. */
 const stuck: ReadonlyArray<RenderFarm.Call["step"]> = ["poll", "result", "download", "submit"]
 
 describe("a stop of a gateway with renders under way", () => {
-  deploymentTest("leaves them to the other one at once, and none in doubt", function* ({ env, gateway }) {
+  deploymentTest("leaves them to the other one at once, and none is submitted twice", function* ({ env, gateway }) {
     yield* LeaseLog.keep
     const { org, secret } = yield* openAccount({})
     const taken = yield* Deferred.make<void>()
@@ -74,4 +77,46 @@ describe("a stop of a gateway with renders under way", () => {
       rows.map(() => "public")
     )
   })
+})
+
+describe("a stop of a gateway with images under way", () => {
+  deploymentTest(
+    "waits for an image, and frees the key of one that outlasts SHUTDOWN_TIMEOUT",
+    function* ({ env, gateway, upstream }) {
+      const [patient, hasty] = yield* Effect.all([gateway(), gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })], {
+        concurrency: "unbounded"
+      })
+      const { org, secret } = yield* openAccount({})
+      const more = yield* Deferred.make<void>()
+      const ask = (url: string, key: string) => draw({ url, secret, key, more: { response_format: "b64_json" } })
+      yield* upstream.script(after(Deferred.await(more), paints()))
+      const whole = yield* Effect.fork(ask(patient.url, "whole"))
+      yield* upstream.received
+      yield* upstream.script(silent)
+      const cut = yield* Effect.fork(ask(hasty.url, "cut"))
+      const { closed } = yield* upstream.received
+      yield* patient.signal("SIGTERM")
+      yield* hasty.signal("SIGTERM")
+
+      const refused = yield* Fiber.join(cut)
+      assert.deepStrictEqual([refused.status, codeOf(refused)], [503, null])
+      yield* Effect.timeout(closed, "5 seconds")
+      assert.deepStrictEqual(yield* Effect.timeout(hasty.ended, "15 seconds"), { code: 0, signal: null })
+      assert.deepInclude(yield* moneyOf(org), { openHolds: 1, charges: [] })
+      yield* Deferred.succeed(more, undefined)
+      const made = yield* Fiber.join(whole)
+      imageOf(made)
+      assert.deepStrictEqual(yield* Effect.timeout(patient.ended, "15 seconds"), { code: 0, signal: null })
+      yield* assertCharged(org, [price])
+
+      const { url } = yield* gateway()
+      yield* upstream.script(paints())
+      const [replay, retry] = [yield* ask(url, "whole"), yield* ask(url, "cut")]
+      assert.deepStrictEqual([replay.text, isReplay(replay)], [made.text, true])
+      imageOf(retry)
+      assert.isFalse(isReplay(retry))
+      yield* assertCharged(org, [price, price])
+      assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 2)
+    }
+  )
 })

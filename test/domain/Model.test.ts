@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { ModelNotFound } from "../../src/domain/Failure.ts"
 import type { VideoModel } from "../../src/domain/Model.ts"
-import { quoteModel } from "../../src/domain/ModelName.ts"
+import { quoteModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { secondsFor } from "../../src/domain/Video.ts"
 import { toWire } from "../../src/http/errors/Wire.ts"
 
 describe("a model's name in a message", () => {

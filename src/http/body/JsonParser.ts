@@ -1,5 +1,5 @@
 import { Data, Either } from "effect"
-import type { Steps } from "./EventLoop.ts"
+import type { Steps } from "../../services/runtime/EventLoop.ts"
 
 /** What a document may hold at most. */
 export interface JsonLimits {

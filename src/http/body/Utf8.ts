@@ -1,4 +1,4 @@
-import type { Steps } from "./EventLoop.ts"
+import type { Steps } from "../../services/runtime/EventLoop.ts"
 
 const pieceBytes = 64 * 1024
 

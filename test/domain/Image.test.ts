@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
-import { variantFor } from "../../src/domain/ImageRules.ts"
+import { variantFor } from "../../src/domain/Image.ts"
 import type { ImageModel, Resolution } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { base, gif, taken } from "../harness/fixtures/ImageBodies.ts"
