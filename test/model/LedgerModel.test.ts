@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer, Logger, LogLevel, Runtime } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import * as Bench from "../harness/database/LedgerBench.ts"
+import { bench } from "../harness/database/MoneyProcess.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { cases } from "./LedgerCases.ts"
 import { type Command, keys, orgs } from "./LedgerModel.ts"
@@ -43,7 +43,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 const runs = Number(process.env["MODEL_RUNS"] ?? 2000)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
-const services = Bench.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
+const services = bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
 
 describe("the ledger of two processes", () => {
   it.live(

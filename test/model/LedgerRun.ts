@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
-import { Context, Effect, Either, Exit, Layer, Schema, Scope } from "effect"
+import { Context, Effect, Either, Exit, Schema, Scope } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
@@ -8,27 +8,18 @@ import type { Hold } from "../../src/services/ledger/Hold.ts"
 import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
-import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
+import { anotherProcess } from "../harness/database/MoneyProcess.ts"
 import { type Command, keys, LedgerModel, type ModelHold, orgs, type Verdict } from "./LedgerModel.ts"
 
-const process = Effect.gen(function* () {
-  const layer = Ledger.layer.pipe(
-    Layer.provideMerge(Layer.provide(Refunds.layer, RefundJournal.layerMemory)),
-    Layer.provideMerge(Instance.layer),
-    Layer.provideMerge(InFlight.layer)
-  )
-  const context = yield* Layer.buildWithMemoMap(layer, yield* Layer.makeMemoMap, yield* Effect.scope)
-  return {
-    ledger: Context.get(context, Ledger),
-    instance: Context.get(context, Instance),
-    refunds: Context.get(context, Refunds)
-  }
-})
+const process = Effect.map(anotherProcess, (context) => ({
+  ledger: Context.get(context, Ledger),
+  instance: Context.get(context, Instance),
+  refunds: Context.get(context, Refunds)
+}))
 
 /** Two processes of the gateway on one database. */
 export const processes = Effect.all([process, process])

@@ -6,7 +6,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
-import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
@@ -14,9 +13,9 @@ import { Ids } from "../../../src/services/runtime/Ids.ts"
 import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
+import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { prefix } from "../../harness/temporary.ts"
-import { ledgers, ledgersOver, one } from "./LedgerServices.ts"
 
 const temporary = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(prefix)),
@@ -31,9 +30,7 @@ const entry = {
 }
 
 const charged = Effect.gen(function* () {
-  const ledger = yield* Ledger
-  const bench = yield* LedgerBench
-  const { key, org } = yield* bench.organization(one)
+  const { key, ledger, org } = yield* account(one)
   const hold = yield* Effect.scoped(
     Effect.tap(ledger.hold({ org, key, upTo: one }), (made) => ledger.settle(made, one))
   )
@@ -122,7 +119,11 @@ describe("refunds", () => {
       yield* Effect.sleep("200 millis")
       assert.strictEqual((yield* moneyOf(org)).balance, one)
       assert.isTrue(yield* (yield* LedgerBench).proved)
-    }).pipe(Effect.provide(ledgersOver(Postgres.layer, DiskRefundJournal.layer({ directory: "/dev/null/voids" }))))
+    }).pipe(
+      Effect.provide(
+        Layer.provideMerge(observedProcess(DiskRefundJournal.layer({ directory: "/dev/null/voids" })), Postgres.layer)
+      )
+    )
   )
 
   it.live("of an organization that is locked keep no other's waiting", () =>
