@@ -22,7 +22,6 @@ export interface Address {
 
 export interface Options {
   readonly dataDir: string
-  /** Server settings that replace the built-in ones. */
   readonly settings?: Readonly<Record<string, string>>
   /** How long the server may take to get ready; default 30 s. */
   readonly patience?: Duration.DurationInput

@@ -63,12 +63,10 @@ export class GuardedPool extends Pg.Pool {
     this.connect = unlessLost(super.connect.bind(this), lost)
   }
 
-  /** How many statements the server has answered so far. */
   get answers() {
     return this.#answers
   }
 
-  /** Lets no connection be used again that is there now. */
   retire() {
     for (const client of this.#open) {
       client.retire()
@@ -81,7 +79,6 @@ export class GuardedPool extends Pg.Pool {
     for (const client of this.#open) client.connection.stream.destroy(error)
   }
 
-  /** From now on everything fails at once, what is under way included. */
   lose(reason: string) {
     this.#lost = new DatabaseLost(reason)
     this.cut(this.#lost)

@@ -10,7 +10,6 @@ export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly limitBytes: number }> {}
 /** The body comes so slowly that its memory is better given to others. */
 export class BodyTooSlow extends Data.TaggedError("BodyTooSlow")<{ readonly bytesPerSecond: number }> {}
-/** There is no memory or no connection left for the request. */
 export class GatewayBusy extends Data.TaggedError("GatewayBusy")<{}> {}
 export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
 export class UnknownEndpoint extends Data.TaggedError("UnknownEndpoint")<{}> {}
@@ -26,7 +25,6 @@ export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
 
-/** A request with the same `Idempotency-Key` is being worked on. */
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 
 /** What became of a request at the providers, once no route is left to try. */

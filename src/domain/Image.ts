@@ -13,11 +13,9 @@ export interface ImageAsk {
   readonly responseFormat: "url" | "b64_json"
 }
 
-/** What a provider is asked for. */
 export interface ImageRequest {
   readonly prompt: string
   readonly resolution: Resolution
-  /** With any the request is an edit. */
   readonly references: ReadonlyArray<Picture>
 }
 

@@ -1,10 +1,8 @@
 import { Record } from "effect"
 
-/** What is stored and handed out; anything else is refused. */
 export type ImageType = "image/png" | "image/jpeg" | "image/webp" | "image/gif"
 export type MediaType = ImageType | "video/mp4"
 
-/** The ending of a file's name. */
 export const extensionOf: Readonly<Record<MediaType, string>> = {
   "image/png": "png",
   "image/jpeg": "jpg",
@@ -27,9 +25,7 @@ export type Reference =
 /** Characters of the longest prompt for an image or a video: many times what any model takes. */
 export const longestPrompt = 1_000_000
 
-/** The most references that one request may have. */
 export const mostReferences = 8
-/** Largest reference, in bytes. */
 export const largestReference = 20 * 1024 * 1024
 /** Largest picture that is taken from a provider, in bytes. */
 export const largestPicture = 64 * 1024 * 1024
@@ -37,7 +33,6 @@ export const largestPicture = 64 * 1024 * 1024
 /** `private` media are never linked or served. */
 export type Visibility = "public" | "private"
 
-/** What a name says of its file. */
 export interface MediaName {
   readonly visibility: Visibility
   /** The part that nobody can guess. */

@@ -14,10 +14,8 @@ export interface VideoAsk {
   readonly references: ReadonlyArray<Reference>
 }
 
-/** What a provider is asked for. */
 export interface VideoRequest {
   readonly prompt: string
-  /** One of the model's own lengths. */
   readonly seconds: number
   readonly reference: Picture | undefined
 }

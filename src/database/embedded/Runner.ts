@@ -39,7 +39,6 @@ export const start = (
 export interface Outcome {
   readonly code: number
   readonly stdout: string
-  /** What to tell when the code is not 0. */
   readonly complaint: string
 }
 
@@ -69,7 +68,6 @@ export const run = (
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** Runs a command that has to succeed. */
 export const perform = (...command: Parameters<typeof run>): Effect.Effect<string, EmbeddedUnavailable> =>
   Effect.flatMap(run(...command), ({ code, complaint, stdout }) =>
     code === 0 ? Effect.succeed(stdout) : EmbeddedUnavailable.because(complaint)

@@ -91,7 +91,6 @@ const rotateLog = (log: string) => {
   if (existsSync(log) && statSync(log).size > maxLogBytes) renameSync(log, `${log}.1`)
 }
 
-/** The server's last word on why it could not go on. */
 export const lastComplaint = (home: string) => {
   const log = path.join(home, "log")
   if (!existsSync(log)) return undefined

@@ -8,7 +8,7 @@ import { OrgId } from "../../domain/Organization.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import * as NaturalBatch from "../sql/NaturalBatch.ts"
-import { keyHash } from "./KeyHash.ts"
+import { keyHash } from "./ApiKeys.ts"
 import * as KeyUses from "./KeyUses.ts"
 
 const trustForMillis = 900

@@ -20,7 +20,6 @@ export class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
 /** Connections for transactions that may wait for an organization's lock; the pool's others are for the rest. */
 const transactionsAtOnce = 4
 
-/** What happens with a charge, or not at all. */
 export interface Alongside {
   /** It must be safe to repeat. */
   readonly effect?: Effect.Effect<unknown, SqlError.SqlError>
@@ -112,7 +111,6 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
 
   return {
     release: ({ id, org }: Hold) => close({ id, org, cost: undefined }),
-    /** Tries for 10 s. */
     settle: (hold: Hold, cost: NanoUsd, { effect, row }: Alongside) => {
       const closing = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row }
       return effect === undefined ? untilClosed(hold, close(closing)) : closeAlongside(hold, closing, effect)

@@ -18,7 +18,6 @@ export interface HoldResult {
   /** `limited`: the key's window is used up; `fenced`: this instance was taken for dead. */
   readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited"
   readonly period: CapPeriod | null
-  /** What is left to the organization after this statement. */
   readonly remaining: NanoUsd
   /** The request's number within its key's rate window, from 1; undefined without a rate limit. */
   readonly ordinal: number | undefined

@@ -24,7 +24,6 @@ export type { HoldRefused } from "./Placing.ts"
 const lanesAtOnce = 3
 
 export interface HoldRequest {
-  /** Of the hold; a new one where left out. */
   readonly id?: string
   readonly org: OrgId
   readonly key: KeyId

@@ -20,7 +20,6 @@ export class RefundJournal extends Context.Tag("gateway/RefundJournal")<
   {
     /** Durable once this returns. */
     readonly add: (entry: PendingRefund) => Effect.Effect<void, JournalFailed>
-    /** Does nothing for a hold that has no entry. */
     readonly remove: (hold: string) => Effect.Effect<void, JournalFailed>
     /** Entries of this process, and of those that died with some left. */
     readonly entries: Effect.Effect<ReadonlyArray<PendingRefund>, JournalFailed>

@@ -20,11 +20,8 @@ const isTransient = (error: unknown) => error instanceof HoldContended || isOuta
 
 interface Pending {
   readonly entry: PendingRefund
-  /** Whether a charge may have been made. */
   mayBeCharged: boolean
-  /** Runs once the refund is done. */
   readonly next: Array<Effect.Effect<void>>
-  /** Whether the operator has been told that it cannot be carried out. */
   isReported: boolean
 }
 

@@ -10,7 +10,6 @@ export class Departure {
     return this.#isOver
   }
 
-  /** The client has gone. */
   leave(): void {
     this.#isOver = true
     this.#listener()

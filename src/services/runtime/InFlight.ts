@@ -26,7 +26,6 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     readonly isStopping: () => boolean
     /** From now on `isDraining`; waits for what runs, and aborts what is left after the patience. */
     readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
-    /** Whether new requests are to be refused. */
     readonly isDraining: () => boolean
   }
 >() {

@@ -14,9 +14,7 @@ export const deadAfterSeconds = 45
 /** The other workers behind the same address, none where there is one process: they stop when this one does. */
 export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
   defaultValue: (): {
-    /** Tells the others of this process's identity. */
     readonly register: (id: string) => Effect.Effect<void>
-    /** The others' identities. */
     readonly ids: Effect.Effect<ReadonlyArray<string>>
   } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
 }) {}

@@ -1,5 +1,5 @@
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Context, Effect } from "effect"
+import { Context, Effect, Schema } from "effect"
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -23,6 +23,13 @@ export const runWith = <A>(
   { read, text, values }: Query<A>
 ): Effect.Effect<ReadonlyArray<A>, SqlError.SqlError> =>
   Effect.map(sql.unsafe<Row>(text, values).withoutTransform, (rows) => rows.map(read))
+
+/** Runs statements that have to succeed, uninterrupted, and decodes their rows. */
+export const rowsOf = <A, I>(schema: Schema.Schema<A, I>) => {
+  const decode = Schema.decodeUnknown(Schema.Array(schema))
+  return (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>): Effect.Effect<ReadonlyArray<A>> =>
+    Effect.uninterruptible(Effect.orDie(Effect.flatMap(statement, decode)))
+}
 
 /** Milliseconds to wait for a lock, for a statement of many requests and for one of a single organization's. */
 const lockTimeouts = { many: 250, one: 1_000 } as const

@@ -24,7 +24,6 @@ export class RequestRecord {
   cost: bigint | undefined
   /** On the monotonic clock. */
   firstByteAt: number | undefined
-  /** The client dropped its connection before the end. */
   departed = false
   /** Its row has been written, together with its charge. */
   isLogged = false
@@ -45,7 +44,6 @@ export class RequestRecord {
     readonly requestId: string
     readonly surface: Surface
     readonly caller: Caller
-    /** Requests that its key has in a window. */
     readonly limit: number
     readonly at: number
     readonly startedAt: number
@@ -59,7 +57,6 @@ export class RequestRecord {
     this.startedAt = options.startedAt
   }
 
-  /** What came of settling the request's hold. */
   settled({ charged, exceeded, logged, lost }: Settlement): void {
     this.charge = charged
     this.isLogged = logged === true
