@@ -6,7 +6,7 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf, openStream } from "../harness/client/ChatClient.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
-import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { assertCharged, copies, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, inDeployment } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
 import { type Reply, silent, sse } from "../harness/upstream/FakeUpstream.ts"
@@ -80,10 +80,7 @@ describe("a client that leaves", () => {
       const { charges } = yield* moneyOf(org)
       const [first = 0n] = charges
       assert.isTrue(first > 0n && first < charge)
-      yield* assertCharged(
-        org,
-        many.map(() => first)
-      )
+      yield* assertCharged(org, copies(first, many.length))
       yield* assertServed(url)
     }).pipe(Effect.provide(TokenCounter.layer), inDeployment)
   )
@@ -117,10 +114,7 @@ describe("a client that leaves", () => {
       assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", charge, []])
       assert.deepStrictEqual([row.promptTokens, row.completionTokens], [50, 10])
     }
-    yield* assertCharged(
-      org,
-      many.map(() => charge)
-    )
+    yield* assertCharged(org, copies(charge, many.length))
     yield* assertServed(url)
   })
 

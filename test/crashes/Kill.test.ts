@@ -6,7 +6,7 @@ import type { OrgId } from "../../src/domain/Organization.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf } from "../harness/client/ChatClient.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
-import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, failpointProgram, inDeployment } from "../harness/gateway/Deployment.ts"
 import { charge, either } from "../harness/upstream/ChatReplies.ts"
 import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
@@ -128,10 +128,7 @@ const kill = (surface: Surface, program: string, callsFor: (death: Death) => num
     const asked = yield* Effect.fork(Effect.option(surface.ask(death, doomed.url, secret)))
     if (at === "before_answer") {
       yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 1)
-      yield* eventually(
-        Effect.sync(() => callsFor(death)),
-        (calls) => calls === 1
-      )
+      yield* waitUntil(() => callsFor(death) === 1)
       yield* doomed.signal("SIGKILL")
     }
     assert.deepStrictEqual(yield* doomed.ended, { code: null, signal: "SIGKILL" })

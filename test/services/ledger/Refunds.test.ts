@@ -12,7 +12,7 @@ import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
+import { eventually, lock, moneyOf, waitUntil } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { prefix } from "../../harness/temporary.ts"
@@ -111,10 +111,7 @@ describe("refunds", () => {
       )
       assert.deepStrictEqual(order, ["before"])
       yield* eventually(moneyOf(org), ({ balance }) => balance === one)
-      yield* eventually(
-        Effect.sync(() => order.length),
-        (length) => length === 2
-      )
+      yield* waitUntil(() => order.length === 2)
       yield* refunds.refund({ id, org, key })
       yield* Effect.sleep("200 millis")
       assert.strictEqual((yield* moneyOf(org)).balance, one)
