@@ -6,7 +6,7 @@ import * as Pg from "pg"
 import { Prepared } from "../services/sql/Statement.ts"
 import * as Connections from "./Connections.ts"
 import { Embedded } from "./Embedded.ts"
-import type { EmbeddedUnavailable } from "./embedded/EmbeddedUnavailable.ts"
+import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
 
 /** The server cannot be reached or refuses us. One line for the operator, without the password. */
 export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}

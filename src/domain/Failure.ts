@@ -82,7 +82,7 @@ const classes = [
   Aborted
 ] as const
 
-/** Everything that a client can be told. Anything else is an internal error. */
+/** Every failure with an answer of its own; anything else is an internal error. */
 export type Failure = InstanceType<(typeof classes)[number]>
 
 export const isFailure = (error: unknown): error is Failure => classes.some((type) => error instanceof type)

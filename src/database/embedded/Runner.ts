@@ -2,8 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { chownSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
-import type { Binaries } from "./Binaries.ts"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 
 /** As whom the server's processes run. PostgreSQL refuses to run as root. */
 export interface Runner {

@@ -36,7 +36,7 @@ export const Found = Schema.Struct({
 export type Found = typeof Found.Type
 
 /**
- * Whether nobody works under the key any more. What was claimed while this statement waited is worked on, though its
+ * Whether the work under the key has ended. What was claimed while this statement waited is worked on, though its
  * instance may be too new to be seen.
  */
 const isOver = (sql: SqlClient.SqlClient) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (

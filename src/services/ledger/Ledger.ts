@@ -42,7 +42,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
      * released. An organization with nothing available is refused even a hold of zero.
      */
     readonly hold: (request: HoldRequest) => Effect.Effect<Hold, Placing.HoldRefused, Scope.Scope>
-    /** The same for whoever releases what is still open. Where a rate unit is given, it is taken first, with the hold. */
+    /** The same without a scope: the caller releases it. A rate unit, where given, is taken first, with the hold. */
     readonly admit: (
       request: HoldRequest & { readonly rate?: RateUnit | undefined }
     ) => Effect.Effect<Hold, Placing.HoldRefused | RateLimited>
@@ -84,7 +84,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const { place, restore } = yield* Placing.make(lanes)
       const closing = yield* Closing.make(lanes, restore)
       yield* runSweeper
-      // Holds of this process that nobody has closed yet, so that a scope's end costs a statement only when it must.
+      // A scope's end costs a statement only where its hold is still open.
       const open = new Set<string>()
 
       const admit = ({ id, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>

@@ -70,8 +70,8 @@ const closeForMany = closeText("many")
 const closeForOne = closeText("one")
 
 /**
- * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
- * hold what it is now, whoever closed it. `rows` of the request log, as JSON, are written with the outcome of their
+ * Closes many holds at once, each only if it is still open; a charge is cut to its hold. Returns what each hold is
+ * now, also where another statement closed it. `rows` of the request log, as JSON, are written with the outcome of their
  * holds, or not at all.
  */
 export const close = (

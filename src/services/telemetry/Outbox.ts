@@ -3,7 +3,7 @@ import { Array as Arr, type Duration, Effect, Queue, Schedule, type Scope } from
 const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
 /**
- * Rows that somebody else need not wait for. They are written in order and in batches, kept while the store is away,
+ * Rows that no request waits for. They are written in order and in batches, kept while the store is away,
  * and flushed when the scope closes. A row that the store refuses for what it is does not hold up the others.
  */
 export const make = <Row, E>(options: {
