@@ -18,7 +18,7 @@ import { internalError, toWire, type WireError } from "../../src/http/errors/Wir
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
 import { contentOf } from "../../src/http/videos/VideoAnswer.ts"
 import { decodeVideoBody } from "../../src/http/videos/VideoBody.ts"
-import { keyFrom } from "../../src/services/idempotency/Key.ts"
+import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
 import { codeSpans, page, section, table } from "./Markdown.ts"
 
