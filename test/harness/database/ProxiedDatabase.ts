@@ -13,9 +13,7 @@ const observer = (url: string) =>
 /** A process behind a door that can be cut and frozen, and another, which tests look from, that keeps its database. */
 export const losable = (options: Options = {}) =>
   Effect.gen(function* () {
-    const url = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (made) =>
-      Effect.promise(() => Postgres.drop(made))
-    )
+    const url = yield* Postgres.freshUrl
     const outside = yield* Layer.build(observer(url))
     const door = yield* doorTo(url)
     const memo = yield* Layer.makeMemoMap

@@ -76,9 +76,7 @@ const catalogOf = (sold: VideoModel) =>
   })
 
 const make = Effect.gen(function* () {
-  const url = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (made) =>
-    Effect.promise(() => Postgres.drop(made))
-  )
+  const url = yield* Postgres.freshUrl
   const observer = Layer.mergeAll(MoneyProcess.bench, VideoAdmin.layer).pipe(
     Layer.provideMerge(LedgerAdmin.layer),
     Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(url))))

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import path from "node:path"
 import { Context, Effect, Layer, Schema } from "effect"
 import { bundle } from "../database/EmbeddedDatabase.ts"
-import { drop, freshUrl } from "../database/Postgres.ts"
+import { freshUrl } from "../database/Postgres.ts"
 
 export interface Finished {
   readonly code: number | null
@@ -40,7 +40,7 @@ export class Cli extends Context.Tag("test/Cli")<
     Cli,
     Effect.gen(function* () {
       const program = yield* bundle(fixture)
-      const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
+      const url = yield* freshUrl
       const directory = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(path.join(tmpdir(), "gateway-cli-"))),
         (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
