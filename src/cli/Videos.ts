@@ -1,13 +1,13 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Organizations } from "../services/access/Organizations.ts"
-import { type JobRow, VideoAdmin } from "../services/videos/VideoAdmin.ts"
+import { VideoAdmin, type VideoJob } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { type Fields, presentList, presentRecord } from "./Output.ts"
 
-const record = (job: JobRow): Fields => ({
+const record = (job: VideoJob): Fields => ({
   id: job.id,
   request_id: job.requestId,
   at: job.createdAt,
@@ -40,7 +40,7 @@ const columns = ["at", "id", "status", "step", "model", "seconds", "route", "cha
 
 const idArgument = Args.text({ name: "ID" }).pipe(Args.withDescription("a video's id, vid_…"))
 
-const present = (json: boolean, found: Effect.Effect<JobRow, { readonly _tag: string; readonly message: string }>) =>
+const present = (json: boolean, found: Effect.Effect<VideoJob, { readonly _tag: string; readonly message: string }>) =>
   found.pipe(
     Effect.mapError((error) =>
       error._tag === "VideoNotFound" ? new CommandFailed({ message: "There is no such video." }) : error
@@ -66,8 +66,8 @@ const list = Command.make(
   Effect.fnUntraced(function* ({ json, limit, model, org, status }) {
     const organizations = yield* Organizations
     const found = yield* Effect.transposeOption(Option.map(org, organizations.find))
-    const jobs = yield* Effect.flatMap(VideoAdmin, (desk) =>
-      desk.list({
+    const jobs = yield* Effect.flatMap(VideoAdmin, (admin) =>
+      admin.list({
         org: Option.getOrUndefined(found)?.id,
         model: Option.getOrUndefined(model),
         status: Option.getOrUndefined(status),
@@ -83,8 +83,8 @@ const one = (name: "show" | "retry" | "cancel", description: string) =>
     name,
     { id: idArgument, json: Inputs.json },
     Effect.fnUntraced(function* ({ id, json }) {
-      const desk = yield* VideoAdmin
-      const act = name === "show" ? desk.find : desk[name]
+      const admin = yield* VideoAdmin
+      const act = name === "show" ? admin.find : admin[name]
       yield* present(json, act(id))
     })
   ).pipe(Command.withDescription(description), Command.provide(operator))

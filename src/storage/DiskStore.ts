@@ -2,11 +2,10 @@ import { access, constants, mkdir, open, readdir, readFile, rename, rm, stat, un
 import path from "node:path"
 import { Clock, Effect, Layer, Option, Predicate } from "effect"
 import { formatMediaName, parseMediaName } from "../domain/Media.ts"
-import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
+import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { checked } from "./Checked.ts"
 import { io, ioOn, syncDirectory } from "./disk/Io.ts"
-import { largestRead } from "./Limits.ts"
 import { links } from "./Links.ts"
 import { forEachPart } from "./Parts.ts"
 

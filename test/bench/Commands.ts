@@ -21,8 +21,8 @@ import { runWith } from "../../src/services/sql/Statement.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
-import { VideoSql } from "../../src/services/videos/VideoSql.ts"
-import { VideoViews } from "../../src/services/videos/VideoViews.ts"
+import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
+import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
 import {
   busiest,
   busiestKey,
@@ -81,8 +81,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const organizations = yield* Organizations
   const usage = yield* Usage
   const desk = yield* VideoAdmin
-  const clips = yield* Effect.provide(VideoViews, VideoViews.layer)
-  const rows = yield* Effect.provide(VideoSql, VideoSql.layer)
+  const clips = makeVideoViews(sql)
+  const rows = makeVideoSql(sql)
   const { pending } = yield* Migrations
   const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList
@@ -167,7 +167,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       idempotency.prune(Duration.hours(25), () => Effect.succeed(true))
     ),
     ofAnHour("removal of an hour of videos", clips.prune(days * 86_400 - 3_600)),
-    entry("references of finished videos", clips.unneeded(1_000)),
+    entry("references of finished videos", clips.unneededReferences(1_000)),
 
     point(
       "admission",

@@ -138,7 +138,7 @@ export const bugs: ReadonlyArray<Bug> = [
     file: "src/services/chat/ChatCompletions.ts",
     find: "        yield* ledger.release(held)\n        yield* sink.fail(failure)",
     replace: "        yield* Effect.ignore(ledger.settle(held, held.amount))\n        yield* sink.fail(failure)",
-    caughtBy: ["test/http/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+    caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
     name: "a client that left pays nothing for what it read",
@@ -152,14 +152,14 @@ export const bugs: ReadonlyArray<Bug> = [
     file: "src/services/chat/ChatCompletions.ts",
     find: "Effect.as(settle(job, held, measured, route.cost), {",
     replace: "Effect.as(Effect.forkDaemon(settle(job, held, measured, route.cost)), {",
-    caughtBy: ["test/http/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+    caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
     name: "a provider's least output is billed above the cap",
     file: "src/domain/Pricing.ts",
     find: "const completion = Math.min(usage.completion, maxTokens)",
     replace: "const { completion } = usage",
-    caughtBy: ["test/http/Holds.test.ts", "test/clients/ResponsesStops.test.ts"]
+    caughtBy: ["test/http/chat/Holds.test.ts", "test/clients/ResponsesStops.test.ts"]
   },
   {
     name: "a charge is rounded down",
@@ -188,7 +188,7 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "        const routed = yield* make(job, isStored)\n",
     replace:
       "        const routed = yield* Effect.onError(make(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
-    caughtBy: ["test/http/ImageCharges.test.ts"]
+    caughtBy: ["test/http/images/Charges.test.ts"]
   },
   {
     name: "an idempotency key is free while its request runs",
@@ -203,20 +203,20 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)",
     replace:
       "return accepted === undefined ? undefined : yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
-    caughtBy: ["test/services/videos/VideoJobs.test.ts", "test/services/videos/VideoJobsFinish.test.ts"]
+    caughtBy: ["test/services/videos/VideoCreate.test.ts", "test/services/videos/VideoFinish.test.ts"]
   },
   {
     name: "a failed video is charged",
     file: "src/services/videos/Finish.ts",
     find: "        yield* ledger.job.release(holdOf(job))\n",
     replace: "        yield* ledger.job.settle(holdOf(job), job.price)\n",
-    caughtBy: ["test/services/videos/VideoJobsSubmit.test.ts"]
+    caughtBy: ["test/services/videos/VideoSubmit.test.ts"]
   },
   {
     name: "a video is shown to whoever knows its id",
     file: "src/services/videos/VideoViews.ts",
     find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
     replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
-    caughtBy: ["test/http/VideosRead.test.ts", "test/services/videos/VideoJobsList.test.ts"]
+    caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoViews.test.ts"]
   }
 ]

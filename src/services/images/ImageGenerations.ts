@@ -62,8 +62,8 @@ type Kept = typeof Kept.Type
 const decodeKept = Schema.decodeUnknown(Kept)
 const longestRevision = 32_768
 
-/** What PostgreSQL can keep and JSON can carry, at a length that somebody might still read. */
-const tidy = (text: string): string =>
+/** What PostgreSQL can keep and JSON can carry, cut to a length. */
+const toStorable = (text: string): string =>
   text
     .slice(0, longestRevision)
     .replaceAll("\u0000", " ")
@@ -74,7 +74,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
-    /** Removes what was stored only for the replay of a kept result, which nobody can ask for any more. False: not now. */
+    /** Removes what was stored only for the replay of a result whose key is gone. False: not now. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
 >() {
@@ -141,7 +141,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
           media: name,
           format: ask.responseFormat,
-          revisedPrompt: revisedPrompt === undefined ? null : tidy(revisedPrompt),
+          revisedPrompt: revisedPrompt === undefined ? null : toStorable(revisedPrompt),
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")

@@ -105,7 +105,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         )
 
       const giveUp = (hold: Hold, cause: Cause.Cause<unknown>) =>
-        Effect.logError("Settling failed; the hold is given back", cause).pipe(
+        Effect.logError("Closing failed; the hold is given back", cause).pipe(
           Effect.zipRight(Metric.increment(Metrics.settleFailed)),
           Effect.zipRight(refunds.refund(hold)),
           Effect.zipRight(new SettleFailed())

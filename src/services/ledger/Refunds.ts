@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
 import { Instance } from "../runtime/Instance.ts"
 import { isOutage } from "../sql/Outage.ts"
-import { internalError } from "../videos/Errors.ts"
-import { failVideo } from "../videos/FailVideo.ts"
+import { internalError } from "../videos/VideoState.ts"
+import { cancelJob } from "../videos/VideoViews.ts"
 import { closeOne, HoldContended } from "./Closing.ts"
 import type { Hold } from "./Hold.ts"
 import * as HoldSql from "./HoldSql.ts"
@@ -59,7 +59,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       const carryOut = Effect.fnUntraced(function* ({ entry, mayBeCharged }: Pending) {
         yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
         if (entry.video === undefined) yield* closeOne(sql, { id: entry.hold, cost: undefined })
-        else yield* failVideo(sql, entry.video, internalError, true)
+        else yield* cancelJob(sql, entry.video, internalError, true)
         if (mayBeCharged) yield* SettleSql.refund(sql, entry.hold)
       })
 

@@ -5,9 +5,8 @@ import { Effect, Schema } from "effect"
 import { edits, generations } from "../upstream/ImageReplies.ts"
 import { type Answer, attempt, type ConnectionBroke } from "./ChatClient.ts"
 
-/** What the deployment's image model costs at 1K and at 2K, in nano-USD. */
+/** What the deployment's image model costs, in nano-USD. */
 export const price = 40_000_000n
-export const price2K = 80_000_000n
 
 export interface AskedImage {
   readonly url: string

@@ -1,6 +1,18 @@
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Context, type Duration, Effect, Exit, Layer, Logger, LogLevel, Redacted, Schema, Scope } from "effect"
+import {
+  Context,
+  Deferred,
+  type Duration,
+  Effect,
+  Exit,
+  Layer,
+  Logger,
+  LogLevel,
+  Redacted,
+  Schema,
+  Scope
+} from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
@@ -19,6 +31,7 @@ import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import * as Fake from "../../fakes/VideoProviderFake.ts"
+import { png } from "../fixtures/TinyPictures.ts"
 import { assertCharged, eventually, moneyOf } from "./Money.ts"
 import * as MoneyProcess from "./MoneyProcess.ts"
 import * as Postgres from "./Postgres.ts"
@@ -190,6 +203,19 @@ export const videoTest = (
   title: string,
   body: (bench: VideoBench) => Effect.fn.Return<unknown, unknown, Scope.Scope>
 ) => it.live(title, () => withBench(Effect.fnUntraced(body)))
+
+/** For a call that says when it has come, and waits until it may go on, or the test ends. */
+export const makeGate = Effect.gen(function* () {
+  const here = yield* Deferred.make<void>()
+  const gate = yield* Deferred.make<void>()
+  const open = Deferred.succeed(gate, undefined)
+  yield* Effect.addFinalizer(() => open)
+  const wait = Effect.zipRight(Deferred.succeed(here, undefined), Deferred.await(gate))
+  return { reached: Deferred.await(here), wait, open }
+})
+
+/** A reference image as requests bring it. */
+export const picture = { _tag: "Bytes", bytes: png } as const
 
 /** They go once everybody can see that the job is over. */
 const referencesGone = (store: MediaStoreFake) =>

@@ -110,6 +110,8 @@ export const customer = Effect.fnUntraced(function* (options: AccountOptions = {
   }
 })
 
+export type Customer = Effect.Effect.Success<ReturnType<typeof customer>>
+
 /** The log's row of a request, which is written shortly after its answer. */
 export const logged = Effect.fnUntraced(function* (requestId: string | null | undefined) {
   const sql = yield* SqlClient.SqlClient

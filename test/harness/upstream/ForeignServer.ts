@@ -10,10 +10,11 @@ import {
 import { createServer as createHttps } from "node:https"
 import { createServer as createTcp, type Socket } from "node:net"
 import path from "node:path"
-import { Deferred, Effect, FiberId, Option } from "effect"
+import { Deferred, Effect, FiberId, type Layer, Option } from "effect"
+import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import type { AddressRange } from "../../../src/services/access/AddressRange.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
-import type { FetchRequest } from "../../../src/services/media/Fetcher.ts"
+import type { Fetcher, FetchRequest } from "../../../src/services/media/Fetcher.ts"
 
 const fixture = (name: string) => readFileSync(path.join(import.meta.dirname, "../../fetching/fixtures", name), "utf8")
 
@@ -22,6 +23,13 @@ export const certificate = fixture("cert.pem")
 
 export const ranges = (...texts: ReadonlyArray<string>): ReadonlyArray<AddressRange> =>
   texts.flatMap((text) => parseRange(text) ?? [])
+
+/** The gateway's own fetcher, which may fetch from these ranges besides the internet. */
+export const fetcherFor = (
+  allowed: ReadonlyArray<string>,
+  given: Partial<SafeFetcher.SafeFetcherOptions> = {}
+): Layer.Layer<Fetcher> =>
+  SafeFetcher.layer({ fetchAllow: ranges(...allowed), resultFetchAllow: [], connectTimeoutSeconds: 2, ...given })
 
 export const ask = (url: string, more: Partial<FetchRequest> = {}): FetchRequest => ({
   url,

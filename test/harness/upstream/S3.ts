@@ -1,10 +1,10 @@
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises"
+import { readdir, rm, stat } from "node:fs/promises"
 import http from "node:http"
 import path from "node:path"
 import { Effect, Redacted } from "effect"
 import S3rver from "s3rver"
 import type { S3Options } from "../../../src/storage/s3/Client.ts"
-import { prefix } from "../temporary.ts"
+import { temporaryDirectory } from "../temporary.ts"
 import { type Account, type SignedRequest, type Verdict, verify } from "./SigV4.ts"
 
 export const bucket = "media-of-tests"
@@ -112,10 +112,7 @@ const work = async (request: SignedRequest, directory: string, port: number) => 
  * would have it. Uploads can be given up, which the server itself cannot do.
  */
 export const make = Effect.gen(function* () {
-  const root = yield* Effect.acquireRelease(
-    Effect.promise(() => mkdtemp(prefix)),
-    (made) => Effect.promise(() => rm(made, { recursive: true, force: true }))
-  )
+  const root = yield* temporaryDirectory
   const server = new S3rver({
     address: "127.0.0.1",
     port: 0,
