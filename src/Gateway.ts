@@ -17,8 +17,7 @@ import { TokenCounter } from "./services/chat/TokenCounter.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
-import { logFailure } from "./services/ledger/Outage.ts"
-import { Voids } from "./services/ledger/Voids.ts"
+import { Refunds } from "./services/ledger/Refunds.ts"
 import { MediaStore } from "./services/media/MediaStore.ts"
 import { References } from "./services/media/References.ts"
 import { ProviderRouter } from "./services/routing/ProviderRouter.ts"
@@ -26,9 +25,10 @@ import { adaptersOf, Providers } from "./services/routing/Providers.ts"
 import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
+import { logFailure } from "./services/sql/Outage.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
-import * as DiskVoidJournal from "./storage/DiskVoidJournal.ts"
+import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
 /** There is no model to serve; the message says what to set. */
@@ -159,7 +159,7 @@ const services = ({ settings }: GatewayOptions) => {
     firstByteTimeoutSeconds: Duration.toSeconds(settings.firstByteTimeout),
     streamTimeoutSeconds: Duration.toSeconds(settings.streamTimeout)
   })
-  const journal = DiskVoidJournal.layer({ directory: path.join(settings.dataDir, "voids") })
+  const journal = DiskRefundJournal.layer({ directory: path.join(settings.dataDir, "voids") })
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
@@ -170,8 +170,8 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(generations),
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(Voids.layer.pipe(Layer.provide(journal))),
-    // Rows of failed requests are written once their voids are done, at a stop too.
+    Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
+    // Rows of failed requests are written once their refunds are done, at a stop too.
     Layer.provideMerge(RequestLog.layer),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)

@@ -1,6 +1,6 @@
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { parseMediaName } from "../domain/MediaName.ts"
+import { parseMediaName } from "../domain/Media.ts"
 import { MediaStore } from "../services/media/MediaStore.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"

@@ -87,7 +87,7 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
   it.effect("a server's database is migrated by gateway migrate alone", () =>
     Effect.gen(function* () {
       const { run } = yield* Cli
-      const environment = { DATABASE_URL: yield* Effect.promise(emptyUrl) }
+      const environment = { DATABASE_URL: yield* emptyUrl }
       const refusal = yield* failure(["orgs", "list"], environment)
       assert.match(refusal, /^The database lacks \d+ migrations: run gateway migrate first\.$/)
       const first = yield* run(["migrate", "--json"], environment)
@@ -96,7 +96,7 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       assert.strictEqual(first.stderr, "")
       assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
       assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
-    })
+    }).pipe(Effect.scoped)
   )
 
   it.effect("the embedded database comes up and up to date with the first command, and is shared", () =>

@@ -4,7 +4,7 @@ import path from "node:path"
 import { Console, Context, Effect, Layer, Predicate, Schema, Scope } from "effect"
 import { run } from "../../../src/cli.ts"
 import { bundle } from "../database/EmbeddedDatabase.ts"
-import { drop, freshUrl } from "../database/Postgres.ts"
+import { freshUrl } from "../database/Postgres.ts"
 import { temporaryDirectory } from "../temporary.ts"
 
 export interface Finished {
@@ -89,7 +89,7 @@ export class Cli extends Context.Tag("test/Cli")<
     Cli,
     Effect.gen(function* () {
       const program = yield* Effect.cached(Scope.extend(bundle(fixture), yield* Effect.scope))
-      const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
+      const url = yield* freshUrl
       const directory = yield* temporaryDirectory
       const variables = (given: Environment = {}) => ({ PATH: process.env["PATH"] ?? "", DATABASE_URL: url, ...given })
       const start = (args: ReadonlyArray<string>, environment?: Environment) =>
