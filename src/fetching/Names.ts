@@ -17,7 +17,7 @@ export const isPrivate = (host: string): boolean => {
 
 /**
  * Asks DNS itself. The system's own look-up runs on the few threads that the connections to providers share, where a
- * stranger's slow names would hold them up.
+ * customer's slow names would hold them up.
  * @param servers `address:port`; the system's where left out
  */
 export const make =

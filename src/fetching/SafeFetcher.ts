@@ -1,13 +1,10 @@
-import { Duration, Effect, ExecutionStrategy, Exit, Layer, Option, Scope, Stream } from "effect"
-import { Client } from "undici"
+import { Duration, Effect, ExecutionStrategy, Exit, Layer, Scope, Stream } from "effect"
 import type { AddressRange } from "../services/access/AddressRange.ts"
 import { Fetcher, type FetchFailed, type FetchRequest } from "../services/media/Fetcher.ts"
 import * as Monotonic from "../services/runtime/Monotonic.ts"
 import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
-import { connect } from "./Connection.ts"
-import { broken, failed } from "./Failed.ts"
+import { broken, failed, get, type HopResponse } from "./Hop.ts"
 import * as Names from "./Names.ts"
-import { type Head, Transfer } from "./Transfer.ts"
 
 export interface SafeFetcherOptions {
   /** Ranges exempt from the checks on customers' URLs, and those exempt on providers'. */
@@ -43,7 +40,7 @@ const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
 
 const literalOf = (url: URL): Address | undefined => parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
 
-const redirected = (from: URL, { headers, status }: Head) =>
+const redirected = (from: URL, { headers, status }: HopResponse) =>
   Effect.gen(function* () {
     const { location } = headers
     if (typeof location !== "string") return yield* failed("status", from, "a redirect to nowhere", status)
@@ -52,8 +49,8 @@ const redirected = (from: URL, { headers, status }: Head) =>
     return yield* failed("refused", to, `redirected from https at ${from.host}`, status)
   })
 
-/** What an answer must be for its body to be taken. */
-const accept = (url: URL, { headers, status }: Head, limitBytes: number): Effect.Effect<void, FetchFailed> => {
+const accept = (url: URL, response: HopResponse, limitBytes: number): Effect.Effect<HopResponse, FetchFailed> => {
+  const { headers, status } = response
   if (status !== 200) return Effect.fail(failed("status", url, `status ${status}`, status))
   const { "content-encoding": encoding = "identity", "content-length": length } = headers
   if (String(encoding).trim().toLowerCase() !== "identity") {
@@ -61,7 +58,7 @@ const accept = (url: URL, { headers, status }: Head, limitBytes: number): Effect
   }
   return Number(length) > limitBytes
     ? Effect.fail(failed("too_large", url, `announces more than ${limitBytes} bytes`, status))
-    : Effect.void
+    : Effect.succeed(response)
 }
 
 const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => {
@@ -112,40 +109,26 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     })
   })
 
-  /** Sends the request over a connection of its own, which nothing else will ever use. */
-  const ask = Effect.fnUntraced(function* (url: URL, own: boolean, request: FetchRequest) {
-    const connected = Effect.gen(function* () {
-      return yield* connect(url, own ? undefined : yield* admitted(url, request.from), ca)
-    })
-    let socket: Effect.Effect.Success<typeof connected> | undefined = yield* Effect.timeoutFail(connected, {
-      duration: connectTimeout,
-      onTimeout: () => failed("timeout", url, "took too long to connect to")
-    })
-    const client = new Client(url.origin, {
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      connect: (_, take) => {
-        const connection = socket
-        socket = undefined
-        if (connection === undefined) return take(new Error("the connection is used up"), null)
-        // Undici sends nothing over a connection that it is given before its own dispatch has returned.
-        queueMicrotask(() => take(null, connection))
+  const ask = (url: URL, own: boolean, request: FetchRequest) =>
+    Effect.suspend(() => {
+      let isConnected = false
+      const late = Effect.suspend(() =>
+        isConnected ? Effect.never : Effect.fail(failed("timeout", url, "took too long to connect to"))
+      )
+      const headers = {
+        accept: "*/*",
+        "user-agent": "generation-gateway",
+        ...(own ? ownHeaders(request) : undefined),
+        "accept-encoding": "identity"
       }
+      const onConnect = () => {
+        isConnected = true
+      }
+      const response = Effect.flatMap(own ? Effect.succeed(undefined) : admitted(url, request.from), (addresses) =>
+        get({ url, headers, addresses, ca, onConnect })
+      )
+      return Effect.raceFirst(response, Effect.delay(late, connectTimeout))
     })
-    yield* Effect.addFinalizer(() => Effect.sync(() => client.destroy(() => undefined)))
-    const transfer = new Transfer(url, request.limitBytes)
-    const headers = {
-      accept: "*/*",
-      "user-agent": "generation-gateway",
-      ...(own ? ownHeaders(request) : undefined),
-      "accept-encoding": "identity"
-    }
-    yield* Effect.try({
-      try: () => client.dispatch({ path: url.pathname + url.search, method: "GET", headers }, transfer),
-      catch: () => failed("network", url, "the request could not be written")
-    })
-    return transfer
-  })
 
   const follow = Effect.fnUntraced(function* (first: URL, request: FetchRequest) {
     const scope = yield* Effect.scope
@@ -154,52 +137,47 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     let url = first
     let own = true
     for (let hops = 0; hops <= mostRedirects; hops++) {
-      // Once it has led elsewhere, whoever is there may not send us back with the headers.
+      // Once it has led elsewhere, no redirect brings the headers back.
       own &&= url.origin === trusted?.origin
       const hop = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-      const transfer = yield* Scope.extend(ask(url, own, request), hop)
-      const head = yield* transfer.head
-      if (!redirects.has(head.status)) {
-        yield* accept(url, head, request.limitBytes)
-        return transfer
-      }
-      url = yield* redirected(url, head)
+      const response = yield* Scope.extend(ask(url, own, request), hop)
+      if (!redirects.has(response.status)) return yield* accept(url, response, request.limitBytes)
+      url = yield* redirected(url, response)
       yield* Scope.close(hop, Exit.void)
     }
     return yield* failed("refused", url, `more than ${mostRedirects} redirects`)
   })
 
-  /** An accepted answer; its body ends with a failure when the time is up. */
+  /** The body of an accepted response; it fails when the time is up. */
   const open = Effect.fnUntraced(function* (request: FetchRequest) {
     const url = yield* read(request.url)
     const late = failed("timeout", url, `not whole within ${request.withinSeconds} s`)
     const deadline = (yield* Monotonic.millis) + request.withinSeconds * 1_000
-    const transfer = yield* Effect.timeoutFail(follow(url, request), {
+    const { body, fail, status } = yield* Effect.timeoutFail(follow(url, request), {
       duration: Duration.seconds(request.withinSeconds),
       onTimeout: () => late
     })
     const left = deadline - (yield* Monotonic.millis)
     yield* Effect.forkScoped(
       Effect.delay(
-        Effect.sync(() => transfer.fail(late)),
+        Effect.sync(() => fail(late)),
         Math.max(0, left)
       )
     )
-    return transfer
+    let bytes = 0
+    return Stream.mapEffect(body, (chunk) => {
+      bytes += chunk.length
+      return bytes <= request.limitBytes
+        ? Effect.succeed(chunk)
+        : Effect.fail(failed("too_large", url, `more than ${request.limitBytes} bytes`, status))
+    })
   })
 
-  const bytes = Effect.fn("Fetcher.bytes")(function* (request: FetchRequest) {
-    const transfer = yield* open(request)
-    const chunks: Array<Uint8Array> = []
-    const more = Effect.map(transfer.take, (taken) => {
-      for (const chunk of taken) chunks.push(chunk)
-    })
-    const end = yield* Effect.flip(Effect.forever(more))
-    return yield* Option.match(end, { onNone: () => Effect.succeed(Buffer.concat(chunks)), onSome: Effect.fail })
-  }, Effect.scoped)
+  const stream = (request: FetchRequest) => Stream.unwrapScoped(open(request))
 
-  const stream = (request: FetchRequest) =>
-    Stream.unwrapScoped(Effect.map(open(request), ({ take }) => Stream.repeatEffectChunkOption(take)))
+  const bytes = Effect.fn("Fetcher.bytes")((request: FetchRequest) =>
+    Effect.map(Stream.runCollect(stream(request)), (chunks) => Buffer.concat([...chunks]))
+  )
 
   return Fetcher.of({ check, bytes, stream })
 }

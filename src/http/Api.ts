@@ -4,7 +4,6 @@ import { Chat } from "./chat/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
 import { Images } from "./images/Schema.ts"
 import { Models } from "./models/Schema.ts"
-import { describe } from "./openapi/Document.ts"
 import { Videos, VideosRead } from "./videos/Schema.ts"
 
 export class Api extends HttpApi.make("gateway")
@@ -20,8 +19,7 @@ export class Api extends HttpApi.make("gateway")
       title: "Generation Gateway API",
       version: "1.0.0",
       description: "One key and one prepaid balance for text, image and video generation models.",
-      servers: [{ url: "/v1" }],
-      transform: ({ components, paths, ...rest }) => ({ ...rest, ...describe({ components, paths }) })
+      servers: [{ url: "/v1" }]
     })
   ) {}
 

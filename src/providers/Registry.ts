@@ -1,11 +1,11 @@
 import { Effect, Layer } from "effect"
 import { Providers } from "../services/routing/Providers.ts"
-import * as Anthropic from "./anthropic/Anthropic.ts"
+import * as Anthropic from "./anthropic/index.ts"
 import * as FalQueue from "./fal-queue/FalQueue.ts"
-import * as Gemini from "./gemini/Gemini.ts"
-import * as OpenAiChat from "./openai-chat/OpenAiChat.ts"
+import * as Gemini from "./gemini/index.ts"
+import * as OpenAiChat from "./openai-chat/index.ts"
 import * as OpenAiImages from "./openai-images/OpenAiImages.ts"
-import * as OpenAiResponses from "./openai-responses/OpenAiResponses.ts"
+import * as OpenAiResponses from "./openai-responses/index.ts"
 import * as Replicate from "./replicate/Replicate.ts"
 import * as Sandbox from "./sandbox/Sandbox.ts"
 
@@ -23,8 +23,6 @@ export const layer = Layer.effect(
       Replicate.make,
       Sandbox.make
     ]),
-    (providers) => {
-      return new Map(providers.map((provider) => [provider.adapter, provider]))
-    }
+    (providers) => new Map(providers.map((provider) => [provider.adapter, provider]))
   )
 )

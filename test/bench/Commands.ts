@@ -9,19 +9,20 @@ import { BlockList } from "../../src/services/access/BlockList.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
+import * as HoldSweeper from "../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
-import { runWith } from "../../src/services/ledger/StatementParts.ts"
-import { VoidJournal } from "../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../src/services/ledger/Voids.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
+import { runWith } from "../../src/services/sql/Statement.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
-import { VideoSql } from "../../src/services/videos/VideoSql.ts"
-import { VideoViews } from "../../src/services/videos/VideoViews.ts"
+import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
+import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
 import {
   busiest,
   busiestKey,
@@ -47,14 +48,13 @@ export const services = Layer.mergeAll(
   Usage.layer,
   VideoAdmin.layer,
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Voids.layer, VoidJournal.layerMemory))
+  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, RefundJournal.layerMemory))
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {
       id: Effect.succeed(instanceId),
       admitting: Effect.succeed(true),
-      hasPeers: Effect.succeed(false),
-      sweep: Effect.succeed(0)
+      hasPeers: Effect.succeed(false)
     })
   )
 )
@@ -81,8 +81,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const organizations = yield* Organizations
   const usage = yield* Usage
   const desk = yield* VideoAdmin
-  const clips = yield* Effect.provide(VideoViews, VideoViews.layer)
-  const rows = yield* Effect.provide(VideoSql, VideoSql.layer)
+  const clips = makeVideoViews(sql)
+  const rows = makeVideoSql(sql)
   const { pending } = yield* Migrations
   const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList
@@ -160,20 +160,20 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("worker: claim", rows.claim(16)),
     entry("worker: next due", rows.nextDue([])),
     entry("worker: renew", rows.renew([{ id: render.id, lease: instanceId }])),
-    entry("sweep of dead instances", HoldSql.orphans(sql, 500, [])),
+    entry("sweep of dead instances", HoldSweeper.orphans(sql, 500, [])),
     ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),
     ofAnHour(
       "removal of an hour of idempotency keys",
       idempotency.prune(Duration.hours(25), () => Effect.succeed(true))
     ),
     ofAnHour("removal of an hour of videos", clips.prune(days * 86_400 - 3_600)),
-    entry("references of finished videos", clips.unneeded(1_000)),
+    entry("references of finished videos", clips.unneededReferences(1_000)),
 
     point(
       "admission",
       runWith(
         sql,
-        HoldSql.reserve(instanceId, [
+        HoldSql.place(instanceId, [
           {
             id: "0190a6a5-0000-7000-8000-000000000000",
             org: busiest,

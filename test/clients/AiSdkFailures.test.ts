@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
-import { APICallError, generateText, streamText } from "ai"
+import { generateText, streamText } from "ai"
 import { Effect } from "effect"
-import { customer } from "../harness/client/AiSdk.ts"
+import { callError, customer } from "../harness/client/AiSdk.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
@@ -44,19 +44,9 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
       title: "no provider",
       prompt: "[sandbox status=500]",
       retryable: true,
-      told: {
-        status: 503,
-        type: "service_unavailable",
-        code: "no_provider_available",
-        message: "All providers failed (last: sandbox-b 500)."
-      }
+      told: refusals.allFailed("sandbox-b", 500)
     }
   ]
-
-  const callError = (error: unknown): APICallError => {
-    if (!APICallError.isInstance(error)) throw new Error("it is no APICallError", { cause: error })
-    return error
-  }
 
   const assertCallError = (thrown: unknown, { retryable, told }: (typeof refusedCases)[number]) => {
     const error = callError(thrown)

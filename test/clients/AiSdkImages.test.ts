@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
-import { APICallError, generateImage } from "ai"
+import { generateImage } from "ai"
 import { Effect } from "effect"
-import { customer } from "../harness/client/AiSdk.ts"
+import { callError, customer } from "../harness/client/AiSdk.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import { json } from "../harness/upstream/FakeUpstream.ts"
@@ -10,11 +10,6 @@ import { Upstreams } from "../harness/upstream/Upstreams.ts"
 import { formIn } from "../providers/openai-images/Hosts.ts"
 
 const served = gateway({ art: {}, pair: { routes: [onFirst, onSecond] } })
-
-const callError = (error: unknown): APICallError => {
-  if (!APICallError.isInstance(error)) throw new Error("it is no APICallError", { cause: error })
-  return error
-}
 
 interface Asked {
   readonly id?: string

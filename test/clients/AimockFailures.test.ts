@@ -27,12 +27,7 @@ const gateway = layer({
   strange: [{ provider: "first", model: "strange-one" }]
 })
 
-const broke = {
-  status: undefined,
-  message: "The upstream provider returned an error.",
-  type: "api_error",
-  code: "upstream_error"
-}
+const broke = { ...refusals.upstream, status: undefined }
 
 const ask = (model: string, content: string) => ({ model, messages: [{ role: "user" as const, content }] })
 
@@ -52,42 +47,29 @@ const busy = {
 }
 
 withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weather", (it) => {
-  it.effect("a 429 moves a JSON request to the next route, unseen", () =>
+  it.effect.each(["busy-json", "busy-stream"])("a 429 moves on to the next route, unseen: %s", (model) =>
     Effect.gen(function* () {
       const { first, second } = yield* Mocks
-      first.on({ model: "busy-json-one" }, busy)
-      second.on({ model: "busy-json-two" }, { content: "second", usage })
+      first.on({ model: `${model}-one` }, busy)
+      second.on({ model: `${model}-two` }, { content: "second", usage })
       const { openai, spent } = yield* Served.customer()
+      const stream = model === "busy-stream"
       const { data, response } = yield* calling(() =>
-        openai.chat.completions.create(ask("busy-json", "hi")).withResponse()
+        openai.chat.completions.create({ ...ask(model, "hi"), stream }).withResponse()
       )
-      assert.strictEqual(data.choices[0]?.message.content, "second")
-      assert.strictEqual(data.model, "busy-json")
+      if ("choices" in data) {
+        assert.strictEqual(data.choices[0]?.message.content, "second")
+        assert.strictEqual(data.model, model)
+      } else {
+        const { error, items } = yield* drained(data)
+        assert.isUndefined(error)
+        assert.strictEqual(contentOf(items), "second")
+      }
       assert.isNull(response.headers.get("retry-after"))
       assert.strictEqual(yield* spent, cost)
       assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
-        ["busy-json@first", "limit", 429],
-        ["busy-json@second", "ok", 200]
-      ])
-    })
-  )
-
-  it.effect("a 429 moves a stream to the next route, unseen", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Mocks
-      first.on({ model: "busy-stream-one" }, busy)
-      second.on({ model: "busy-stream-two" }, { content: "second", usage })
-      const { openai, spent } = yield* Served.customer()
-      const { data, response } = yield* calling(() =>
-        openai.chat.completions.create({ ...ask("busy-stream", "hi"), stream: true }).withResponse()
-      )
-      const { error, items } = yield* drained(data)
-      assert.isUndefined(error)
-      assert.strictEqual(contentOf(items), "second")
-      assert.strictEqual(yield* spent, cost)
-      assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
-        ["busy-stream@first", "limit", 429],
-        ["busy-stream@second", "ok", 200]
+        [`${model}@first`, "limit", 429],
+        [`${model}@second`, "ok", 200]
       ])
     })
   )
@@ -98,12 +80,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
       first.on({ model: "busy-alone-one" }, busy)
       const { openai, spent } = yield* Served.customer()
       const error = yield* thrownBy(() => openai.chat.completions.create(ask("busy-alone", "hi")))
-      assertTold(error, InternalServerError, {
-        status: 503,
-        type: "service_unavailable",
-        code: "no_provider_available",
-        message: "All providers failed (last: first 429)."
-      })
+      assertTold(error, InternalServerError, refusals.allFailed("first", 429))
       assert.strictEqual(yield* spent, 0n)
     })
   )

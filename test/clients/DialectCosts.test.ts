@@ -9,10 +9,9 @@ import * as Served from "../harness/gateway/ServedGateway.ts"
 import { answers, dialects } from "../harness/upstream/Dialects.ts"
 import { event, json, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
 import * as Anthropic from "../providers/anthropic/Wire.ts"
-import { chunk } from "../providers/gemini/Hosts.ts"
-import { usageOnWire as geminiUsage } from "../providers/gemini/Wire.ts"
-import { usageOnWire as chatUsage } from "../providers/openai-chat/Hosts.ts"
-import * as Responses from "../providers/openai-responses/wire.ts"
+import { chunk, usageOnWire as geminiUsage } from "../providers/gemini/Wire.ts"
+import { usageOnWire as chatUsage } from "../providers/openai-chat/Wire.ts"
+import * as Responses from "../providers/openai-responses/Wire.ts"
 
 /** What the operator pays: in USD per million tokens, hence so many thousand nano-dollars a token. */
 const cost = { prompt_per_1m_usd: 1, completion_per_1m_usd: 2 }
@@ -48,7 +47,7 @@ const refusals: ReadonlyArray<Refused> = [
   {
     name: "anthropic",
     piece: json(200, nameless.body),
-    stream: sse(nameless.opening, ...nameless.output),
+    stream: sse(...nameless.opening, ...nameless.output),
     streamed: costOf(30, 0)
   },
   { name: "gemini", piece: json(200, malformed), stream: sse(event(malformed)), streamed: costOf(30, 4) },

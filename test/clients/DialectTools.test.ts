@@ -9,7 +9,7 @@ import { weatherTool } from "../harness/upstream/Aimock.ts"
 import { strict, toolsIn } from "../harness/upstream/DialectRules.ts"
 import { answers, type Dialect, dialects } from "../harness/upstream/Dialects.ts"
 import { event, json, type Received, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
-import { chunk } from "../providers/gemini/Hosts.ts"
+import { chunk } from "../providers/gemini/Wire.ts"
 
 const dialect = (name: string): Dialect => dialects.find((one) => one.name === name) ?? assert.fail(name)
 

@@ -43,7 +43,7 @@ const chargeOf = (dialect: Dialect) => {
   return BigInt(prompt_tokens) * price.prompt + BigInt(completion_tokens) * price.completion
 }
 
-type Customer = Effect.Effect.Success<ReturnType<typeof Served.customer>>
+type Customer = Served.Customer
 
 /** The official client, and all that it was sent: heads and bodies, as they came. */
 const watched = ({ openai }: Customer) => {

@@ -1,6 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { APIError, APIUserAbortError, InternalServerError } from "openai"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, leaving, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { costOf, gateway, model } from "../harness/upstream/SandboxChat.ts"
@@ -24,12 +25,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
       )
       assert.strictEqual(yield* spent, costOf(data.usage?.prompt_tokens, data.usage?.completion_tokens))
       const error = yield* thrownBy(() => openai.chat.completions.create(say("[sandbox status=503]")))
-      assertTold(error, InternalServerError, {
-        status: 503,
-        type: "service_unavailable",
-        code: "no_provider_available",
-        message: "All providers failed (last: sandbox-b 503)."
-      })
+      assertTold(error, InternalServerError, refusals.allFailed("sandbox-b", 503))
       assert.strictEqual(yield* spent, costOf(data.usage?.prompt_tokens, data.usage?.completion_tokens))
     })
   )
@@ -40,12 +36,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
       const stream = yield* calling(() => openai.chat.completions.create({ ...say("[sandbox cut=3]"), stream: true }))
       const { error, items } = yield* drained(stream)
       assert.strictEqual(contentOf(items), "This is the")
-      assertTold(error, APIError, {
-        status: undefined,
-        type: "api_error",
-        code: "upstream_error",
-        message: "The upstream provider returned an error."
-      })
+      assertTold(error, APIError, { ...refusals.upstream, status: undefined })
       assert.strictEqual(yield* spent, 0n)
     })
   )

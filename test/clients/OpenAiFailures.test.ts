@@ -96,8 +96,12 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
   fails("every route fails", "pair", [json(503, their(null)), json(502, their(null))], refusals.allFailed("spare", 502))
   fails("no answer was received at all", "gone", [], refusals.allFailed("gone", "network"))
   fails("nothing comes within the time", "mute", [silent], timedOut)
-  const rejected = { status: 400, type: "invalid_request_error", code: null, message: "Upstream rejected the request." }
-  fails("the provider rejects the request", "rejecting", [json(400, their("context_length_exceeded"))], rejected)
+  fails(
+    "the provider rejects the request",
+    "rejecting",
+    [json(400, their("context_length_exceeded"))],
+    refusals.rejected
+  )
   fails("the provider's moderation", "moderating", [json(400, their("content_policy_violation"))], refusals.moderated)
 
   it.effect("502, then 503: the provider's account is at fault, and its only route stays closed", () =>

@@ -10,7 +10,7 @@ import OpenAI, {
   RateLimitError,
   toFile
 } from "openai"
-import { refusals } from "../harness/client/HttpCalls.ts"
+import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { refusedAs } from "../harness/client/Refusal.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
@@ -35,14 +35,6 @@ const served = gateway(
 const asked = { model: "art", prompt: "a cat" }
 const image = painting.toString("base64")
 const path = { generations: generations.replace("/v1", ""), edits: edits.replace("/v1", "") }
-const invalid = (message: string, param?: string): Told => ({
-  status: 400,
-  type: "invalid_request_error",
-  code: null,
-  message,
-  ...(param === undefined ? {} : { param })
-})
-const notFound = (code: string, message: string) => ({ status: 404, type: "not_found_error", code, message })
 const their = (code: string) => ({
   error: { message: `hush ${hidden.firstKey}`, type: "hush_error", param: null, code }
 })
@@ -59,48 +51,33 @@ const refusedCases: ReadonlyArray<
     account?: Account
   ]
 > = [
-  ["no model", { prompt: "x" }, BadRequestError, invalid("`model` is required.", "model")],
-  ["no prompt", { model: "art" }, BadRequestError, invalid("`prompt` is required.", "prompt")],
-  ["two images", { ...asked, n: 2 }, BadRequestError, invalid("`n` must be 1.", "n")],
+  ["no model", { prompt: "x" }, BadRequestError, badRequest("`model` is required.", "model")],
+  ["no prompt", { model: "art" }, BadRequestError, badRequest("`prompt` is required.", "prompt")],
+  ["two images", { ...asked, n: 2 }, BadRequestError, badRequest("`n` must be 1.", "n")],
   [
     "a resolution that the model has not",
     { ...asked, resolution: "4K" },
     BadRequestError,
-    invalid("Resolution 4k is not available for `art`.", "resolution")
+    badRequest("Resolution 4k is not available for `art`.", "resolution")
   ],
   [
     "an edit by a model that cannot",
     { ...asked, model: "plain", image: [image] },
     BadRequestError,
-    invalid("Image editing is not available for `plain`.", "image")
+    badRequest("Image editing is not available for `plain`.", "image")
   ],
   [
     "a reference that is none",
     { ...asked, image: [Buffer.from("<html>").toString("base64")] },
     BadRequestError,
-    invalid("Failed to process the reference image.", "image")
+    badRequest("Failed to process the reference image.", "image")
   ],
   ["moderation", asked, BadRequestError, refusals.moderated, [json(400, their("moderation_blocked"))]],
-  ["a rejection", asked, BadRequestError, invalid("Upstream rejected the request."), [json(422, their("hush"))]],
+  ["a rejection", asked, BadRequestError, refusals.rejected, [json(422, their("hush"))]],
   ["no credits", asked, APIError, refusals.insufficient, [], { nanoUsd: usualPrice - 1n }],
   ["a cap", asked, APIError, refusals.capped("month"), [], { cap: { amount: 0n, period: "month" } }],
-  [
-    "no scope",
-    asked,
-    PermissionDeniedError,
-    { status: 403, type: "permission_error", code: "insufficient_scope", message: "API key lacks scope: images" },
-    [],
-    { scopes: ["chat", "videos"] }
-  ],
-  [
-    "an unknown model",
-    { ...asked, model: "nobody" },
-    NotFoundError,
-    {
-      ...notFound("model_not_found", "The model `nobody` does not exist or is not an image model."),
-      param: "model"
-    }
-  ],
+  ["no scope", asked, PermissionDeniedError, refusals.scopeOf("images"), [], { scopes: ["chat", "videos"] }],
+  ["an unknown model", { ...asked, model: "nobody" }, NotFoundError, refusals.noModel("nobody", "an image")],
   ["too large a body", { ...asked, prompt: "x".repeat(65_536) }, APIError, refusals.tooLarge(65_536)],
   ["an error of the only provider", asked, InternalServerError, refusals.upstream, [json(500, their("server_error"))]],
   ["a page for a picture", asked, InternalServerError, refusals.upstream, [paints(Buffer.from("<html>"))]],
@@ -147,10 +124,10 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
   it.effect("that is to be edited without a reference, with a mask, or by an endpoint that is none", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer()
-      yield* refusedAs(one, asked, BadRequestError, invalid("`image` is required.", "image"), path.edits)
+      yield* refusedAs(one, asked, BadRequestError, badRequest("`image` is required.", "image"), path.edits)
       const file = yield* Effect.promise(() => toFile(painting, "a.png"))
       const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
-      assertTold(masked, BadRequestError, invalid("`mask` is not supported: describe the edit in `prompt`.", "mask"))
+      assertTold(masked, BadRequestError, badRequest("`mask` is not supported: describe the edit in `prompt`.", "mask"))
       const varied = yield* thrownBy(() => one.openai.images.createVariation({ image: file }))
       assertTold(varied, NotFoundError, refusals.noEndpoint)
       assert.strictEqual(yield* one.spent, 0n)

@@ -1,6 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { ConflictError, toFile } from "openai"
+import { refusals } from "../harness/client/HttpCalls.ts"
 import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gateway, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
@@ -24,12 +25,7 @@ withLayer(gateway({ art: {} }), { excludeTestServices: true })(
         const headers = { "Idempotency-Key": "mine" }
         const waiting = thrownBy(() => openai.images.generate(asked, { headers, timeout: 1_500, maxRetries: 5 }))
         const conflict = yield* Fiber.join(yield* Effect.fork(waiting))
-        assertTold(conflict, ConflictError, {
-          status: 409,
-          type: "invalid_request_error",
-          code: "idempotency_conflict",
-          message: "A request with the same `Idempotency-Key` is still in flight."
-        })
+        assertTold(conflict, ConflictError, refusals.conflict)
         yield* Deferred.succeed(gate, undefined)
         assert.strictEqual(yield* spentInTheEnd, usualPrice)
         const { data, response } = yield* calling(() => openai.images.generate(asked, { headers }).withResponse())

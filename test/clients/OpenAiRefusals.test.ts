@@ -10,8 +10,8 @@ import OpenAI, {
 } from "openai"
 import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
-import { refusals } from "../harness/client/HttpCalls.ts"
-import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
+import { assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { rateHeaders, refusedAs } from "../harness/client/Refusal.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
@@ -29,14 +29,6 @@ const gateway = Served.layer(
 
 const messages = [{ role: "user" as const, content: "hi" }]
 const talk = { model: "talk", messages }
-
-const invalid = (message: string, param?: string): Told => ({
-  status: 400,
-  type: "invalid_request_error",
-  code: null,
-  message,
-  ...(param === undefined ? {} : { param })
-})
 
 withLayer(gateway, { excludeTestServices: true })(
   "what the official client is told before a provider is asked",
@@ -132,30 +124,20 @@ withLayer(gateway, { excludeTestServices: true })(
     it.effect("400: the field at fault, the model before the messages", () =>
       Effect.gen(function* () {
         const one = yield* Served.customer()
-        const missing = "`messages` is required and must be a non-empty array."
-        yield* refusedAs(one, {}, BadRequestError, invalid("`model` is required.", "model"))
-        yield* refusedAs(one, { model: "talk" }, BadRequestError, invalid(missing, "messages"))
-        yield* refusedAs(one, { model: "talk", messages: [] }, BadRequestError, invalid(missing, "messages"))
-        yield* refusedAs(one, { model: "nope", messages: [] }, BadRequestError, invalid(missing, "messages"))
-        yield* refusedAs(
-          one,
-          { ...talk, temperature: 2.1 },
-          BadRequestError,
-          invalid("`temperature` must be a number from 0 to 2.", "temperature")
-        )
-        yield* refusedAs(one, { ...talk, n: 2 }, BadRequestError, invalid("`n` must be 1.", "n"))
-        yield* refusedAs(
-          one,
-          { ...talk, reasoning_effort: "xhigh" },
-          BadRequestError,
-          invalid("`reasoning_effort` must be one of low, medium, high for `talk`.", "reasoning_effort")
-        )
-        yield* refusedAs(
-          one,
-          { ...talk, web_search: true },
-          BadRequestError,
-          invalid("`web_search` is not available for `talk`.", "web_search")
-        )
+        const missing = badRequest("`messages` is required and must be a non-empty array.", "messages")
+        const reasoning = "`reasoning_effort` must be one of low, medium, high for `talk`."
+        for (const [body, told] of [
+          [{}, badRequest("`model` is required.", "model")],
+          [{ model: "talk" }, missing],
+          [{ model: "talk", messages: [] }, missing],
+          [{ model: "nope", messages: [] }, missing],
+          [{ ...talk, temperature: 2.1 }, badRequest("`temperature` must be a number from 0 to 2.", "temperature")],
+          [{ ...talk, n: 2 }, badRequest("`n` must be 1.", "n")],
+          [{ ...talk, reasoning_effort: "xhigh" }, badRequest(reasoning, "reasoning_effort")],
+          [{ ...talk, web_search: true }, badRequest("`web_search` is not available for `talk`.", "web_search")]
+        ] as const) {
+          yield* refusedAs(one, body, BadRequestError, told)
+        }
       })
     )
 
@@ -165,7 +147,7 @@ withLayer(gateway, { excludeTestServices: true })(
         const error = yield* thrownBy(() =>
           openai.post("/chat/completions", { body: new TextEncoder().encode('{"model":') })
         )
-        assertTold(error, BadRequestError, invalid("The body is not valid JSON."))
+        assertTold(error, BadRequestError, badRequest("The body is not valid JSON."))
         assert.strictEqual(yield* spent, 0n)
       })
     )

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import OpenAI, { BadRequestError, NotFoundError, toFile } from "openai"
+import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import { assertStates, untilOver, Video } from "../harness/client/VideoClient.ts"
@@ -59,19 +60,6 @@ const assertPlays = (bytes: Uint8Array, seconds: number) => {
   assert.lengthOf(movie.videoTracks, 1)
   assert.isAbove(samples.length, seconds)
   for (const { offset, size } of samples) assert.isAtMost(offset + size, bytes.length)
-}
-
-const badRequest = (message: string, param?: string) => ({
-  status: 400,
-  code: null,
-  type: "invalid_request_error",
-  message,
-  ...(param === undefined ? {} : { param })
-})
-const noSuchVideo = { status: 404, code: null, type: "not_found_error", message: "No such video." }
-const rejected = {
-  ...badRequest("Content was rejected by the moderation system."),
-  type: "content_policy_violation"
 }
 
 withLayer(gateway, { excludeTestServices: true })("the official client with the sandbox's videos", (it) => {
@@ -173,17 +161,17 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
         (id: string) => openai.videos.retrieve(id),
         (id: string) => openai.videos.downloadContent(id)
       ]) {
-        assertTold(yield* thrownBy(() => look("vid_nobody")), NotFoundError, noSuchVideo)
+        assertTold(yield* thrownBy(() => look("vid_nobody")), NotFoundError, refusals.noVideo)
       }
       const moderated = yield* thrownBy(() => openai.videos.create({ model, prompt: "[sandbox moderation]" }))
-      assertTold(moderated, BadRequestError, rejected)
+      assertTold(moderated, BadRequestError, refusals.moderated)
       assert.strictEqual(yield* spent, 0n)
       assert.isEmpty((yield* drained(openai.videos.list())).items)
 
       const { id } = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail]" }))
       const early = yield* thrownBy(() => openai.videos.downloadContent(id))
       assertTold(early, BadRequestError, badRequest("The video is not completed."))
-      assertTold(yield* thrownBy(() => stranger.openai.videos.retrieve(id)), NotFoundError, noSuchVideo)
+      assertTold(yield* thrownBy(() => stranger.openai.videos.retrieve(id)), NotFoundError, refusals.noVideo)
       const refused = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail moderation]" }))
       const ends = yield* Effect.forEach([id, refused.id], (one) => untilOver(retrieved(openai, one)), {
         concurrency: "unbounded"

@@ -5,8 +5,7 @@ import { calling, contentOf, drained } from "../harness/client/OfficialClients.t
 import { price } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
-import { inOnePiece } from "../providers/openai-responses/support.ts"
-import { streamed, whole, written } from "../providers/openai-responses/wire.ts"
+import { inOnePiece, wire } from "../providers/openai-responses/Wire.ts"
 
 class Host extends Context.Tag("test/Host")<Host, Fake.FakeUpstream>() {}
 
@@ -60,8 +59,8 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
     "with a stop sequence in a stream with reasoning is billed by the usage at its end, which the client does not see",
     () =>
       Effect.gen(function* () {
-        const { end, opening, output } = streamed(whole({ ...answer, reasoning: "Hm." }))
-        yield* (yield* Host).script(Fake.sse(...written([...opening, ...output, ...end])))
+        const { end, opening, output } = wire({ ...answer, reasoning: "Hm." })
+        yield* (yield* Host).script(Fake.sse(...opening, ...output, ...end))
         const { openai, spent } = yield* Served.customer()
         const { data, response } = yield* calling(() =>
           openai.chat.completions.create({ ...asked, stream: true }).withResponse()
@@ -85,8 +84,8 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
     () =>
       Effect.gen(function* () {
         const host = yield* Host
-        const { opening, output } = streamed(whole(answer))
-        yield* host.script(Fake.sse(...written([...opening, ...output]), Effect.never))
+        const { opening, output } = wire(answer)
+        yield* host.script(Fake.sse(...opening, ...output, Effect.never))
         const { openai, spent } = yield* Served.customer()
         const { data, response } = yield* calling(() =>
           openai.chat.completions.create({ ...asked, stream: true }).withResponse()
@@ -124,8 +123,8 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
       assert.deepInclude(row, { charge: paid, cost, completionTokens: 3, notes: [] })
       assert.propertyVal((yield* host.received).body, "max_output_tokens", 16)
 
-      const { end, opening, output } = streamed(whole(short))
-      yield* host.script(Fake.sse(...written([...opening, ...output, ...end])))
+      const { end, opening, output } = wire(short)
+      yield* host.script(Fake.sse(...opening, ...output, ...end))
       const stream = yield* calling(() =>
         openai.chat.completions.create({ ...capped, stream: true, stream_options: { include_usage: true } })
       )

@@ -1,32 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import type { ChatRequest, ToolCall, Usage } from "../../src/domain/Chat.ts"
+import { Effect, Exit, Fiber, Scope } from "effect"
+import type { ChatAnswer, ChatRequest, Usage } from "../../src/domain/Chat.ts"
 import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
-import { type Check, chatCancellationContract } from "./ChatCancellation.ts"
 import {
   type Answer,
+  called,
+  chatOf,
+  type Fault,
   type Harness,
   type Host,
   hear,
   joined,
   request,
-  type Weather,
+  turn,
   weatherTool
 } from "./ChatHarness.ts"
 
-const usageOf = ({ has }: Harness): Usage => {
-  return { prompt: 21, completion: 13, cached: has.cached ? 8 : 0, cacheWrite: 0, reasoning: 0 }
-}
-const stop = ["END", "\n\n"]
-const picture = "data:image/png;base64,iVBORw0KGgo="
-const call = (id: string, city: string): ToolCall => ({
-  id,
-  type: "function",
-  function: { name: "get_weather", arguments: `{"city":"${city}"}` }
-})
-const asAnswered = ({ function: { arguments: text, name }, id }: ToolCall) => ({ id, name, arguments: text })
+type Check = (
+  name: string,
+  body: (adapter: ChatAdapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>
+) => void
 
-const meaning: Readonly<Record<Weather, FailureClass>> = {
+const classes: Readonly<Record<Fault, FailureClass>> = {
   limit: "limit",
   funds: "account",
   key: "account",
@@ -42,189 +37,241 @@ const meaning: Readonly<Record<Weather, FailureClass>> = {
   "cut answer": "network",
   "cut stream": "network"
 }
-const onlyAnswers: ReadonlyArray<Weather> = ["cut answer"]
-const onlyStreams: ReadonlyArray<Weather> = ["cut stream"]
+
+const stop = ["END", "\n\n"]
+const image = "data:image/png;base64,iVBORw0KGgo="
+
+/** The same answer asked for in one piece and as a stream: both must come out as `expected`. */
+const comesOut = Effect.fnUntraced(function* (
+  adapter: ChatAdapter,
+  host: Host,
+  asked: ChatRequest,
+  answer: Answer,
+  expected: Partial<ChatAnswer>
+) {
+  yield* host.answer(answer)
+  const whole = yield* adapter.complete(host.route, asked)
+  yield* host.answer(answer)
+  const { events, failure } = yield* hear(adapter, host.route, asked)
+  assert.isUndefined(failure)
+  assert.deepStrictEqual({ ...whole, ...expected }, whole)
+  assert.deepStrictEqual(joined(events), whole)
+  assert.include(["finish", "usage"], events.at(-1)?.type)
+  const first = yield* host.received
+  const second = yield* host.received
+  assert.deepStrictEqual([first.stream, second.stream], [false, true])
+  assert.deepStrictEqual({ ...second, stream: false }, first)
+  assert.strictEqual(first.model, host.route.model)
+  return first
+})
+
+const messagesContract = ({ has }: Harness, check: Check) => {
+  check("messages of every role arrive, in parts and with images", (adapter, host) =>
+    Effect.gen(function* () {
+      const picture = has.images ? [{ type: "image_url", image_url: { url: image, detail: "low" } } as const] : []
+      const asked = request({
+        messages: [
+          { role: "system", content: [{ type: "text", text: "Be brief." }] },
+          { role: "user", content: "Hello" },
+          { role: "assistant", content: "Hi." },
+          {
+            role: "user",
+            content: [{ type: "text", text: "What is this?" }, ...picture, { type: "text", text: " One word." }]
+          }
+        ]
+      })
+      const sent = yield* comesOut(adapter, host, asked, { content: "A dot.", finish: "stop" }, { content: "A dot." })
+      assert.strictEqual(sent.system, "Be brief.")
+      assert.deepStrictEqual(sent.turns, [
+        turn("user", "Hello"),
+        turn("assistant", "Hi."),
+        turn("user", "What is this? One word.", { images: has.images ? [image] : [] })
+      ])
+    })
+  )
+}
+
+const toolsContract = (usage: Usage, check: Check) => {
+  check("parallel tool calls and their results go over two turns", (adapter, host) =>
+    Effect.gen(function* () {
+      const question = { role: "user", content: "Weather in Bern and Oslo?" } as const
+      const { name, parameters } = weatherTool.function
+      const calls = [called("call_a", name, '{"city":"Bern"}'), called("call_b", name, '{"city":"Oslo"}')]
+      const first = yield* comesOut(
+        adapter,
+        host,
+        request({ messages: [question], tools: [weatherTool], toolChoice: "required" }),
+        { toolCalls: calls.map(({ function: of, id }) => ({ id, ...of })), finish: "tool_calls", usage },
+        { content: null, toolCalls: calls, finish: "tool_calls", usage }
+      )
+      assert.strictEqual(first.toolChoice, "required")
+      assert.deepStrictEqual(first.tools, [{ name, parameters }])
+
+      const second = yield* comesOut(
+        adapter,
+        host,
+        request({
+          tools: [weatherTool],
+          toolChoice: { type: "function", function: { name } },
+          messages: [
+            question,
+            { role: "assistant", content: null, tool_calls: calls },
+            { role: "tool", content: "sunny", tool_call_id: "call_a" },
+            { role: "tool", content: "rain", tool_call_id: "call_b" }
+          ]
+        }),
+        { content: "Sunny and rain.", finish: "stop" },
+        { content: "Sunny and rain.", finish: "stop" }
+      )
+      assert.deepStrictEqual(second.toolChoice, { name })
+      assert.deepStrictEqual(second.turns, [
+        turn("user", question.content),
+        turn("assistant", "", {
+          calls: [
+            { id: "call_a", name, arguments: { city: "Bern" } },
+            { id: "call_b", name, arguments: { city: "Oslo" } }
+          ]
+        }),
+        turn("tool", "sunny", { answers: "call_a" }),
+        turn("tool", "rain", { answers: "call_b" })
+      ])
+    })
+  )
+}
+
+const stopsContract = ({ has, sentStops }: Harness, check: Check) => {
+  if (has.stop) {
+    check("stop sequences reach the host", (adapter, host) =>
+      comesOut(adapter, host, request({ stop }), { content: "a", finish: "stop" }, {}).pipe(
+        Effect.map((sent) => assert.deepStrictEqual(sent.stop, sentStops?.(stop) ?? stop))
+      )
+    )
+    return
+  }
+  check("stop sequences that the host does not know cut the answer", (adapter, host) =>
+    comesOut(
+      adapter,
+      host,
+      request({ stop }),
+      { content: "One. END Two.", finish: "length" },
+      { content: "One. ", finish: "stop" }
+    ).pipe(Effect.map((sent) => assert.deepStrictEqual(sent.stop, [])))
+  )
+}
+
+const faultsContract = (harness: Harness, check: Check) => {
+  for (const fault of harness.faults) {
+    const meaning = classes[fault]
+    if (fault !== "cut stream") {
+      check(`a JSON answer that meets ${fault} fails as ${meaning}`, (adapter, host) =>
+        Effect.gen(function* () {
+          yield* host.fail(fault)
+          const failure = yield* Effect.flip(adapter.complete(host.route, request()))
+          assert.strictEqual(failure.class, meaning)
+          if (fault === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
+          assert.strictEqual(failure.param, fault === "image" ? "messages" : undefined)
+          if (fault === "cut answer") assert.strictEqual(failure.status, 200)
+        })
+      )
+    }
+    if (fault !== "cut answer") {
+      check(`a stream that meets ${fault} fails as ${meaning}`, (adapter, host) =>
+        Effect.gen(function* () {
+          yield* host.fail(fault)
+          const { events, failure } = yield* hear(adapter, host.route, request())
+          assert.strictEqual(failure?.class, meaning)
+          if (fault === "limit") assert.deepStrictEqual([failure?.status, failure?.retryAfterSeconds], [429, 7])
+          const hasOutput = events.some(({ type }) => type !== "usage")
+          assert.strictEqual(hasOutput, fault === "cut stream", "only a stream that broke on its way has output")
+          assert.isFalse(events.some((event) => event.type === "finish"))
+        })
+      )
+    }
+  }
+}
+
+/** What can only be seen on a host that waits. */
+const cancellationContract = (usage: Usage, check: Check) => {
+  const answer: Answer = { content: "first and last", finish: "stop", usage }
+  const hold = (host: Host) => host.hold?.(answer) ?? Effect.dieMessage("the host cannot wait")
+
+  check("a delta is passed on before the next one exists", (adapter, host) =>
+    Effect.gen(function* () {
+      const { release } = yield* hold(host)
+      const pull = yield* adapter.stream(host.route, request({ stream: true }))
+      const heard = [...(yield* pull)]
+      while (!heard.some((event) => event.type === "content" && event.text !== "")) heard.push(...(yield* pull))
+      yield* release
+      while (!heard.some((event) => event.type === "finish")) heard.push(...(yield* pull))
+      assert.strictEqual(joined(heard).content, answer.content)
+    })
+  )
+
+  check("closing a stream's scope cancels the call", (adapter, host) =>
+    Effect.gen(function* () {
+      const { gone } = yield* hold(host)
+      const scope = yield* Scope.make()
+      const pull = yield* adapter.stream(host.route, request({ stream: true })).pipe(Scope.extend(scope))
+      yield* pull
+      yield* Scope.close(scope, Exit.void)
+      yield* gone
+    })
+  )
+
+  const leave = Effect.fnUntraced(function* (host: Host, call: Effect.Effect<unknown, unknown>) {
+    const { gone } = yield* hold(host)
+    const calling = yield* Effect.fork(call)
+    yield* host.received
+    yield* Fiber.interrupt(calling)
+    yield* gone
+  })
+  check("interrupting an open pull does not wait for the host", (adapter, host) =>
+    leave(host, hear(adapter, host.route, request()))
+  )
+  check("interrupting a JSON call cancels it", (adapter, host) => leave(host, adapter.complete(host.route, request())))
+}
 
 /** What every chat adapter owes the gateway, against any host that can be scripted. */
 export const chatAdapterContract = (harness: Harness) =>
   describe(`a chat adapter: ${harness.name}`, () => {
-    const usage = usageOf(harness)
+    const { has } = harness
+    const usage = { prompt: 21, completion: 13, cached: has.cached ? 8 : 0, cacheWrite: 0, reasoning: 0 }
     const check: Check = (name, body) =>
       it.scopedLive(name, () =>
         Effect.gen(function* () {
-          const { chat } = yield* harness.make
-          if (chat === undefined) return yield* Effect.dieMessage("the provider has no chat")
-          return yield* body(chat, yield* harness.host)
+          return yield* body(yield* Effect.flatMap(harness.make, chatOf), yield* harness.host)
         }).pipe(Effect.provide(harness.upstream))
       )
+    const comes = (name: string, asked: Partial<ChatRequest>, answer: Answer & Partial<ChatAnswer>) =>
+      check(name, (adapter, host) => comesOut(adapter, host, request(asked), answer, answer))
 
-    /** The same answer asked for in one piece and as a stream: both must come out as `expected`. */
-    const comesOut = (
-      adapter: ChatAdapter,
-      host: Host,
-      asked: ChatRequest,
-      answer: Answer,
-      expected: Partial<ReturnType<typeof joined>>
-    ) =>
-      Effect.gen(function* () {
-        yield* host.answers(answer)
-        const whole = yield* adapter.complete(host.route, asked)
-        yield* host.answers(answer)
-        const heard = yield* hear(adapter, host.route, asked)
-        assert.isUndefined(heard.failure)
-        const streamed = joined(heard.events)
-        for (const got of [whole, streamed]) assert.deepStrictEqual({ ...got, ...expected }, got)
-        assert.deepStrictEqual(streamed, whole)
-        const last = heard.events.at(-1)?.type
-        assert.isTrue(last === "finish" || last === "usage")
-        const first = yield* host.understood
-        const second = yield* host.understood
-        assert.deepStrictEqual([first.stream, second.stream], [false, true])
-        assert.deepStrictEqual({ ...second, stream: false }, first)
-        assert.strictEqual(first.model, host.route.model)
-        return first
-      })
-
-    check("text", (adapter, host) =>
+    const content = "Grüße aus Zürich, 你好 👋"
+    check("text comes back as the model wrote it, with its usage", (adapter, host) =>
       comesOut(
         adapter,
         host,
         request({ maxTokens: 77 }),
-        { content: "Grüße aus Zürich, 你好 👋", finish: "stop", usage },
-        { content: "Grüße aus Zürich, 你好 👋", reasoning: undefined, toolCalls: [], finish: "stop", usage }
+        { content, finish: "stop", usage },
+        { content, reasoning: undefined, toolCalls: [], finish: "stop", usage }
       ).pipe(Effect.map((sent) => assert.strictEqual(sent.maxTokens, 77)))
     )
-
-    check("messages of every role, in parts, with an image", (adapter, host) =>
-      Effect.gen(function* () {
-        const asked = request({
-          messages: [
-            { role: "system", content: [{ type: "text", text: "Be brief." }] },
-            { role: "user", content: "Hello" },
-            { role: "assistant", content: "Hi." },
-            {
-              role: "user",
-              content: [
-                { type: "text", text: "What is this?" },
-                { type: "image_url", image_url: { url: picture, detail: "low" } },
-                { type: "text", text: " One word." }
-              ]
-            }
-          ]
-        })
-        const sent = yield* comesOut(adapter, host, asked, { content: "A dot.", finish: "stop" }, { content: "A dot." })
-        const turn = { images: [], calls: [], answers: undefined }
-        assert.strictEqual(sent.system, "Be brief.")
-        assert.deepStrictEqual(sent.turns, [
-          { ...turn, role: "user", text: "Hello" },
-          { ...turn, role: "assistant", text: "Hi." },
-          { ...turn, role: "user", text: "What is this? One word.", images: [picture] }
-        ])
-      })
+    comes(
+      "an output cut by its token limit finishes with length",
+      { maxTokens: 3 },
+      { content: "a b", finish: "length" }
     )
-
-    check("parallel tool calls and their results, over two turns", (adapter, host) =>
-      Effect.gen(function* () {
-        const question = { role: "user", content: "Weather in Bern and Oslo?" } as const
-        const calls = [call("call_a", "Bern"), call("call_b", "Oslo")]
-        const asked = request({ messages: [question], tools: [weatherTool], toolChoice: "required" })
-        const first = yield* comesOut(
-          adapter,
-          host,
-          asked,
-          { toolCalls: calls.map(asAnswered), finish: "tool_calls", usage },
-          { content: null, toolCalls: calls, finish: "tool_calls", usage }
-        )
-        assert.strictEqual(first.toolChoice, "required")
-        const { name, parameters } = weatherTool.function
-        assert.deepStrictEqual(first.tools, [{ name, parameters }])
-
-        const second = yield* comesOut(
-          adapter,
-          host,
-          request({
-            tools: [weatherTool],
-            toolChoice: { type: "function", function: { name } },
-            messages: [
-              question,
-              { role: "assistant", content: null, tool_calls: calls },
-              { role: "tool", content: "sunny", tool_call_id: "call_a" },
-              { role: "tool", content: "rain", tool_call_id: "call_b" }
-            ]
-          }),
-          { content: "Sunny and rain.", finish: "stop" },
-          { content: "Sunny and rain.", finish: "stop" }
-        )
-        assert.deepStrictEqual(second.toolChoice, { name })
-        const turn = { images: [], calls: [], answers: undefined }
-        assert.deepStrictEqual(second.turns, [
-          { ...turn, role: "user", text: question.content },
-          {
-            ...turn,
-            role: "assistant",
-            text: "",
-            calls: [
-              { id: "call_a", name, arguments: { city: "Bern" } },
-              { id: "call_b", name, arguments: { city: "Oslo" } }
-            ]
-          },
-          { ...turn, role: "tool", text: "sunny", answers: "call_a" },
-          { ...turn, role: "tool", text: "rain", answers: "call_b" }
-        ])
-      })
-    )
-
-    check("an output cut by its token limit", (adapter, host) =>
-      comesOut(adapter, host, request({ maxTokens: 3 }), { content: "One two", finish: "length" }, { finish: "length" })
-    )
-
-    check("an answer that the host counted nothing for", (adapter, host) =>
-      comesOut(adapter, host, request(), { content: "Hm.", finish: "stop" }, { content: "Hm.", usage: undefined })
-    )
-
-    if (harness.withholds === true) {
-      check("an answer that the host withheld", (adapter, host) =>
-        Effect.gen(function* () {
-          const withheld: Answer = { content: "I was", finish: "content_filter", usage }
-          yield* comesOut(adapter, host, request(), withheld, { content: "I was", finish: "content_filter" })
-          const silent: Answer = { content: "", finish: "content_filter", usage }
-          yield* comesOut(adapter, host, request(), silent, { content: "", finish: "content_filter" })
-        })
-      )
+    comes("an answer without counts has no usage", {}, { content: "Hm.", finish: "stop", usage: undefined })
+    if (has.withholding) {
+      const withheld = { finish: "content_filter", usage } as const
+      comes("an answer withheld on its way keeps its beginning", {}, { content: "I was", ...withheld })
+      comes("an answer withheld from the start is empty", {}, { content: "", ...withheld })
     }
-
-    if (harness.has.reasoning) {
-      check("reasoning before the text", (adapter, host) =>
-        comesOut(
-          adapter,
-          host,
-          request({ reasoningEffort: "high" }),
-          { reasoning: "Let me see.", content: "42", finish: "stop" },
-          { reasoning: "Let me see.", content: "42" }
-        )
-      )
+    if (has.reasoning) {
+      const reasoned = { reasoning: "Let me see.", content: "42", finish: "stop" } as const
+      comes("reasoning comes before the text", { reasoningEffort: "high" }, reasoned)
     }
-
-    if (harness.has.stop) {
-      check("stop sequences", (adapter, host) =>
-        comesOut(adapter, host, request({ stop }), { content: "a", finish: "stop" }, {}).pipe(
-          Effect.map((sent) => assert.deepStrictEqual(sent.stop, harness.toldStops?.(stop) ?? stop))
-        )
-      )
-    } else {
-      check("stop sequences that the host does not know", (adapter, host) =>
-        comesOut(
-          adapter,
-          host,
-          request({ stop }),
-          { content: "One. END Two.", finish: "length" },
-          { content: "One. ", finish: "stop" }
-        ).pipe(Effect.map((sent) => assert.deepStrictEqual(sent.stop, [])))
-      )
-    }
-
-    if (harness.has.schema) {
-      check("an answer by a schema", (adapter, host) =>
+    if (has.schema) {
+      check("an answer follows a schema", (adapter, host) =>
         Effect.gen(function* () {
           const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }
           const responseFormat = { type: "json_schema", json_schema: { name: "count", schema, strict: true } } as const
@@ -234,35 +281,9 @@ export const chatAdapterContract = (harness: Harness) =>
         })
       )
     }
-
-    for (const weather of harness.weathers) {
-      if (!onlyStreams.includes(weather)) {
-        check(`a JSON answer meets ${weather}`, (adapter, host) =>
-          Effect.gen(function* () {
-            yield* host.meets(weather)
-            const failure = yield* Effect.flip(adapter.complete(host.route, request()))
-            assert.strictEqual(failure.class, meaning[weather])
-            if (weather === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
-            assert.strictEqual(failure.param, weather === "image" ? "messages" : undefined)
-            if (weather === "cut answer") assert.strictEqual(failure.status, 200)
-          })
-        )
-      }
-      if (!onlyAnswers.includes(weather)) {
-        check(`a stream meets ${weather}`, (adapter, host) =>
-          Effect.gen(function* () {
-            yield* host.meets(weather)
-            const { events, failure } = yield* hear(adapter, host.route, request())
-            assert.strictEqual(failure?.class, meaning[weather])
-            if (weather === "limit") assert.deepStrictEqual([failure?.status, failure?.retryAfterSeconds], [429, 7])
-            const cut = weather === "cut stream"
-            const said = events.some(({ type }) => type !== "usage")
-            assert.strictEqual(said, cut, "only a stream that broke on its way has said something")
-            assert.isFalse(events.some((event) => event.type === "finish"))
-          })
-        )
-      }
-    }
-
-    if (harness.holds) chatCancellationContract(usage, check)
+    messagesContract(harness, check)
+    if (has.tools) toolsContract(usage, check)
+    stopsContract(harness, check)
+    faultsContract(harness, check)
+    if (harness.holds) cancellationContract(usage, check)
   })

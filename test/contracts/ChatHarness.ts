@@ -5,7 +5,7 @@ import type { Route } from "../../src/domain/Model.ts"
 import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/routing/Provider.ts"
 
-/** What the model says, in our words; the host puts it on its wire. */
+/** What the model says, in the gateway's words; the host puts it on its wire. */
 export interface Answer {
   readonly content?: string | undefined
   readonly reasoning?: string | undefined
@@ -14,32 +14,18 @@ export interface Answer {
   readonly usage?: Usage | undefined
 }
 
-export type Weather =
-  | "limit"
-  | "funds"
-  | "key"
-  | "request"
-  | "image"
-  | "moderation"
-  | "server"
-  | "missing"
-  | "page"
-  | "garbage"
-  | "empty"
-  | "error inside"
-  | "cut answer"
-  | "cut stream"
-
 /** Those that a host tells by a status and an error. */
-export const answered: ReadonlyArray<Weather> = [
-  "limit",
-  "funds",
-  "key",
-  "request",
-  "image",
-  "moderation",
-  "server",
-  "missing"
+export const refusals = ["limit", "funds", "key", "request", "image", "moderation", "server", "missing"] as const
+export type Refusal = (typeof refusals)[number]
+export type Fault = Refusal | "page" | "garbage" | "empty" | "error inside" | "cut answer" | "cut stream"
+export const faults: ReadonlyArray<Fault> = [
+  ...refusals,
+  "page",
+  "garbage",
+  "empty",
+  "error inside",
+  "cut answer",
+  "cut stream"
 ]
 
 export interface Turn {
@@ -49,6 +35,10 @@ export interface Turn {
   readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: unknown }>
   /** The call that a tool's turn answers. */
   readonly answers: string | undefined
+}
+
+export const turn = (role: Turn["role"], text: string, more: Partial<Turn> = {}): Turn => {
+  return { role, text, images: [], calls: [], answers: undefined, ...more }
 }
 
 /** A request as the host understood it, whatever its wire. */
@@ -65,7 +55,7 @@ export interface Understood {
 }
 
 /** A call that the host holds open: after its first piece of content in a stream, before anything otherwise. */
-export interface Held {
+export interface HeldCall {
   readonly release: Effect.Effect<void>
   /** Ends when the adapter has let go of the connection. */
   readonly gone: Effect.Effect<void>
@@ -74,12 +64,25 @@ export interface Held {
 export interface Host {
   readonly route: Route
   /** Scripts the next call, JSON or stream. */
-  readonly answers: (answer: Answer) => Effect.Effect<void>
-  readonly meets: (weather: Weather) => Effect.Effect<void>
+  readonly answer: (answer: Answer) => Effect.Effect<void>
+  readonly fail: (fault: Fault) => Effect.Effect<void>
   /** The next request not yet looked at. */
-  readonly understood: Effect.Effect<Understood>
+  readonly received: Effect.Effect<Understood>
   /** Where the host can wait: scripts a call that it holds open. */
-  readonly holds?: ((answer: Answer) => Effect.Effect<Held>) | undefined
+  readonly hold?: ((answer: Answer) => Effect.Effect<HeldCall>) | undefined
+}
+
+/** What exists on a wire. */
+export interface WireFeatures {
+  readonly tools: boolean
+  readonly images: boolean
+  readonly reasoning: boolean
+  readonly schema: boolean
+  readonly stop: boolean
+  /** Counts of cached tokens. */
+  readonly cached: boolean
+  /** Whether the host can say that it withheld an answer. */
+  readonly withholding: boolean
 }
 
 export interface Harness {
@@ -88,20 +91,12 @@ export interface Harness {
   readonly upstream: Layer.Layer<Upstream>
   readonly host: Effect.Effect<Host, never, Scope.Scope>
   /** What the host can be made to do. */
-  readonly weathers: ReadonlyArray<Weather>
+  readonly faults: ReadonlyArray<Fault>
+  readonly has: WireFeatures
   /** Whether the host can wait. */
   readonly holds: boolean
-  /** Whether the host can say that it withheld an answer. */
-  readonly withholds?: boolean
   /** Of stop sequences those that reach the host; all of them where it is left out. */
-  readonly toldStops?: (stops: ReadonlyArray<string>) => ReadonlyArray<string>
-  /** Whether reasoning, schemas, stop sequences and counts of cached tokens exist on this wire. */
-  readonly has: {
-    readonly reasoning: boolean
-    readonly schema: boolean
-    readonly stop: boolean
-    readonly cached: boolean
-  }
+  readonly sentStops?: ((stops: ReadonlyArray<string>) => ReadonlyArray<string>) | undefined
 }
 
 export const request = (given: Partial<ChatRequest> = {}): ChatRequest => ({
@@ -124,6 +119,13 @@ export const weatherTool: Tool = {
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
   }
 }
+
+export const called = (id: string, name: string, given: string): ToolCall => {
+  return { id, type: "function", function: { name, arguments: given } }
+}
+
+export const chatOf = ({ chat }: Provider): Effect.Effect<ChatAdapter> =>
+  chat === undefined ? Effect.dieMessage("the provider has no chat") : Effect.succeed(chat)
 
 /** Everything a stream said until it ended, and how it ended. */
 export interface Heard {
@@ -156,14 +158,8 @@ export const joined = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
       assert.strictEqual(event.index, calls.length, "tool calls are counted from 0, in order")
       assert.isTrue(event.id !== undefined && event.name !== undefined, "a tool call opens with id and name")
     }
-    calls[event.index] = {
-      id: known?.id ?? event.id ?? "",
-      type: "function",
-      function: {
-        name: known?.function.name ?? event.name ?? "",
-        arguments: (known?.function.arguments ?? "") + event.arguments
-      }
-    }
+    const { arguments: before, name } = known?.function ?? { name: event.name ?? "", arguments: "" }
+    calls[event.index] = called(known?.id ?? event.id ?? "", name, before + event.arguments)
   }
   const finishes = events.filter((event) => event.type === "finish")
   assert.strictEqual(finishes.length, 1, "a whole stream finishes once")

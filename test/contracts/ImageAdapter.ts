@@ -1,30 +1,19 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, type Scope } from "effect"
-import type { FailureClass, ImageAdapter, ImageAnswer } from "../../src/services/routing/Provider.ts"
-import { type Harness, type Host, type Painting, picture, request, secret, type Weather } from "./ImageHarness.ts"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import type { FailureClass, ImageAnswer } from "../../src/services/routing/Provider.ts"
+import { type Fault, type Harness, type Host, type Painting, picture, request } from "./ImageHarness.ts"
+import { base64, checksOf, meaning as mediaMeaning, secret } from "./MediaHarness.ts"
 
-const meaning: Readonly<Record<Weather, FailureClass>> = {
-  limit: "limit",
-  funds: "account",
-  key: "account",
-  request: "request",
-  image: "request",
-  moderation: "moderation",
-  server: "retry",
-  missing: "retry",
-  page: "retry",
-  garbage: "retry",
-  empty: "retry",
+const meaning: Readonly<Record<Fault, FailureClass>> = {
+  ...mediaMeaning,
   "error inside": "retry",
   "no picture": "retry",
   "broken picture": "retry",
-  "empty picture": "retry",
-  "cut answer": "network"
+  "empty picture": "retry"
 }
 
-const bytesOf = (answer: ImageAnswer) => Buffer.from(answer.bytes).toString("base64")
 const same = (answer: ImageAnswer, painting: Painting) =>
-  assert.strictEqual(bytesOf(answer), Buffer.from(painting.bytes).toString("base64"))
+  assert.strictEqual(base64(answer.bytes), base64(painting.bytes))
 
 /** What every image adapter owes the gateway, against any host that can be scripted. */
 export const imageAdapterContract = (harness: Harness) =>
@@ -34,46 +23,36 @@ export const imageAdapterContract = (harness: Harness) =>
     const paint = (over: Partial<Painting> = {}): Painting => {
       return { bytes: picture("image/png", 1).bytes, where, ...over }
     }
-    const check = (
-      name: string,
-      body: (adapter: ImageAdapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>
-    ) =>
-      it.scopedLive(name, () =>
-        Effect.gen(function* () {
-          const { image } = yield* harness.make
-          if (image === undefined) return yield* Effect.dieMessage("the provider has no images")
-          return yield* body(image, yield* harness.host)
-        }).pipe(Effect.provide(harness.services))
-      )
+    const check = checksOf(harness, ({ image }) => image)
 
-    check("a picture from a prompt", (adapter, host) =>
+    check("a prompt gives a picture", (adapter, host) =>
       Effect.gen(function* () {
         const prompt = 'Grüße aus Zürich, "你好" 👋\r\nline two\\ & <more>'
         const painting = paint()
-        yield* host.answers(painting)
+        yield* host.answer(painting)
         const answer = yield* adapter.generate(host.route, request({ prompt }))
         same(answer, painting)
         assert.isUndefined(answer.revisedPrompt)
-        const sent = yield* host.understood
+        const sent = yield* host.received
         assert.deepStrictEqual([sent.model, sent.prompt], [host.route.model, prompt])
         if (sent.references !== undefined) assert.deepStrictEqual(sent.references, [])
         if (sent.credential !== undefined) assert.include(sent.credential, secret)
       })
     )
 
-    check("a picture of several megabytes, byte by byte", (adapter, host) =>
+    check("a picture of several megabytes arrives unchanged", (adapter, host) =>
       Effect.gen(function* () {
         const painting = paint({ bytes: picture("image/png", 3, 5_000_001).bytes })
-        yield* host.answers(painting)
+        yield* host.answer(painting)
         same(yield* adapter.generate(host.route, request()), painting)
       })
     )
 
     if (has.revisedPrompt) {
-      check("the prompt as the host rewrote it", (adapter, host) =>
+      check("a prompt that the host rewrote is returned", (adapter, host) =>
         Effect.gen(function* () {
           const revisedPrompt = "A crimson bicycle, studio light"
-          yield* host.answers(paint({ revisedPrompt }))
+          yield* host.answer(paint({ revisedPrompt }))
           assert.strictEqual((yield* adapter.generate(host.route, request())).revisedPrompt, revisedPrompt)
         })
       )
@@ -86,17 +65,16 @@ export const imageAdapterContract = (harness: Harness) =>
           Effect.gen(function* () {
             const given = references.slice(0, count)
             const painting = paint()
-            yield* host.answers(painting)
+            yield* host.answer(painting)
             const prompt = 'Make it blue,\r\nand "größer"'
             same(yield* adapter.generate(host.route, request({ prompt, references: given })), painting)
-            const sent = yield* host.understood
+            const sent = yield* host.received
             assert.deepStrictEqual([sent.model, sent.prompt], [host.route.editModel, prompt])
-            const plain = sent.references?.map(({ bytes, type }) => [type, Buffer.from(bytes).toString("base64")])
-            if (plain === undefined) return
-            assert.deepStrictEqual(
-              plain,
-              given.map(({ bytes, type }) => [type, Buffer.from(bytes).toString("base64")])
+            if (sent.references === undefined) return
+            const [theirs, ours] = [sent.references, given].map((all) =>
+              all.map(({ bytes, type }) => [type, base64(bytes)])
             )
+            assert.deepStrictEqual(theirs, ours)
           })
         )
       }
@@ -115,7 +93,7 @@ export const imageAdapterContract = (harness: Harness) =>
       check(`a picture behind a URL, ${place}`, (adapter, host) =>
         Effect.gen(function* () {
           const painting = paint({ where: place })
-          yield* host.answers(painting)
+          yield* host.answer(painting)
           same(yield* adapter.generate(host.route, request()), painting)
           if (host.fetched === undefined) return
           const { credential } = yield* host.fetched
@@ -125,18 +103,18 @@ export const imageAdapterContract = (harness: Harness) =>
       )
     }
 
-    for (const weather of harness.weathers) {
-      check(`meets ${weather}`, (adapter, host) =>
+    for (const fault of harness.faults) {
+      check(`meets ${fault}`, (adapter, host) =>
         Effect.gen(function* () {
-          yield* host.meets(weather)
-          const references = weather === "image" ? [picture("image/png", 1)] : []
+          yield* host.fail(fault)
+          const references = fault === "image" ? [picture("image/png", 1)] : []
           const failure = yield* Effect.flip(adapter.generate(host.route, request({ references })))
-          assert.strictEqual(failure.class, meaning[weather])
-          if (weather === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
-          assert.strictEqual(failure.param, weather === "image" ? "image" : undefined)
-          if (weather === "server") assert.isAtLeast(failure.status ?? 0, 500)
-          if (weather === "missing") assert.strictEqual(failure.status, 404)
-          if (weather === "cut answer") assert.strictEqual(failure.status, 200)
+          assert.strictEqual(failure.class, meaning[fault])
+          if (fault === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
+          assert.strictEqual(failure.param, fault === "image" ? "image" : undefined)
+          if (fault === "server") assert.isAtLeast(failure.status ?? 0, 500)
+          if (fault === "missing") assert.strictEqual(failure.status, 404)
+          if (fault === "cut answer") assert.strictEqual(failure.status, 200)
           assert.notInclude(failure.detail, secret)
           assert.notStrictEqual(failure.detail, "")
         })
@@ -145,24 +123,24 @@ export const imageAdapterContract = (harness: Harness) =>
 
     check("a failure leaves the next request alone", (adapter, host) =>
       Effect.gen(function* () {
-        yield* host.meets("server")
+        yield* host.fail("server")
         yield* Effect.flip(adapter.generate(host.route, request()))
         const painting = paint()
-        yield* host.answers(painting)
+        yield* host.answer(painting)
         same(yield* adapter.generate(host.route, request()), painting)
       })
     )
 
     if (has.waiting) {
       const held = (host: Host, painting: Painting) =>
-        host.holds?.(painting) ?? Effect.dieMessage("the host cannot wait")
+        host.hold?.(painting) ?? Effect.dieMessage("the host cannot wait")
 
-      check("a host that takes its time", (adapter, host) =>
+      check("a slow host is waited for", (adapter, host) =>
         Effect.gen(function* () {
           const painting = paint()
           const { release } = yield* held(host, painting)
           const asking = yield* Effect.fork(adapter.generate(host.route, request()))
-          yield* host.understood
+          yield* host.received
           yield* release
           same(yield* Fiber.join(asking), painting)
         })
@@ -172,7 +150,7 @@ export const imageAdapterContract = (harness: Harness) =>
         Effect.gen(function* () {
           const { gone } = yield* held(host, paint())
           const asking = yield* Effect.fork(adapter.generate(host.route, request()))
-          yield* host.understood
+          yield* host.received
           yield* Fiber.interrupt(asking)
           yield* gone
         })

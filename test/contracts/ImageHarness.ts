@@ -1,10 +1,8 @@
-import type { Effect, Layer, Scope } from "effect"
+import type { Effect } from "effect"
 import type { ImageRequest } from "../../src/domain/Image.ts"
 import type { ImageType, Picture } from "../../src/domain/Media.ts"
 import type { ImageRoute } from "../../src/domain/Model.ts"
-import type { Upstream } from "../../src/providers/client/Upstream.ts"
-import type { Fetcher } from "../../src/services/media/Fetcher.ts"
-import type { Provider } from "../../src/services/routing/Provider.ts"
+import type { Fault as MediaFault, MediaHarness, Place } from "./MediaHarness.ts"
 
 /** What the host makes, in our words; the host puts it on its wire. */
 export interface Painting {
@@ -13,26 +11,8 @@ export interface Painting {
   readonly where: Place
 }
 
-/** Where a picture is: inside the answer, behind a URL of the host itself, behind one of another host. */
-export type Place = "inside" | "own" | "elsewhere"
-
-export type Weather =
-  | "limit"
-  | "funds"
-  | "key"
-  | "request"
-  | "image"
-  | "moderation"
-  | "server"
-  | "missing"
-  | "page"
-  | "garbage"
-  | "empty"
-  | "error inside"
-  | "no picture"
-  | "broken picture"
-  | "empty picture"
-  | "cut answer"
+/** A finished response may also be wrong about its picture. */
+export type Fault = MediaFault | "error inside" | "no picture" | "broken picture" | "empty picture"
 
 /** A request as the host understood it, whatever its wire. */
 export interface Understood {
@@ -49,7 +29,7 @@ export interface Fetched {
 }
 
 /** A call that the host holds open before it answers. */
-export interface Held {
+export interface HeldCall {
   readonly release: Effect.Effect<void>
   /** Ends when the adapter has let go of the connection. */
   readonly gone: Effect.Effect<void>
@@ -59,23 +39,19 @@ export interface Host {
   /** With an edit model of another name. */
   readonly route: ImageRoute
   /** Scripts the next call, whatever its kind. */
-  readonly answers: (painting: Painting) => Effect.Effect<void>
-  readonly meets: (weather: Weather) => Effect.Effect<void>
+  readonly answer: (painting: Painting) => Effect.Effect<void>
+  readonly fail: (fault: Fault) => Effect.Effect<void>
   /** The next request for a picture not yet looked at. */
-  readonly understood: Effect.Effect<Understood>
+  readonly received: Effect.Effect<Understood>
   /** The next download of a picture not yet looked at. */
   readonly fetched?: Effect.Effect<Fetched> | undefined
   /** Where the host can wait: scripts a call that it holds open. */
-  readonly holds?: ((painting: Painting) => Effect.Effect<Held>) | undefined
+  readonly hold?: ((painting: Painting) => Effect.Effect<HeldCall>) | undefined
 }
 
-export interface Harness {
-  readonly name: string
-  readonly make: Effect.Effect<Provider, never, Upstream | Fetcher>
-  readonly services: Layer.Layer<Upstream | Fetcher>
-  readonly host: Effect.Effect<Host, never, Scope.Scope>
+export interface Harness extends MediaHarness<Host> {
   /** What the host can be made to do. */
-  readonly weathers: ReadonlyArray<Weather>
+  readonly faults: ReadonlyArray<Fault>
   /** What exists on this wire, or can be seen on this host. */
   readonly has: {
     readonly places: readonly [Place, ...ReadonlyArray<Place>]
@@ -84,9 +60,6 @@ export interface Harness {
     readonly waiting: boolean
   }
 }
-
-/** What carries the upstream secret, and what must never leave the route's own origin. */
-export const secret = "sk-upstream-secret"
 
 export const request = (given: Partial<ImageRequest> = {}): ImageRequest => ({
   prompt: "A red bicycle",

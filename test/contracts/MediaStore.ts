@@ -106,7 +106,7 @@ export const mediaStoreContract = (name: string, layer: Layer.Layer<MediaStore |
         })
       )
 
-      it.effect("many bytes in one piece arrive as they were", () =>
+      it.effect("many bytes in one piece arrive unchanged", () =>
         Effect.gen(function* () {
           const store = yield* MediaStore
           const whole = bytesOf(20 * mib + 5)

@@ -1,27 +1,12 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber, Stream } from "effect"
 import type { SecondsAs } from "../../src/domain/Model.ts"
 import type { FailureClass, ProviderFailure, VideoAdapter, VideoHandle } from "../../src/services/routing/Provider.ts"
-import { bytes, type Ending, type Harness, type Host, request, secret, unseen, type Weather } from "./VideoHarness.ts"
-import { base64, downloaded, videoLeavingContract } from "./VideoLeaving.ts"
+import { base64, checksOf, type Fault, meaning, secret, unread } from "./MediaHarness.ts"
+import { bytes, type Ending, type Harness, type Host, request, type Step, unseen } from "./VideoHarness.ts"
 
-const meaning: Readonly<Record<Weather, FailureClass>> = {
-  limit: "limit",
-  funds: "account",
-  key: "account",
-  request: "request",
-  image: "request",
-  moderation: "moderation",
-  server: "retry",
-  missing: "retry",
-  page: "retry",
-  garbage: "retry",
-  empty: "retry",
-  "cut answer": "network"
-}
-
-/** Answers after which nobody knows whether the job was taken. */
-const doubtful: ReadonlyArray<Weather> = ["page", "garbage", "empty", "cut answer"]
+/** Responses after which nobody knows whether the job was taken. */
+const doubtful: ReadonlyArray<Fault> = unread
 
 const endings: Readonly<Record<Ending, FailureClass>> = {
   request: "request",
@@ -48,6 +33,9 @@ const done = (adapter: VideoAdapter, host: Host, handle: VideoHandle) =>
     Effect.map(({ state }) => assert.strictEqual(state, "done"))
   )
 
+const downloaded = (adapter: VideoAdapter, host: Host, handle: VideoHandle) =>
+  Effect.map(Stream.runCollect(adapter.download(host.route, handle)), (chunks) => base64(Buffer.concat([...chunks])))
+
 const discreet = (failure: ProviderFailure) => {
   assert.notInclude(failure.detail, secret)
   assert.notStrictEqual(failure.detail, "")
@@ -56,33 +44,23 @@ const discreet = (failure: ProviderFailure) => {
 /** What every video adapter owes the gateway, against any host that can be scripted. */
 export const videoAdapterContract = (harness: Harness) =>
   describe(`a video adapter: ${harness.name}`, () => {
-    const check = (
-      name: string,
-      body: (adapter: VideoAdapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>
-    ) =>
-      it.scopedLive(name, () =>
-        Effect.gen(function* () {
-          const { video } = yield* harness.make
-          if (video === undefined) return yield* Effect.dieMessage("the provider has no videos")
-          return yield* body(video, yield* harness.host)
-        }).pipe(Effect.provide(harness.services))
-      )
+    const check = checksOf(harness, ({ video }) => video)
     const clip = { bytes: bytes(10_000), where: harness.where[0] ?? "inside" } as const
 
-    check("a clip from a prompt, from submit to bytes", (adapter, host) =>
+    check("a prompt gives a clip, from submit to bytes", (adapter, host) =>
       Effect.gen(function* () {
         const prompt = 'Grüße aus Zürich, "你好" 👋\r\nline two\\ & <more>'
         const handle = yield* adapter.submit(host.route, request({ prompt }))
         assert.notInclude(handle, secret)
         assert.doesNotThrow(() => JSON.parse(handle))
-        const sent = yield* host.understood
+        const sent = yield* host.received
         assert.deepStrictEqual([sent.model, sent.prompt], [host.route.model, prompt])
         if (sent.reference !== unseen) assert.isUndefined(sent.reference)
         if (typeof sent.credential === "string") assert.include(sent.credential, secret)
         assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "queued" })
-        yield* host.starts
+        yield* host.start
         assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "in_progress" })
-        yield* host.finishes(clip)
+        yield* host.finish(clip)
         assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "done" })
         assert.strictEqual(yield* downloaded(adapter, host, handle), base64(clip.bytes))
         assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "done" }, "asking changes nothing")
@@ -90,14 +68,14 @@ export const videoAdapterContract = (harness: Harness) =>
       })
     )
 
-    check("a clip from a reference, by the route's own model for it", (adapter, host) =>
+    check("a reference is rendered by the route's own model for it", (adapter, host) =>
       Effect.gen(function* () {
         yield* adapter.submit(host.route, request({ reference }))
-        const sent = yield* host.understood
+        const sent = yield* host.received
         assert.strictEqual(sent.model, host.route.imageModel)
         if (typeof sent.reference === "symbol") return
         assert.strictEqual(sent.reference?.type, reference.type)
-        assert.strictEqual(base64(sent.reference?.bytes ?? Buffer.of()), base64(reference.bytes))
+        assert.strictEqual(base64(sent.reference?.bytes), base64(reference.bytes))
       })
     )
 
@@ -105,7 +83,7 @@ export const videoAdapterContract = (harness: Harness) =>
       check(`a length as ${secondsAs}`, (adapter, host) =>
         Effect.gen(function* () {
           yield* adapter.submit({ ...host.route, secondsAs }, request({ seconds: 8 }))
-          const sent = yield* host.understood
+          const sent = yield* host.received
           if (sent.seconds !== unseen) assert.strictEqual(sent.seconds, seconds)
         })
       )
@@ -119,46 +97,46 @@ export const videoAdapterContract = (harness: Harness) =>
       })
     )
 
-    check("a render that stands where no protocol says is not over", (adapter, host) =>
+    check("a render of an unknown state is not over", (adapter, host) =>
       Effect.gen(function* () {
-        if (host.strays === undefined) return
+        if (host.stray === undefined) return
         const handle = yield* adapter.submit(host.route, request())
-        yield* host.strays
+        yield* host.stray
         const { state } = yield* adapter.poll(host.route, handle)
         assert.include(["queued", "in_progress"], state)
       })
     )
 
-    for (const weather of harness.weathers.submit) {
-      check(`a submit meets ${weather}`, (adapter, host) =>
+    for (const fault of harness.faults.submit) {
+      check(`a submit meets ${fault}`, (adapter, host) =>
         Effect.gen(function* () {
-          yield* host.meets("submit", weather)
-          const given = weather === "image" ? request({ reference }) : request()
+          yield* host.fail("submit", fault)
+          const given = fault === "image" ? request({ reference }) : request()
           const failure = yield* Effect.flip(adapter.submit(host.route, given))
           discreet(failure)
-          if (doubtful.includes(weather)) {
+          if (doubtful.includes(fault)) {
             assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
             return
           }
-          assert.strictEqual(failure.class, meaning[weather])
+          assert.strictEqual(failure.class, meaning[fault])
           assert.isNumber(failure.status)
-          if (weather === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
-          assert.strictEqual(failure.param, weather === "image" ? "image" : undefined)
+          if (fault === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
+          assert.strictEqual(failure.param, fault === "image" ? "image" : undefined)
         })
       )
     }
 
     for (const step of ["poll", "result"] as const) {
-      for (const weather of harness.weathers[step]) {
-        check(`the ${step} meets ${weather}, which is no news of the render`, (adapter, host) =>
+      for (const fault of harness.faults[step]) {
+        check(`the ${step} meets ${fault}, which is no news of the render`, (adapter, host) =>
           Effect.gen(function* () {
             const handle = yield* adapter.submit(host.route, request())
-            if (step === "result") yield* host.finishes(clip)
-            yield* host.meets(step, weather)
+            if (step === "result") yield* host.finish(clip)
+            yield* host.fail(step, fault)
             const failure = yield* Effect.flip(adapter.poll(host.route, handle))
             discreet(failure)
-            assert.strictEqual(failure.class, meaning[weather])
-            yield* host.finishes(clip)
+            assert.strictEqual(failure.class, meaning[fault])
+            yield* host.finish(clip)
             assert.deepStrictEqual(yield* adapter.poll(host.route, handle), { state: "done" })
           })
         )
@@ -169,7 +147,7 @@ export const videoAdapterContract = (harness: Harness) =>
       check(`a render ends by ${ending}`, (adapter, host) =>
         Effect.gen(function* () {
           const handle = yield* adapter.submit(host.route, request())
-          yield* host.fails(ending)
+          yield* host.endBy(ending)
           const progress = yield* adapter.poll(host.route, handle)
           if (progress.state !== "failed") return assert.fail(progress.state)
           discreet(progress.failure)
@@ -186,7 +164,7 @@ export const videoAdapterContract = (harness: Harness) =>
         Effect.gen(function* () {
           const large = { bytes: bytes(5_000_001, 5), where }
           const handle = yield* adapter.submit(host.route, request())
-          yield* host.finishes(large)
+          yield* host.finish(large)
           yield* done(adapter, host, handle)
           assert.strictEqual(yield* downloaded(adapter, host, handle), base64(large.bytes))
           if (where === "inside") return
@@ -207,10 +185,10 @@ export const videoAdapterContract = (harness: Harness) =>
     for (const how of ["missing", "server", "cut"] as const) {
       check(`a download meets ${how}`, (adapter, host) =>
         Effect.gen(function* () {
-          if (host.serves === undefined) return
+          if (host.serve === undefined) return
           const handle = yield* adapter.submit(host.route, request())
-          yield* host.finishes({ ...clip, where: "own" })
-          yield* host.serves(how)
+          yield* host.finish({ ...clip, where: "own" })
+          yield* host.serve(how)
           const failure = yield* Effect.flip(downloaded(adapter, host, handle))
           discreet(failure)
           assert.strictEqual(failure.class, how === "cut" ? "network" : "retry")
@@ -218,5 +196,48 @@ export const videoAdapterContract = (harness: Harness) =>
       )
     }
 
-    videoLeavingContract(clip, check)
+    check("a broken handle fails without a request", (adapter, host) =>
+      Effect.gen(function* () {
+        for (const handle of ["", "null", "{}", '{"id":1}', "no JSON"]) {
+          const failures = [
+            yield* Effect.flip(adapter.poll(host.route, handle)),
+            yield* Effect.flip(downloaded(adapter, host, handle)),
+            ...(adapter.cancel === undefined ? [] : [yield* Effect.flip(adapter.cancel(host.route, handle))])
+          ]
+          for (const failure of failures) assert.deepStrictEqual([failure.class, failure.status], ["retry", undefined])
+        }
+      })
+    )
+
+    check("a render can be cancelled, also one that is over", (adapter, host) =>
+      Effect.gen(function* () {
+        if (adapter.cancel === undefined) return
+        const handle = yield* adapter.submit(host.route, request())
+        yield* adapter.cancel(host.route, handle)
+        yield* host.cancelled
+        yield* host.finish(clip)
+        yield* adapter.cancel(host.route, handle)
+      })
+    )
+
+    check("interrupting a call closes its connection", (adapter, host) =>
+      Effect.gen(function* () {
+        const { hold, route } = host
+        if (hold === undefined) return
+        const cut = Effect.fnUntraced(function* (step: Step, call: Effect.Effect<unknown, unknown>) {
+          const { arrived, gone } = yield* hold(step)
+          const calling = yield* Effect.fork(call)
+          yield* arrived
+          yield* Fiber.interrupt(calling)
+          yield* gone
+        })
+        yield* cut("submit", adapter.submit(route, request()))
+        const handle = yield* adapter.submit(route, request())
+        yield* cut("poll", adapter.poll(route, handle))
+        yield* host.finish(clip)
+        yield* cut("result", adapter.poll(route, handle))
+        yield* cut("result", downloaded(adapter, host, handle))
+        assert.strictEqual(yield* downloaded(adapter, host, handle), base64(clip.bytes))
+      })
+    )
   })

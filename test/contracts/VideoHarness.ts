@@ -1,33 +1,17 @@
-import type { Effect, Layer, Scope } from "effect"
+import type { Effect } from "effect"
 import type { Picture } from "../../src/domain/Media.ts"
 import type { VideoRoute } from "../../src/domain/Model.ts"
 import type { VideoRequest } from "../../src/domain/Video.ts"
-import type { Upstream } from "../../src/providers/client/Upstream.ts"
-import type { Fetcher } from "../../src/services/media/Fetcher.ts"
-import type { Provider } from "../../src/services/routing/Provider.ts"
+import type { Fault, MediaHarness, Place } from "./MediaHarness.ts"
 
-/** What the host renders, and where it can be had: in the answer, behind a URL of the host itself, of another host. */
+/** What the host renders, and where it can be had. */
 export interface Clip {
   readonly bytes: Uint8Array
-  readonly where: "inside" | "own" | "elsewhere"
+  readonly where: Place
 }
 
 /** What can be asked of the host. */
 export type Step = "submit" | "poll" | "result"
-
-export type Weather =
-  | "limit"
-  | "funds"
-  | "key"
-  | "request"
-  | "image"
-  | "moderation"
-  | "server"
-  | "missing"
-  | "page"
-  | "garbage"
-  | "empty"
-  | "cut answer"
 
 /** How a render ends that gave no clip. */
 export type Ending = "request" | "image" | "moderation" | "flagged" | "runner" | "no clip"
@@ -46,7 +30,7 @@ export interface Understood {
 export const unseen = Symbol("unseen")
 
 /** A call that the host holds open before it answers. */
-export interface Held {
+export interface HeldCall {
   /** The call has arrived. */
   readonly arrived: Effect.Effect<unknown>
   /** Ends when the adapter has let go of the connection. */
@@ -57,40 +41,33 @@ export interface Host {
   /** With a model of its own for renders from a reference. */
   readonly route: VideoRoute
   /** The next submit not yet looked at. */
-  readonly understood: Effect.Effect<Understood>
+  readonly received: Effect.Effect<Understood>
   /** The job runs. */
-  readonly starts: Effect.Effect<void>
+  readonly start: Effect.Effect<void>
   /** The job stands where no protocol says it can. */
-  readonly strays?: Effect.Effect<void> | undefined
+  readonly stray?: Effect.Effect<void> | undefined
   /** The job is done. */
-  readonly finishes: (clip: Clip) => Effect.Effect<void>
+  readonly finish: (clip: Clip) => Effect.Effect<void>
   /** The job is over without a clip. */
-  readonly fails: (ending: Ending) => Effect.Effect<void>
+  readonly endBy: (ending: Ending) => Effect.Effect<void>
   /** How the next call of a step is met. */
-  readonly meets: (step: Step, weather: Weather) => Effect.Effect<void>
+  readonly fail: (step: Step, fault: Fault) => Effect.Effect<void>
   /** How the next download is met. */
-  readonly serves?: ((how: "missing" | "server" | "cut") => Effect.Effect<void>) | undefined
+  readonly serve?: ((how: "missing" | "server" | "cut") => Effect.Effect<void>) | undefined
   /** The credential that came with the next download not yet looked at. */
   readonly fetched: Effect.Effect<string | undefined>
   /** Waits for a job to be cancelled. */
   readonly cancelled: Effect.Effect<void>
-  readonly holds?: ((step: Step) => Effect.Effect<Held>) | undefined
+  readonly hold?: ((step: Step) => Effect.Effect<HeldCall>) | undefined
 }
 
-export interface Harness {
-  readonly name: string
-  readonly make: Effect.Effect<Provider, never, Upstream | Fetcher>
-  readonly services: Layer.Layer<Upstream | Fetcher>
-  readonly host: Effect.Effect<Host, never, Scope.Scope>
+export interface Harness extends MediaHarness<Host> {
   /** What the host can be made to do at each step. */
-  readonly weathers: Readonly<Record<Step, ReadonlyArray<Weather>>>
+  readonly faults: Readonly<Record<Step, ReadonlyArray<Fault>>>
   readonly endings: ReadonlyArray<Ending>
   /** Where its clips can be. */
-  readonly where: ReadonlyArray<Clip["where"]>
+  readonly where: ReadonlyArray<Place>
 }
-
-/** What carries the upstream secret, and what must never leave the route's own origin. */
-export const secret = "sk-upstream-secret"
 
 export const request = (given: Partial<VideoRequest> = {}): VideoRequest => ({
   prompt: "A red bicycle rides by",

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Option } from "effect"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Option, Scope } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
 import {
   allGone,
@@ -17,7 +17,9 @@ import {
 } from "../harness/database/EmbeddedDatabase.ts"
 import { isAlive } from "../harness/processes.ts"
 
-const program = bundle("test/database/fixtures/attach.ts")
+const scope = Effect.runSync(Scope.make())
+const program = Effect.runSync(Effect.cached(Scope.extend(bundle("test/database/fixtures/attach.ts"), scope)))
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
 const isWhole = ({ home }: Site) => {
   const log = readFileSync(path.join(home, "log"), "utf8")

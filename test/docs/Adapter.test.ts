@@ -1,145 +1,124 @@
 import { execFile } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { pathToFileURL } from "node:url"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Option, Predicate, Redacted } from "effect"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Option, Predicate } from "effect"
 import type { ChatEvent } from "../../src/domain/Chat.ts"
-import type { Route } from "../../src/domain/Model.ts"
-import { Upstream } from "../../src/providers/client/Upstream.ts"
 import { Attempts } from "../../src/services/routing/Attempts.ts"
-import type { Provider } from "../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../src/services/routing/Providers.ts"
+import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
 import { joined } from "../contracts/ChatHarness.ts"
-import { model, request, route } from "../fakes/ProviderFake.ts"
+import { type ChatWire, harnesses, layer, routeTo, secret } from "../contracts/ChatHosts.ts"
+import { model, request } from "../fakes/ProviderFake.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { fences, page, root } from "./Markdown.ts"
 
-/** The example as a file of its own, beside which the sources and packages are found. */
-const written = Effect.acquireRelease(
-  Effect.sync(() => {
-    const [example, ...more] = fences(page("docs/providers.md"), "ts")
-    assert.lengthOf(more, 0)
-    const directory = mkdtempSync(path.join(tmpdir(), "gateway-docs-"))
-    const code = (example ?? "")
-      .replaceAll(/from "\.\.\/\.\.\/(.+)"/g, `from "${root}/src/$1"`)
-      .replaceAll(/from "\.\.\/(.+)"/g, `from "${root}/src/providers/$1"`)
-    symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
-    writeFileSync(path.join(directory, "package.json"), '{"type": "module"}')
-    writeFileSync(path.join(directory, "Plain.ts"), code)
-    const { compilerOptions } = JSON.parse(readFileSync(path.join(root, "tsconfig.json"), "utf8"))
-    const options = { ...compilerOptions, typeRoots: [path.join(root, "node_modules/@types")] }
-    writeFileSync(
-      path.join(directory, "tsconfig.json"),
-      JSON.stringify({ compilerOptions: options, include: ["Plain.ts"] })
-    )
-    return directory
-  }),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+/** The examples by the paths in their first lines. */
+const files = new Map(
+  fences(page("docs/providers.md"), "ts").map((code) => [/^\/\/ (\S+)\n/.exec(code)?.[1] ?? "unnamed", code])
 )
 
-const compiled = (directory: string) =>
-  Effect.async<string>((resume) => {
-    execFile(path.join(root, "node_modules/.bin/tsc"), ["-p", directory], (error, stdout) =>
-      resume(Effect.succeed(error === null ? "" : `${stdout}${error.message}`))
+/** The examples in a directory of their own, beside which the sources and packages are found. */
+const directory = mkdtempSync(path.join(tmpdir(), "gateway-docs-"))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
+writeFileSync(path.join(directory, "package.json"), '{"type": "module"}')
+for (const [file, code] of files) {
+  const located = code.replaceAll(/from "(\..+)"/g, (_, target: string) => {
+    const from = path.join(path.dirname(file), target)
+    return `from "${path.join(files.has(from) ? directory : root, from)}"`
+  })
+  mkdirSync(path.join(directory, path.dirname(file)), { recursive: true })
+  writeFileSync(path.join(directory, file), located)
+}
+
+const compiled = Effect.async<string>((resume) => {
+  const { compilerOptions } = JSON.parse(readFileSync(path.join(root, "tsconfig.json"), "utf8"))
+  const options = { ...compilerOptions, typeRoots: [path.join(root, "node_modules/@types")] }
+  const project = { compilerOptions: options, include: [...files.keys()] }
+  writeFileSync(path.join(directory, "tsconfig.json"), JSON.stringify(project))
+  execFile(path.join(root, "node_modules/.bin/tsc"), ["-p", directory], (error, stdout) =>
+    resume(Effect.succeed(error === null ? "" : `${stdout}${error.message}`))
+  )
+})
+
+const isWire = (value: unknown): value is ChatWire => Predicate.isRecord(value) && Effect.isEffect(value["make"])
+const example: unknown = await import(pathToFileURL(path.join(directory, "test/providers/plain/Wire.ts")).href)
+const plain = Predicate.isRecord(example) && isWire(example["plain"]) ? example["plain"] : undefined
+if (plain === undefined) throw new Error("docs/providers.md has no wire of the example")
+
+harnesses(plain).forEach(chatAdapterContract)
+
+const router = ProviderRouter.layer().pipe(
+  Layer.provide(
+    Layer.effect(
+      Providers,
+      Effect.map(plain.make, (provider) => new Map([[provider.adapter, provider]]))
     )
-  })
+  ),
+  Layer.provide(layer)
+)
 
-const isMaker = (value: unknown): value is Effect.Effect<Provider, never, Upstream> => Effect.isEffect(value)
+const hostsAt = (url: string) => {
+  const route = routeTo(plain, url)
+  const named = (name: string) => ({ ...route, id: `plain@${name}`, provider: { ...route.provider, name } })
+  return model(named("a"), named("b"))
+}
 
-const adapter = (directory: string) =>
-  Effect.flatMap(
-    Effect.promise((): Promise<unknown> => import(pathToFileURL(path.join(directory, "Plain.ts")).href)),
-    (module) =>
-      Predicate.isRecord(module) && isMaker(module.make) ? module.make : Effect.dieMessage("the example makes nothing")
-  )
-
-const upstream = Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 5 })
-
-const over = (directory: string) =>
-  ProviderRouter.layer().pipe(
-    Layer.provide(
-      Layer.effect(
-        Providers,
-        Effect.map(adapter(directory), (provider) => new Map([[provider.adapter, provider]]))
-      )
-    ),
-    Layer.provide(upstream)
-  )
-
-const plainRoute = (name: string, baseUrl: string): Route =>
-  route(name, {
-    provider: { name, adapter: "plain", baseUrl, credential: Redacted.make("secret"), headers: {} }
-  })
-
-const said = { text: "Grüezi.", end: "stop", spent: { in: 4, out: 2 } }
 const usage = { prompt: 4, completion: 2, cached: 0, cacheWrite: 0, reasoning: 0 }
-const expected = { content: "Grüezi.", reasoning: undefined, toolCalls: [], finish: "stop", usage } as const
+const answer = { content: "Grüezi.", finish: "stop", usage } as const
+const expected = { ...answer, reasoning: undefined, toolCalls: [] }
 const busy = Fake.json(503, { error: { message: "busy" } })
+const { body, end, output } = plain.encode(answer)
 
 describe("the adapter of docs/providers.md", () => {
-  it.scopedLive("compiles against the sources", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* compiled(yield* written), "")
-    })
+  it.live("compiles against the sources", () =>
+    Effect.map(compiled, (complaints) => assert.strictEqual(complaints, ""))
   )
 
   it.scopedLive("answers behind the router, after a route that failed", () =>
     Effect.gen(function* () {
       const fake = yield* Fake.make
-      const host = model(plainRoute("a", fake.url), plainRoute("b", fake.url))
-      yield* Effect.gen(function* () {
-        const router = yield* ProviderRouter
-        const attempts = new Attempts()
-        yield* fake.script(busy, Fake.json(200, said))
-        const { answer, route } = yield* router.complete(host, request({ maxTokens: 9 }), attempts)
-        assert.deepStrictEqual(answer, expected)
-        assert.strictEqual(route.provider.name, "b")
-        assert.deepStrictEqual(
-          attempts.list.map(({ outcome }) => outcome),
-          ["retry", "ok"]
-        )
-        const { body, headers, path: asked } = yield* fake.received
-        assert.deepStrictEqual([asked, headers["x-key"]], ["/generate", "secret"])
-        assert.deepStrictEqual(body, {
-          model: "theirs",
-          turns: [{ who: "user", text: "hi" }],
-          limit: 9,
-          stop: [],
-          stream: false
-        })
-      }).pipe(Effect.provide(over(yield* written)))
-    })
+      const attempts = new Attempts()
+      yield* fake.script(busy, Fake.json(200, body))
+      const asked = request({ maxTokens: 9 })
+      const { answer: got, route } = yield* (yield* ProviderRouter).complete(hostsAt(fake.url), asked, attempts)
+      assert.deepStrictEqual(got, expected)
+      assert.strictEqual(route.provider.name, "b")
+      assert.deepStrictEqual(
+        attempts.list.map(({ outcome }) => outcome),
+        ["retry", "ok"]
+      )
+      const { body: sent, headers, path: asking } = yield* fake.received
+      assert.deepStrictEqual([asking, headers["x-key"]], ["/generate", secret])
+      const turns = [{ who: "user", text: "hi" }]
+      assert.deepStrictEqual(sent, { model: "plain-1", turns, limit: 9, stop: [], stream: false })
+    }).pipe(Effect.provide(router))
   )
 
   it.scopedLive("streams behind the router, and says when a stream was cut", () =>
     Effect.gen(function* () {
       const fake = yield* Fake.make
-      const host = model(plainRoute("a", fake.url), plainRoute("b", fake.url))
-      yield* Effect.gen(function* () {
-        const router = yield* ProviderRouter
-        const hear = Effect.gen(function* () {
-          const { first, pull } = yield* router.stream(host, request({ stream: true }), new Attempts())
-          const events: Array<ChatEvent> = [...first]
-          const end = yield* Effect.flip(Effect.forever(Effect.map(pull, (more) => events.push(...more))))
-          return { events, end }
-        }).pipe(Effect.scoped)
+      const { stream } = yield* ProviderRouter
+      const hear = Effect.gen(function* () {
+        const { first, pull } = yield* stream(hostsAt(fake.url), request({ stream: true }), new Attempts())
+        const events: Array<ChatEvent> = [...first]
+        const ended = yield* Effect.flip(Effect.forever(Effect.map(pull, (more) => events.push(...more))))
+        return { events, ended }
+      }).pipe(Effect.scoped)
 
-        const start = Fake.event({ text: "Grüe" })
-        yield* fake.script(busy, Fake.sse(start, Fake.event({ text: "zi." }), Fake.event({ ...said, text: undefined })))
-        const whole = yield* hear
-        assert.isTrue(Option.isNone(whole.end))
-        assert.deepStrictEqual(joined(whole.events), expected)
-
-        yield* fake.script(Fake.sse(start))
-        const cut = yield* hear
-        assert.deepStrictEqual(
-          Option.map(cut.end, ({ _tag }) => _tag),
-          Option.some("UpstreamFailed")
-        )
-      }).pipe(Effect.provide(over(yield* written)))
-    })
+      yield* fake.script(busy, Fake.sse(...output, ...end), Fake.sse(...output))
+      const whole = yield* hear
+      assert.isTrue(Option.isNone(whole.ended))
+      assert.deepStrictEqual(joined(whole.events), expected)
+      const { ended } = yield* hear
+      assert.deepStrictEqual(
+        Option.map(ended, ({ _tag }) => _tag),
+        Option.some("UpstreamFailed")
+      )
+    }).pipe(Effect.provide(router))
   )
 })

@@ -93,9 +93,9 @@ const none = [
 describe("an address", () => {
   it.each(open)("%s is public", (text) => assert.isTrue(verdict(text)))
   it.each(closed)("%s is not", (text) => assert.isFalse(verdict(text)))
-  it.each(none)("'%s' is none", (text) => assert.isUndefined(verdict(text)))
+  it.each(none)("'%s' is no address", (text) => assert.isUndefined(verdict(text)))
 
-  it("is the IPv4 address where it is one mapped into IPv6", () => {
+  it("mapped into IPv6 is the IPv4 address", () => {
     const texts = ["::ffff:10.0.0.1", "::ffff:a00:1", "0:0:0:0:0:FFFF:0a00:0001", "10.0.0.1"]
     assert.deepStrictEqual(
       texts.map((text) => canonical(parseAddress(text) ?? assert.fail(text))),
@@ -109,6 +109,6 @@ describe("a list of ranges", () => {
   const inside = ["10.1.2.3", "::ffff:10.1.2.3", "192.0.2.7", "fd12::1", "::1"]
   const outside = ["10.2.0.0", "192.0.2.8", "fe80::1", "::2", "::a01:203", "64:ff9b::a01:203"]
 
-  it.each(inside)("has %s", (text) => assert.isTrue(has(parseAddress(text) ?? assert.fail(text))))
-  it.each(outside)("has not %s", (text) => assert.isFalse(has(parseAddress(text) ?? assert.fail(text))))
+  it.each(inside)("contains %s", (text) => assert.isTrue(has(parseAddress(text) ?? assert.fail(text))))
+  it.each(outside)("does not contain %s", (text) => assert.isFalse(has(parseAddress(text) ?? assert.fail(text))))
 })

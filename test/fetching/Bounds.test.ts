@@ -3,14 +3,12 @@ import type { Socket } from "node:net"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, below, endless, make, ranges } from "../harness/upstream/ForeignServer.ts"
+import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 
-const options = { fetchAllow: ranges("127.0.0.1"), resultFetchAllow: [], connectTimeoutSeconds: 1 }
-const layer = SafeFetcher.layer(options)
+const layer = fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1 })
 
 const trickle = (response: ServerResponse) => {
   const timer = setInterval(() => response.write("x"), 20)
@@ -58,22 +56,16 @@ const bad: ReadonlyArray<readonly [string, string, RequestListener, { readonly w
   ["an error", "status", (_, response) => response.writeHead(500).end("<html>"), {}]
 ]
 
-describe("an answer that is no good", () => {
-  it.scopedLive.each(bad)("fails, and its connection is gone: %s", ([, reason, reply, more]) =>
+describe("a bad response", () => {
+  const ways = ["bytes", "stream"] as const
+  const rows = bad.flatMap(([name, ...row]) => ways.map((way) => [`${name}, as ${way}`, way, ...row] as const))
+  it.scopedLive.each(rows)("fails, and its connection is closed: %s", ([, way, reason, reply, more]) =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make(reply)
-      const failure = yield* Effect.flip(fetcher.bytes(ask(host.url, more)))
-      assert.strictEqual(failure.reason, reason)
-      yield* host.left
-    }).pipe(Effect.provide(layer))
-  )
-
-  it.scopedLive.each(bad)("fails as a stream too: %s", ([, reason, reply, more]) =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const host = yield* make(reply)
-      const failure = yield* Effect.flip(Stream.runDrain(fetcher.stream(ask(host.url, more))))
+      const request = ask(host.url, more)
+      const fetched = way === "bytes" ? fetcher.bytes(request) : Stream.runDrain(fetcher.stream(request))
+      const failure = yield* Effect.flip(Effect.asVoid(fetched))
       assert.strictEqual(failure.reason, reason)
       yield* host.left
     }).pipe(Effect.provide(layer))
@@ -131,6 +123,6 @@ describe("an answer that is no good", () => {
       yield* gone
       const nameless = yield* Effect.flip(fetcher.bytes(ask("http://slow.example/")))
       assert.strictEqual(nameless.reason, "timeout")
-    }).pipe(Effect.provide(SafeFetcher.layer({ ...options, names: () => Effect.never })))
+    }).pipe(Effect.provide(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1, names: () => Effect.never })))
   )
 })

@@ -1,16 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ranges, sockets } from "../harness/upstream/ForeignServer.ts"
+import { fetcherFor, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A fetcher with these exempt ranges, and the names that it has looked up. */
 const world = (...allowed: ReadonlyArray<string>) => {
   const lookedUp: Array<string> = []
-  const layer = SafeFetcher.layer({
-    fetchAllow: ranges(...allowed),
-    resultFetchAllow: [],
-    connectTimeoutSeconds: 2,
+  const layer = fetcherFor(allowed, {
     names: (host) => {
       lookedUp.push(host)
       return Effect.succeed([host.startsWith("public") ? "93.184.216.34" : "127.0.0.1"])
@@ -24,7 +20,7 @@ const world = (...allowed: ReadonlyArray<string>) => {
   return { lookedUp, verdict }
 }
 
-describe("the check of a URL that somebody else is to fetch", () => {
+describe("the check of a URL that a provider is to fetch", () => {
   const refused = [
     "http://169.254.169.254/latest/meta-data/",
     "http://2852039166/",

@@ -85,7 +85,7 @@ describe("a name", () => {
     ["only6.example", ["::1"]],
     ["half.example", ["127.0.0.1"]]
   ]
-  it.scopedLive.each(known)("has all its addresses, of both families: %s", ([name, addresses]) =>
+  it.scopedLive.each(known)("resolves to its addresses of both families: %s", ([name, addresses]) =>
     Effect.gen(function* () {
       const { names } = yield* served
       assert.deepStrictEqual([...(yield* names(name))].toSorted(), addresses.toSorted())
@@ -101,14 +101,14 @@ describe("a name", () => {
     "no name",
     "x".repeat(300)
   ]
-  it.scopedLive.each(unknown)("without any fails: '%s'", (name) =>
+  it.scopedLive.each(unknown)("without an address fails: '%s'", (name) =>
     Effect.gen(function* () {
       const { names } = yield* served
       assert.instanceOf(yield* Effect.flip(names(name)), Error)
     })
   )
 
-  it.scopedLive("is given up at once", () =>
+  it.scopedLive("is no longer looked up after an interruption", () =>
     Effect.gen(function* () {
       const { names, waiting } = yield* served
       const asking = yield* Effect.fork(names("silent.example"))

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Names.ts"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, make, ranges, sockets } from "../harness/upstream/ForeignServer.ts"
+import { ask, certificate, fetcherFor, make, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */
 const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
@@ -16,16 +15,13 @@ const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   return { asked, names }
 }
 
-const over = (names: Names, ...allowed: ReadonlyArray<string>) =>
-  Effect.provide(
-    SafeFetcher.layer({ fetchAllow: ranges(...allowed), resultFetchAllow: [], connectTimeoutSeconds: 2, names })
-  )
+const over = (names: Names, ...allowed: ReadonlyArray<string>) => Effect.provide(fetcherFor(allowed, { names }))
 
 const good = "127.0.0.1"
 const bad = "127.0.0.2"
 
 describe("a name that changes its answer", () => {
-  it.scopedLive("between check and connect leads where it was checked to lead", () => {
+  it.scopedLive("is connected to at the address that was checked", () => {
     const { asked, names } = changing([good], [bad])
     return Effect.gen(function* () {
       const fetcher = yield* Fetcher
@@ -38,7 +34,7 @@ describe("a name that changes its answer", () => {
     }).pipe(over(names, good))
   })
 
-  it.scopedLive("is checked again for the next fetch, which uses no connection of the last", () => {
+  it.scopedLive("is checked again for the next fetch, over a new connection", () => {
     const { asked, names } = changing([good], [good], [bad])
     return Effect.gen(function* () {
       const fetcher = yield* Fetcher
@@ -80,6 +76,21 @@ describe("a name with several addresses", () => {
     }).pipe(over(changing(["::1", "127.0.0.3", good]).names, "127.0.0.0/8", "::1"))
   )
 
+  it.scopedLive("is fetched from the next by https too", () =>
+    Effect.gen(function* () {
+      const fetcher = yield* Fetcher
+      const host = yield* make((_, response) => response.end("good"), { secure: true })
+      assert.strictEqual(String(yield* fetcher.bytes(ask(`https://pictures.example:${host.port}/`))), "good")
+    }).pipe(
+      Effect.provide(
+        fetcherFor(["127.0.0.0/8", "::1"], {
+          names: changing(["::1", "127.0.0.3", good]).names,
+          ca: certificate
+        })
+      )
+    )
+  )
+
   it.scopedLive("is not fetched from at all when there are none, or none answers", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
@@ -91,7 +102,7 @@ describe("a name with several addresses", () => {
     }).pipe(over(changing(["127.0.0.3", "127.0.0.4"], []).names, "127.0.0.0/8"))
   )
 
-  it.scopedLive("mapped into IPv6 is fetched from as what it is", () =>
+  it.scopedLive("may have an IPv4 address mapped into IPv6", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("good"))

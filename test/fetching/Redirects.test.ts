@@ -1,22 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, certificate, make, ranges } from "../harness/upstream/ForeignServer.ts"
+import { ask, certificate, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
 const secret = "Key sk-of-the-route"
 const own = (origin: string) => ({ own: { origin, headers: { Authorization: secret, "X-Extra": "yes" } } })
 
 const over = (...allowed: ReadonlyArray<string>) =>
-  Effect.provide(
-    SafeFetcher.layer({
-      fetchAllow: ranges(...allowed),
-      resultFetchAllow: [],
-      connectTimeoutSeconds: 2,
-      names: () => Effect.succeed(["127.0.0.1"]),
-      ca: certificate
-    })
-  )
+  Effect.provide(fetcherFor(allowed, { names: () => Effect.succeed(["127.0.0.1"]), ca: certificate }))
 
 /** Sends `/n` on to `/n-1`, and says so at `/0`. */
 const countdown = (status: number) =>
@@ -40,7 +31,7 @@ describe("redirects", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("leave no connection open behind them", () =>
+  it.scopedLive("close the connection before them", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const silent = yield* make(() => undefined)
@@ -54,7 +45,7 @@ describe("redirects", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("in a circle end", () =>
+  it.scopedLive("that form a circle end after three", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((request, response) => response.writeHead(302, { location: request.url }).end())
@@ -70,7 +61,7 @@ describe("redirects", () => {
     [304, { location: "/a" }],
     [305, { location: "/a" }]
   ]
-  it.scopedLive.each(odd)("that are none are no picture: %i %j", ([status, headers]) =>
+  it.scopedLive.each(odd)("without a usable location fail: %i %j", ([status, headers]) =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.writeHead(status, headers).end())
@@ -94,7 +85,7 @@ describe("redirects", () => {
 })
 
 describe("https", () => {
-  it.scopedLive("is spoken with whom the certificate names", () =>
+  it.scopedLive("accepts only the names of the certificate", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("secure"), { secure: true })
@@ -109,17 +100,13 @@ describe("https", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("is not spoken with whom nobody vouches for", () =>
+  it.scopedLive("refuses a certificate without a known authority", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("secure"), { secure: true })
       const failure = yield* Effect.flip(fetcher.bytes(ask(host.url)))
       assert.deepStrictEqual([failure.reason, host.seen.length], ["network", 0])
-    }).pipe(
-      Effect.provide(
-        SafeFetcher.layer({ fetchAllow: ranges("127.0.0.1"), resultFetchAllow: [], connectTimeoutSeconds: 2 })
-      )
-    )
+    }).pipe(Effect.provide(fetcherFor(["127.0.0.1"])))
   )
 })
 
@@ -143,7 +130,7 @@ describe("a route's credential", () => {
     }).pipe(over())
   )
 
-  it.scopedLive("goes nowhere else, and its origin is a stranger once a stranger points to it", () =>
+  it.scopedLive("goes nowhere else, nor back to its own origin once another host redirects there", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const home = yield* make((request, response) => {
@@ -161,7 +148,7 @@ describe("a route's credential", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("does not open the way to what its origin points to", () =>
+  it.scopedLive("does not exempt where its origin redirects to", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const inner = yield* make((_, response) => response.end("inner"))
@@ -172,7 +159,7 @@ describe("a route's credential", () => {
     }).pipe(over())
   )
 
-  it.scopedLive("stays here where the URL has another port, scheme or host", () =>
+  it.scopedLive("is not sent where the URL has another port, scheme or host", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("fine"))
@@ -185,7 +172,7 @@ describe("a route's credential", () => {
     }).pipe(over("127.0.0.1"))
   )
 
-  it.scopedLive("and what a URL carries are in no failure's text", () =>
+  it.scopedLive("and the URL's path and query are in no failure's text", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((request, response) => {

@@ -1,8 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, atDefaultPort, haveNoConnections, make, ranges, sockets } from "../harness/upstream/ForeignServer.ts"
+import {
+  ask,
+  atDefaultPort,
+  fetcherFor,
+  haveNoConnections,
+  make,
+  ranges,
+  sockets
+} from "../harness/upstream/ForeignServer.ts"
 
 /** What names resolve to in these tests. */
 const names: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -30,12 +37,7 @@ const resolve = (host: string) => {
   return found === undefined ? Effect.fail(new Error("no such name")) : Effect.succeed(found)
 }
 
-const layer = SafeFetcher.layer({
-  fetchAllow: ranges("127.0.0.1"),
-  resultFetchAllow: [],
-  connectTimeoutSeconds: 2,
-  names: resolve
-})
+const layer = fetcherFor(["127.0.0.1"], { names: resolve })
 
 const forbidden: ReadonlyArray<string> = [
   // Loopback, in every way of writing it.
@@ -151,7 +153,7 @@ const refused = (url: string) =>
     return reason
   })
 
-describe("a URL that leads where it may not", () => {
+describe("a URL of a forbidden address", () => {
   it.scopedLive.each(forbidden)("is refused before a socket is opened: %s", (url) =>
     Effect.gen(function* () {
       const servers = yield* watched
@@ -178,7 +180,7 @@ describe("a URL that leads where it may not", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scopedLive("is tried where it leads to the internet", () =>
+  it.scopedLive("of a public address is fetched", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const opened = yield* sockets
@@ -192,31 +194,25 @@ describe("a URL that leads where it may not", () => {
   )
 })
 
-describe("the two lists", () => {
+describe("the two lists of exempt ranges", () => {
   const lists: ReadonlyArray<readonly ["customer" | "provider", string, string]> = [
     ["customer", "127.0.0.1", "127.0.0.9/32"],
     ["provider", "127.0.0.9/32", "127.0.0.1"]
   ]
-  it.scopedLive.each(lists)("exempt each its own URLs, of address and port: %s", ([from, fetchAllow, resultAllow]) =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const host = yield* make((_, response) => response.end("fine"))
-      assert.strictEqual(String(yield* fetcher.bytes(ask(host.url, { from }))), "fine")
-      const other = from === "customer" ? "provider" : "customer"
-      assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(host.url, { from: other })))).reason, "refused")
-      assert.strictEqual(host.connections(), 1)
-    }).pipe(
-      Effect.provide(
-        SafeFetcher.layer({
-          fetchAllow: ranges(fetchAllow),
-          resultFetchAllow: ranges(resultAllow),
-          connectTimeoutSeconds: 2
-        })
-      )
-    )
+  it.scopedLive.each(lists)(
+    "each exempt their own URLs from the checks of address and port: %s",
+    ([from, fetchAllow, resultAllow]) =>
+      Effect.gen(function* () {
+        const fetcher = yield* Fetcher
+        const host = yield* make((_, response) => response.end("fine"))
+        assert.strictEqual(String(yield* fetcher.bytes(ask(host.url, { from }))), "fine")
+        const other = from === "customer" ? "provider" : "customer"
+        assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(host.url, { from: other })))).reason, "refused")
+        assert.strictEqual(host.connections(), 1)
+      }).pipe(Effect.provide(fetcherFor([fetchAllow], { resultFetchAllow: ranges(resultAllow) })))
   )
 
-  it.scopedLive("exempt a name whose every address is in them", () =>
+  it.scopedLive("exempt a name only when every address is in them", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("fine"))

@@ -1,18 +1,17 @@
 import type { RequestListener } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import * as SafeFetcher from "../../src/fetching/SafeFetcher.ts"
+import { get } from "../../src/fetching/Hop.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, below, endless, make, ranges } from "../harness/upstream/ForeignServer.ts"
+import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 
-const options = { fetchAllow: ranges("127.0.0.1"), resultFetchAllow: [], connectTimeoutSeconds: 1 }
-const layer = SafeFetcher.layer(options)
+const layer = fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1 })
 
-describe("an answer that is good", () => {
+describe("a good response", () => {
   const sizes = [0, 1, 65_536, mebibyte]
-  it.scopedLive.each(sizes)("is taken whole, up to the limit: %i bytes", (size) =>
+  it.scopedLive.each(sizes)("is read whole, up to the limit: %i bytes", (size) =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const body = Buffer.alloc(size, "0123456789")
@@ -29,7 +28,7 @@ describe("an answer that is good", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scopedLive("is only taken as far as it announces", () =>
+  it.scopedLive("is read only as far as its content-length", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const { port } = yield* below((socket) =>
@@ -41,7 +40,7 @@ describe("an answer that is good", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scopedLive("waits at its host while nobody reads it", () =>
+  it.scopedLive("is paused at its host while it is not read", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const total = 32 * mebibyte
@@ -73,7 +72,23 @@ describe("an answer that is good", () => {
   )
 })
 
-describe("a fetch that is given up", () => {
+describe("a body that breaks before it is read", () => {
+  it.scopedLive("fails once it is read, and is no empty file", () =>
+    Effect.gen(function* () {
+      const host = yield* make((_, response) =>
+        response.writeHead(200, { "content-length": 9 }).write("five!", () => response.destroy())
+      )
+      const hop = { headers: {}, addresses: undefined, ca: undefined, onConnect: () => undefined }
+      const { body } = yield* get({ ...hop, url: new URL(host.url) })
+      yield* host.left
+      yield* Effect.sleep("50 millis")
+      const failure = yield* Effect.flip(Stream.runDrain(body))
+      assert.deepInclude(failure, { reason: "network", status: 200 })
+    })
+  )
+})
+
+describe("an interrupted fetch", () => {
   const stages: ReadonlyArray<readonly [string, RequestListener]> = [
     ["before the head", () => undefined],
     ["before the body", (_, response) => response.flushHeaders()],
@@ -96,7 +111,7 @@ describe("a fetch that is given up", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.scopedLive("ends also while it connects, or waits for a name", () =>
+  it.scopedLive("ends while it connects, or waits for a name", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const { gone, port } = yield* below(() => undefined)
@@ -105,10 +120,10 @@ describe("a fetch that is given up", () => {
       yield* Effect.sleep("100 millis")
       yield* Fiber.interruptAll([secure, named])
       yield* gone
-    }).pipe(Effect.provide(SafeFetcher.layer({ ...options, connectTimeoutSeconds: 3_600, names: () => Effect.never })))
+    }).pipe(Effect.provide(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 3_600, names: () => Effect.never })))
   )
 
-  it.scopedLive("by the one who reads it closes its connection", () =>
+  it.scopedLive("closes its connection when its reader stops", () =>
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => endless(response))

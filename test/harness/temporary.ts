@@ -1,6 +1,7 @@
-import { realpathSync } from "node:fs"
+import { mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
+import { Effect } from "effect"
 
 const name = "gateway-test-"
 
@@ -9,6 +10,12 @@ export const root = realpathSync(tmpdir())
 
 /** For `mkdtemp`. */
 export const prefix = path.join(root, `${name}${process.pid}-`)
+
+/** An empty directory, removed with the scope. */
+export const temporaryDirectory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(prefix)),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
+)
 
 /** The process that made a directory of this name, if a test did. */
 export const makerOf = (directory: string) => {

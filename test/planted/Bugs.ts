@@ -100,7 +100,7 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "holds are swept by age",
-    file: holdSql,
+    file: "src/services/ledger/HoldSweeper.ts",
     find: "AND (instances.swept_at IS NOT NULL OR",
     replace: "AND (holds.created_at < now() - interval '5 seconds' OR instances.swept_at IS NOT NULL OR",
     caughtBy: ["test/crashes/DatabaseGone.test.ts", "test/crashes/Departures.test.ts"]
@@ -114,23 +114,23 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a charge that may have been made is forgotten when the process ends",
-    file: "src/services/ledger/Voids.ts",
+    file: "src/services/ledger/Refunds.ts",
     find: "journal.add(entry).pipe(",
     replace: "Effect.void.pipe(",
-    caughtBy: ["test/crashes/Voids.test.ts"]
+    caughtBy: ["test/crashes/Refunds.test.ts"]
   },
   {
-    name: "a stop does not wait for voids",
-    file: "src/services/ledger/Voids.ts",
+    name: "a stop does not wait for refunds",
+    file: "src/services/ledger/Refunds.ts",
     find: "Effect.addFinalizer(() =>\n        workOff.pipe(",
     replace: "Effect.addFinalizer(() =>\n        Effect.succeed(true).pipe(",
-    caughtBy: ["test/services/ledger/Voids.test.ts"]
+    caughtBy: ["test/services/ledger/Refunds.test.ts"]
   },
   {
-    name: "a reservation whose answer was lost is not given back",
-    file: "src/services/ledger/HoldPlacement.ts",
-    find: "const isHeldPerhaps = doubtful.get(hold.id) === true",
-    replace: "const isHeldPerhaps = false",
+    name: "a hold whose answer was lost is not given back",
+    file: "src/services/ledger/Placing.ts",
+    find: "const mayBePlaced = placing.get(hold.id) === true",
+    replace: "const mayBePlaced = false",
     caughtBy: ["test/services/ledger/Ledger.test.ts"]
   },
   {
@@ -138,7 +138,7 @@ export const bugs: ReadonlyArray<Bug> = [
     file: "src/services/chat/ChatCompletions.ts",
     find: "        yield* ledger.release(held)\n        yield* sink.fail(failure)",
     replace: "        yield* Effect.ignore(ledger.settle(held, held.amount))\n        yield* sink.fail(failure)",
-    caughtBy: ["test/http/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+    caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
     name: "a client that left pays nothing for what it read",
@@ -152,14 +152,14 @@ export const bugs: ReadonlyArray<Bug> = [
     file: "src/services/chat/ChatCompletions.ts",
     find: "Effect.as(settle(job, held, measured, route.cost), {",
     replace: "Effect.as(Effect.forkDaemon(settle(job, held, measured, route.cost)), {",
-    caughtBy: ["test/http/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+    caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
     name: "a provider's least output is billed above the cap",
     file: "src/domain/Pricing.ts",
     find: "const completion = Math.min(usage.completion, maxTokens)",
     replace: "const { completion } = usage",
-    caughtBy: ["test/http/Holds.test.ts", "test/clients/ResponsesStops.test.ts"]
+    caughtBy: ["test/http/chat/Holds.test.ts", "test/clients/ResponsesStops.test.ts"]
   },
   {
     name: "a charge is rounded down",
@@ -188,7 +188,7 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "        const routed = yield* make(job, isStored)\n",
     replace:
       "        const routed = yield* Effect.onError(make(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
-    caughtBy: ["test/http/ImageCharges.test.ts"]
+    caughtBy: ["test/http/images/Charges.test.ts"]
   },
   {
     name: "an idempotency key is free while its request runs",
@@ -203,20 +203,20 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)",
     replace:
       "return accepted === undefined ? undefined : yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
-    caughtBy: ["test/services/videos/VideoJobs.test.ts", "test/services/videos/VideoJobsFinish.test.ts"]
+    caughtBy: ["test/services/videos/VideoCreate.test.ts", "test/services/videos/VideoFinish.test.ts"]
   },
   {
     name: "a failed video is charged",
     file: "src/services/videos/Finish.ts",
     find: "        yield* ledger.job.release(holdOf(job))\n",
     replace: "        yield* ledger.job.settle(holdOf(job), job.price)\n",
-    caughtBy: ["test/services/videos/VideoJobsSubmit.test.ts"]
+    caughtBy: ["test/services/videos/VideoSubmit.test.ts"]
   },
   {
     name: "a video is shown to whoever knows its id",
     file: "src/services/videos/VideoViews.ts",
     find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
     replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
-    caughtBy: ["test/http/VideosRead.test.ts", "test/services/videos/VideoJobsList.test.ts"]
+    caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoViews.test.ts"]
   }
 ]

@@ -1,6 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { type ModelList, type ParamField } from "../../src/services/catalog/Listing.ts"
+import type { ParamField } from "../../src/services/catalog/ListedModel.ts"
+import type { ModelList } from "../../src/services/catalog/Surfaces.ts"
 import { type Account, openAccount } from "../harness/client/Account.ts"
 import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"

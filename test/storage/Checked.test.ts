@@ -1,5 +1,4 @@
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
 import { open } from "node:fs/promises"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -8,7 +7,7 @@ import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { checked } from "../../src/storage/Checked.ts"
 import { within } from "../../src/storage/disk/Io.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
-import { prefix } from "../harness/temporary.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
 
 const png = { type: "image/png", visibility: "public", body: Uint8Array.of(1) } as const
 const away = Effect.fail(MediaStoreFake.away)
@@ -74,12 +73,9 @@ describe("the check of a store", () => {
 })
 
 describe("a disk that does not answer", () => {
-  it.scopedLive("fails what waits for it, and what comes after two such calls at once", () =>
+  it.scopedLive("fails calls after their time, and at once after two such calls", () =>
     Effect.gen(function* () {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(prefix)),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-      )
+      const directory = yield* temporaryDirectory
       const fifos = ["a", "b"].map((name) => path.join(directory, name))
       execFileSync("mkfifo", fifos)
       const attempt = (work: () => Promise<unknown>) =>

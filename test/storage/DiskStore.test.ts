@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
@@ -8,12 +8,7 @@ import * as MediaStores from "../../src/storage/MediaStores.ts"
 import * as Bench from "../contracts/MediaBench.ts"
 import { mediaStoreContract } from "../contracts/MediaStore.ts"
 import { bundle } from "../harness/database/EmbeddedDatabase.ts"
-import { prefix } from "../harness/temporary.ts"
-
-const temporary = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(prefix)),
-  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-)
+import { temporaryDirectory } from "../harness/temporary.ts"
 
 const storeIn = (directory: string) =>
   MediaStores.layer({ store: "disk", directory, publicUrl: "http://gateway.test/media" })
@@ -23,7 +18,7 @@ const opened = (directory: string) => Effect.map(Layer.build(storeIn(directory))
 mediaStoreContract(
   "disk",
   Layer.unwrapScoped(
-    Effect.map(temporary, (root) => {
+    Effect.map(temporaryDirectory, (root) => {
       const directory = path.join(root, "media")
       return Layer.merge(
         storeIn(directory),
@@ -41,15 +36,15 @@ const png = { type: "image/png", visibility: "public", body: Buffer.from("bytes"
 describe("media on disk", () => {
   it.scoped("link below the public URL", () =>
     Effect.gen(function* () {
-      const store = yield* opened(yield* temporary)
+      const store = yield* opened(yield* temporaryDirectory)
       const name = yield* store.put(png)
       assert.strictEqual(store.link(name), `http://gateway.test/media/${name}`)
     })
   )
 
-  it.scoped("need no directory before the first file, and outlive the program", () =>
+  it.scoped("need no directory before the first file, and outlive the process", () =>
     Effect.gen(function* () {
-      const directory = path.join(yield* temporary, "not", "yet", "there")
+      const directory = path.join(yield* temporaryDirectory, "not", "yet", "there")
       const first = yield* opened(directory)
       assert.deepStrictEqual(yield* first.read(`public/${"a".repeat(32)}.png`), Option.none())
       assert.throws(() => readdirSync(directory))
@@ -61,7 +56,7 @@ describe("media on disk", () => {
 
   it.scoped("are readable by all or by the owner alone", () =>
     Effect.gen(function* () {
-      const directory = path.join(yield* temporary, "media")
+      const directory = path.join(yield* temporaryDirectory, "media")
       const store = yield* opened(directory)
       const before = process.umask(0o022)
       yield* Effect.addFinalizer(() => Effect.sync(() => process.umask(before)))
@@ -78,9 +73,9 @@ describe("media on disk", () => {
     })
   )
 
-  it.scoped("that a dead program left unfinished are gone after a day, and no sooner", () =>
+  it.scoped("left unfinished by a dead process are removed after a day, and no sooner", () =>
     Effect.gen(function* () {
-      const directory = yield* temporary
+      const directory = yield* temporaryDirectory
       const incoming = path.join(directory, "incoming")
       mkdirSync(incoming)
       const stale = path.join(incoming, `${"a".repeat(32)}.part`)
@@ -98,7 +93,7 @@ describe("media on disk", () => {
 
   it.scoped.each(["media", "media/incoming", "media/public"])("say so when %s cannot be written to", (blocked) =>
     Effect.gen(function* () {
-      const root = yield* temporary
+      const root = yield* temporaryDirectory
       const file = path.join(root, blocked)
       mkdirSync(path.dirname(file), { recursive: true })
       writeFileSync(file, "in the way")
@@ -114,7 +109,7 @@ describe("media on disk", () => {
 
   it.scoped("leave nothing when there is no room for all of it", () =>
     Effect.gen(function* () {
-      const directory = yield* temporary
+      const directory = yield* temporaryDirectory
       const program = yield* bundle(path.resolve("test/storage/fixtures/fill.ts"))
       const limited = `trap '' XFSZ; ulimit -f 2048; exec "$@"`
       const { stdout } = spawnSync("sh", ["-c", limited, "sh", process.execPath, program, directory], {

@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs"
 import path from "node:path"
 import { Effect, Layer } from "effect"
 import { MediaBench } from "../contracts/MediaBench.ts"
 import { mediaStoreContract } from "../contracts/MediaStore.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
-import { prefix } from "../harness/temporary.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
 
 const size = (files: ReadonlyMap<string, Uint8Array>) =>
   [...files.values()].reduce((sum, { length }) => sum + length, 0)
@@ -13,10 +12,7 @@ mediaStoreContract(
   "in memory",
   Layer.unwrapScoped(
     Effect.gen(function* () {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(prefix)),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-      )
+      const directory = yield* temporaryDirectory
       const fake = new MediaStoreFake()
       return Layer.merge(
         fake.layer,

@@ -6,7 +6,7 @@ import type { SignedRequest } from "../harness/upstream/SigV4.ts"
 import { lines, mp4, opened, png, stored, video, videoBytes, withServer } from "./support.ts"
 
 describe("media in a bucket", () => {
-  it.live("are served by the bucket as what they are, for ever; private ones to nobody", () =>
+  it.live("are served by the bucket with type and caching; private ones are not", () =>
     withServer((server) =>
       Effect.gen(function* () {
         const store = yield* opened(server)
@@ -35,7 +35,7 @@ describe("media in a bucket", () => {
     )
   )
 
-  it.live("are asked of nobody before there are any", () =>
+  it.live("cause no request before the first file", () =>
     withServer((server) =>
       Effect.gen(function* () {
         const store = yield* opened(server, { endpoint: "http://127.0.0.1:1" })
@@ -64,20 +64,22 @@ describe("media in a bucket", () => {
     ["region", { region: "mars-1" }, "403 to PUT: SignatureDoesNotMatch", "secret/of+tests="],
     ["bucket", { bucket: "nowhere" }, "404 to PUT: NoSuchBucket", "secret/of+tests="]
   ]
-  it.live.each(wrong)("with a wrong %s are refused, once, without telling secrets", ([, options, says, secret]) =>
-    withServer((server) =>
-      Effect.gen(function* () {
-        const store = yield* opened(server, options)
-        const failure = yield* Effect.flip(store.put(png))
-        assert.strictEqual(failure._tag, "MediaStoreFailed")
-        assert.include(failure.detail, says)
-        assert.notInclude(JSON.stringify(failure), secret)
-        assert.isAtMost(server.asked.length, 1)
-        const name = `public/${"a".repeat(32)}.png`
-        assert.strictEqual((yield* Effect.flip(store.read(name)))._tag, "MediaStoreFailed")
-        assert.deepStrictEqual(yield* stored(server), [])
-      })
-    )
+  it.live.each(wrong)(
+    "with a wrong %s are refused once, without a secret in the failure",
+    ([, options, says, secret]) =>
+      withServer((server) =>
+        Effect.gen(function* () {
+          const store = yield* opened(server, options)
+          const failure = yield* Effect.flip(store.put(png))
+          assert.strictEqual(failure._tag, "MediaStoreFailed")
+          assert.include(failure.detail, says)
+          assert.notInclude(JSON.stringify(failure), secret)
+          assert.isAtMost(server.asked.length, 1)
+          const name = `public/${"a".repeat(32)}.png`
+          assert.strictEqual((yield* Effect.flip(store.read(name)))._tag, "MediaStoreFailed")
+          assert.deepStrictEqual(yield* stored(server), [])
+        })
+      )
   )
 
   const changes: ReadonlyArray<readonly [what: string, change: (request: SignedRequest) => SignedRequest]> = [
@@ -91,7 +93,7 @@ describe("media in a bucket", () => {
     ["name", (request) => ({ ...request, target: request.target.replace("public", "private") })],
     ["permission", (request) => ({ ...request, headers: { ...request.headers, "x-amz-acl": "public-read" } })]
   ]
-  it.live.each(changes)("whose %s was changed on the way are refused", ([, change]) =>
+  it.live.each(changes)("with a %s changed on the way are refused", ([, change]) =>
     withServer((server) =>
       Effect.gen(function* () {
         server.tamper = change
@@ -103,7 +105,7 @@ describe("media in a bucket", () => {
     )
   )
 
-  it("is found where AWS has it, or below the address of another service", () => {
+  it("are addressed as AWS does, or below the address of another service", () => {
     const region = "eu-west-3"
     const places: ReadonlyArray<readonly [bucket: string, endpoint: string | undefined, address: string]> = [
       ["media", undefined, "https://media.s3.eu-west-3.amazonaws.com"],

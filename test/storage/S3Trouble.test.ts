@@ -14,7 +14,7 @@ const isOf = (method: string, part: string) => (request: SignedRequest) =>
 /** Long enough for a busy machine, unless silence is what we wait for. */
 const patienceFor = (misdeed: S3.Misdeed) => (misdeed === "hang" ? "1 second" : "20 seconds")
 
-describe("a bucket in trouble", () => {
+describe("a failing bucket", () => {
   const slowDown = { status: 503, body: "<Error><Code>SlowDown</Code><Message>x</Message></Error>" }
   const passing: ReadonlyArray<readonly [what: string, misdeed: S3.Misdeed]> = [
     ["503", slowDown],
@@ -25,7 +25,7 @@ describe("a bucket in trouble", () => {
     ["a lost answer", "lose"],
     ["silence", "hang"]
   ]
-  it.live.each(passing)("gets over %s", ([, misdeed]) =>
+  it.live.each(passing)("is asked again after %s", ([, misdeed]) =>
     withServer((server) =>
       Effect.gen(function* () {
         const store = yield* opened(server, {}, patienceFor(misdeed))
@@ -39,7 +39,7 @@ describe("a bucket in trouble", () => {
     )
   )
 
-  it.live.each(passing)("that stays in trouble with %s fails in the end", ([, misdeed]) =>
+  it.live.each(passing)("that keeps answering with %s fails after four tries", ([, misdeed]) =>
     withServer((server) =>
       Effect.gen(function* () {
         const store = yield* opened(server, {}, patienceFor(misdeed))
@@ -83,7 +83,7 @@ describe("a bucket in trouble", () => {
     )
   }
 
-  it.live("that answers 200 to the end of an upload and then says that it failed, has failed", () =>
+  it.live("that answers 200 with an error to the end of an upload fails", () =>
     withServer((server) =>
       Effect.gen(function* () {
         const store = yield* opened(server)
@@ -98,7 +98,7 @@ describe("a bucket in trouble", () => {
     )
   )
 
-  it.live("is given the parts in order, and told when an upload is given up", () =>
+  it.live("gets the parts in order, and an abort when the upload fails", () =>
     withServer((server) =>
       Effect.gen(function* () {
         const store = yield* opened(server)
@@ -121,7 +121,7 @@ describe("a bucket in trouble", () => {
     )
   )
 
-  it.live("that never says whether an upload ended is left without it when nobody waits any more", () =>
+  it.live("that never confirms an upload loses it when the caller is interrupted", () =>
     withServer((server) =>
       Effect.gen(function* () {
         const store = yield* opened(server)

@@ -74,7 +74,7 @@ const examples: ReadonlyArray<readonly [name: string, request: SignedRequest]> =
   ]
 ]
 
-describe("the tests' own judge of signatures", () => {
+describe("the tests' own verifier of signatures", () => {
   for (const [name, request] of examples) {
     const judged = (change: Partial<SignedRequest>, at = now) => verify({ ...request, ...change }, account, at)
     const { headers } = request

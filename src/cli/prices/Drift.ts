@@ -1,12 +1,12 @@
-import type { ChatModel, ImageModel, Model, VideoModel, VideoPricing } from "../../domain/Model.ts"
+import type { ChatModel, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
+import { clipPrice } from "../../domain/Video.ts"
 import type { FedModel, FedTier } from "./FedModel.ts"
 
 /** One price of a route: what customers pay, what the catalog says that it costs, what the feed says. */
 export interface Row {
   readonly unit: string
   readonly price: bigint
-  /** Undefined where the catalog does not say. */
   readonly cost: bigint | undefined
   readonly fed: bigint
 }
@@ -58,9 +58,6 @@ const imageRows = (model: ImageModel, { cost }: ImageModel["routes"][number], { 
     : [{ unit: `${resolution} image`, price, cost: cost.get(resolution), fed: perImage }]
 }
 
-const clip = ({ per, price }: VideoPricing, seconds: number): bigint =>
-  per === "second" ? price * BigInt(seconds) : price
-
 const videoRows = (model: VideoModel, route: VideoModel["routes"][number], { perSecond }: FedModel): Array<Row> => {
   const { pricing } = model
   const { cost } = route
@@ -72,8 +69,8 @@ const videoRows = (model: VideoModel, route: VideoModel["routes"][number], { per
     .filter((seconds) => route.seconds.includes(seconds))
     .map((seconds) => ({
       unit: `${seconds} s clip`,
-      price: clip(pricing, seconds),
-      cost: cost && clip(cost, seconds),
+      price: clipPrice(pricing, seconds),
+      cost: cost && clipPrice(cost, seconds),
       fed: perSecond * BigInt(seconds)
     }))
 }
@@ -83,10 +80,7 @@ export const routeRows = (
   model: Model,
   fedOf: (id: string) => FedModel | undefined
 ): ReadonlyMap<string, ReadonlyArray<Row>> => {
-  const rows = <R extends { readonly id: string }>(
-    routes: ReadonlyArray<R>,
-    of: (route: R, fed: FedModel) => Array<Row>
-  ) =>
+  const rows = <R extends RouteBase>(routes: ReadonlyArray<R>, of: (route: R, fed: FedModel) => Array<Row>) =>
     new Map(
       routes.flatMap((route) => {
         const fed = fedOf(route.id)
@@ -136,7 +130,6 @@ const limits = (model: ChatModel, fed: FedModel, ownCap: number | undefined): Re
 }
 
 export interface Comparison {
-  /** How many things both sides say. */
   readonly compared: number
   readonly differences: ReadonlyArray<Difference>
 }

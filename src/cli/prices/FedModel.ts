@@ -23,7 +23,6 @@ export interface FedTier {
 export interface FedModel {
   /** The feed's own name of the entry. */
   readonly entry: string
-  /** Ascending, the base tier first. */
   readonly tiers: ReadonlyArray<FedTier>
   /** In nano-USD. Feeds do not say of which size: it is taken for the smallest. */
   readonly perImage: bigint | undefined
@@ -37,7 +36,6 @@ export interface FedModel {
 export interface PriceList {
   readonly kind: "LiteLLM" | "models.dev"
   readonly entries: number
-  /** The entry that a route is billed by. */
   readonly ofRoute: (route: RouteBase) => FedModel | Unreadable | undefined
   /** The entry of a well-known vendor for a model of this id. */
   readonly ofMaker: (id: string) => FedModel | Unreadable | undefined

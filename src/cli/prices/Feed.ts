@@ -9,7 +9,6 @@ import { isModelsDev, modelsDev } from "./ModelsDev.ts"
 /** Why a price feed cannot be compared with; `message` names the file. */
 export class FeedInvalid extends Data.TaggedError("FeedInvalid")<{ readonly message: string }> {}
 
-/** An exported price feed, not yet compared with anything. */
 export interface Feed {
   readonly file: string
   readonly prices: PriceList
@@ -35,13 +34,11 @@ export interface Drift extends Difference {
 export interface FeedReport {
   readonly file: string
   readonly kind: PriceList["kind"]
-  /** How many the feed has. */
   readonly entries: number
   readonly matches: ReadonlyArray<Match>
   readonly drifts: ReadonlyArray<Drift>
   /** One line for every price that is below what the feed says the provider charges. */
   readonly losses: ReadonlyArray<string>
-  /** Ids of models that the feed says nothing of. */
   readonly unmatched: ReadonlyArray<string>
 }
 
@@ -97,11 +94,11 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
     const priced = routeRows(model, (id) => fed.get(id))
     for (const [route, rows] of priced) {
       const entry = fed.get(route)?.entry ?? ""
-      const said = rows.flatMap(({ cost, fed: feed, unit }) =>
+      const stated = rows.flatMap(({ cost, fed: feed, unit }) =>
         cost === undefined ? [] : [{ what: `cost of ${unit}`, catalog: cost, feed }]
       )
-      const drifted = said.filter(({ catalog, feed }) => catalog !== feed)
-      matches.push({ model: model.id, route, entry, compared: said.length, drifted: drifted.length })
+      const drifted = stated.filter(({ catalog, feed }) => catalog !== feed)
+      matches.push({ model: model.id, route, entry, compared: stated.length, drifted: drifted.length })
       drifts.push(...drifted.map((difference) => ({ model: model.id, route, entry, ...difference })))
       for (const { fed: charged, price, unit } of rows) {
         if (price < charged) losses.push(`${route}: the price of ${unit} is below what the feed says of ${entry}`)

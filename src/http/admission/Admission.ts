@@ -1,30 +1,36 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
 import type { Caller, Scope as KeyScope } from "../../domain/ApiKey.ts"
-import { Aborted, AddressBlocked, type Failure, InsufficientScope, RateLimited } from "../../domain/Failure.ts"
+import {
+  Aborted,
+  AddressBlocked,
+  type Failure,
+  InsufficientCredits,
+  InsufficientScope,
+  RateLimited
+} from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
+import { available, type OrgId } from "../../domain/Organization.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
-import { NoAnswer } from "../../services/ledger/DatabaseRetry.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
-import { HeartbeatLost } from "../../services/ledger/Outage.ts"
-import { Voids } from "../../services/ledger/Voids.ts"
+import { Refunds } from "../../services/ledger/Refunds.ts"
 import { Departure } from "../../services/runtime/Departure.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import * as Answer from "../Answer.ts"
 import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
 import type { BodyCutOff } from "../body/Reception.ts"
-import * as Answer from "../response/Answer.ts"
-import { explain, headersOf, type Outcome, refuse } from "./FailureAnswer.ts"
-import { presentedKey } from "./PresentedKey.ts"
-import { contextMaker, type RequestContext } from "./RequestContext.ts"
-import { checkSolvency } from "./Solvency.ts"
+import { errorResponse } from "../errors/ErrorResponse.ts"
+import { presentedKey } from "./Authentication.ts"
+import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
 
 export interface Admitted extends Incoming {
   readonly record: RequestRecord
@@ -46,6 +52,57 @@ const smallBody = 64 * 1024
 
 const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
 
+const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
+  allowance === undefined
+    ? { "x-request-id": requestId }
+    : {
+        "x-request-id": requestId,
+        "x-ratelimit-limit": String(allowance.limit),
+        "x-ratelimit-remaining": String(allowance.remaining)
+      }
+
+interface Outcome {
+  readonly answer: Answer.Answer | undefined
+  readonly code: string | null
+}
+
+/** The response to a request that failed, and the code of its row in the log. */
+const explain = (
+  cause: Cause.Cause<Failure | BodyCutOff>,
+  record: RequestRecord,
+  response: ServerResponse
+): Effect.Effect<Outcome> => {
+  const tag = Option.getOrUndefined(Cause.failureOption(cause))?._tag
+  // Nothing of it counts as having been looked at.
+  if (tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
+  if (tag === "BodyCutOff") {
+    record.departed = true
+    return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
+  }
+  return Effect.map(errorResponse(cause, record.requestId), (error) => ({
+    answer: response.headersSent ? undefined : Answer.wireError(error, headersOf(record)),
+    code: error.body.error.code
+  }))
+}
+
+interface PaymentServices {
+  readonly ledger: Context.Tag.Service<Ledger>
+  readonly idempotency: Context.Tag.Service<Idempotency>
+}
+
+/** Spares receiving a large body in vain; a repetition passes, since a replay costs nothing. */
+const checkSolvency = Effect.fnUntraced(function* (
+  { idempotency, ledger }: PaymentServices,
+  org: OrgId,
+  endpoint: KeyScope,
+  request: IncomingMessage
+) {
+  if (available(yield* ledger.balance(org)) > 0n) return
+  const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
+  if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
+  return yield* new InsufficientCredits()
+})
+
 /** Runs in one fiber, which goes on when the client leaves: what was begun is paid for and logged. */
 export class Admission extends Context.Tag("gateway/http/Admission")<
   Admission,
@@ -61,7 +118,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
         const limiter = yield* RateLimiter
         const services = { idempotency: yield* Idempotency, ledger: yield* Ledger }
         const log = yield* RequestLog
-        const voids = yield* Voids
+        const refunds = yield* Refunds
         const ids = yield* Ids
         const contextOf = yield* contextMaker(options)
         const receiver = new BodyReceiver()
@@ -96,7 +153,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
           })
 
-        /** What failed before its rate unit was taken takes it now, and is told first if there is none. */
+        /** Takes the rate unit of a request that failed before it was taken; without one left, that is the failure. */
         const failLate = (record: RequestRecord, cause: Cause.Cause<Failure | BodyCutOff>) => {
           const failed = Effect.failCause(cause)
           if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed
@@ -116,7 +173,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           Metrics.unsafeCount(Metrics.requests, { surface: record.surface, status: String(status), code: code ?? "" })
           if (record.isLogged) return Effect.void
           return Effect.flatMap(Monotonic.millis, (endedAt) =>
-            voids.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt })))
+            refunds.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt })))
           )
         }
 
@@ -171,7 +228,11 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             const context = contextOf(request)
             return identify(request, context.address).pipe(
               Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
-              Effect.catchAllCause((cause) => refuse(cause, context.requestId)),
+              Effect.catchAllCause((cause) =>
+                Effect.map(errorResponse(cause, context.requestId), (error) =>
+                  Answer.wireError(error, { "x-request-id": context.requestId })
+                )
+              ),
               Effect.flatMap((answer) => {
                 if (answer === undefined) return Effect.void
                 // A client that reuses the connection would meet its end.

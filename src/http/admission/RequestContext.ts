@@ -1,8 +1,37 @@
 import type { IncomingMessage } from "node:http"
+import { isIPv4 } from "node:net"
 import { Context, Effect } from "effect"
+import ipaddr from "ipaddr.js"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
-import { clientAddress } from "./ClientAddress.ts"
+import { idempotencyKey } from "../schema/Headers.ts"
+
+const withoutPort = (entry: string): string => {
+  const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(entry)
+  if (bracketed?.[1] !== undefined) return bracketed[1]
+  const [host = "", port, ...rest] = entry.split(":")
+  return port !== undefined && rest.length === 0 ? host : entry
+}
+
+/** One spelling per address: `::ffff:a.b.c.d` is the IPv4 address. Undefined for anything that is no address. */
+const normalise = (entry: string): string | undefined => {
+  // What nearly every socket says, and has one spelling anyway.
+  if (isIPv4(entry)) return entry
+  const text = withoutPort(entry.trim())
+  return ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined
+}
+
+/** Only the entries that our own proxies wrote are believed; a broken header means the socket's address. */
+export const clientAddress = (
+  socketAddress: string | undefined,
+  forwardedFor: string | ReadonlyArray<string> | undefined,
+  trustedProxies: number
+): string => {
+  const direct = normalise(socketAddress ?? "") ?? "unknown"
+  if (trustedProxies === 0 || forwardedFor === undefined) return direct
+  const entries = (typeof forwardedFor === "string" ? forwardedFor : forwardedFor.join(",")).split(",")
+  return normalise(entries[Math.max(0, entries.length - trustedProxies)] ?? "") ?? direct
+}
 
 export class RequestContext extends Context.Reference<RequestContext>()("gateway/http/RequestContext", {
   defaultValue: () => ({
@@ -31,3 +60,9 @@ export const contextMaker = (options: { readonly trustedProxies: number }) =>
       }
     }
   })
+
+/** The idempotency key as sent; of a header that came several times, all of it. */
+export const idempotencyKeyOf = ({ headers }: IncomingMessage): string | undefined => {
+  const sent = headers[idempotencyKey]
+  return Array.isArray(sent) ? sent.join(", ") : sent
+}

@@ -29,7 +29,7 @@ export const isOneOf =
   (value: unknown): value is A =>
     words.some((word) => word === value)
 
-/** The model that a body names, whatever else it is: the log tells it of requests that are refused, too. */
+/** The model that a body names, for the log of a request that is refused. */
 export const modelIn = (body: unknown): string | undefined =>
   isObject(body) && isString(body.model) ? body.model : undefined
 

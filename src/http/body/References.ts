@@ -1,7 +1,22 @@
+import { Effect, Schema } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, mostReferences, type Reference } from "../../domain/Media.ts"
-import { fromBase64 } from "../../services/media/Base64.ts"
-import { each, isAbsent, isArray, isObject, isString, type Read, refuse, refuseAt } from "./Fields.ts"
+import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
+import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import { atMost } from "../schema/Constraints.ts"
+import { readWith } from "../schema/Decoding.ts"
+import {
+  each,
+  isAbsent,
+  isArray,
+  isObject,
+  isString,
+  type JsonObject,
+  type Read,
+  refuse,
+  refuseAt,
+  refused
+} from "./Fields.ts"
 
 const longestUrl = 8192
 
@@ -54,3 +69,87 @@ export const readReferences = (param: keyof typeof readers, value: unknown): Rea
     ? each(given, readers[param])
     : refuseAt(param, param, `must hold at most ${mostReferences} images`)
 }
+
+/** Characters of base64 that are decoded where the fields are read. */
+const smallText = 256 * 1024
+/** Twice the base64 of the largest reference: what is longer is no reference, whatever blanks are in it. */
+const longestText = 3 * largestReference
+
+const noBytes = new Uint8Array()
+
+function* decodeText(text: string): EventLoop.Steps<unknown> {
+  const base64 = base64In(text)
+  if (base64 === undefined) return text
+  return base64.length > longestText ? noBytes : ((yield* decodeBase64(base64)) ?? noBytes)
+}
+
+const isLargeText = (value: unknown): value is string => isString(value) && value.length > smallText
+
+const largeTextIn = (value: unknown): string | undefined => {
+  const text = isObject(value) && isAbsent(value.file_id) ? value.image_url : value
+  return isLargeText(text) ? text : undefined
+}
+
+function* decodeField(value: unknown): EventLoop.Steps<unknown> {
+  const decoded: Array<unknown> = []
+  for (const item of isArray(value) ? value : [value]) {
+    const text = largeTextIn(item)
+    decoded.push(text === undefined ? item : yield* decodeText(text))
+  }
+  return isArray(value) ? decoded : decoded[0]
+}
+
+const isLargeField = (value: unknown): boolean =>
+  isArray(value)
+    ? value.length <= mostReferences && value.some((item) => largeTextIn(item) !== undefined)
+    : largeTextIn(value) !== undefined
+
+function* decodeFields(body: JsonObject, names: ReadonlyArray<string>): EventLoop.Steps<JsonObject> {
+  const decoded: Record<string, unknown> = { ...body }
+  for (const name of names) decoded[name] = yield* decodeField(body[name])
+  return decoded
+}
+
+/** Puts their bytes in the place of large references, as forms have them: the base64 is decoded in slices. */
+export const decodeReferences = (body: unknown): Effect.Effect<unknown> => {
+  if (!isObject(body)) return Effect.succeed(body)
+  const large = ["image", "input_reference"].filter((name) => isLargeField(body[name]))
+  return large.length === 0 ? Effect.succeed(body) : EventLoop.inSlices(decodeFields(body, large))
+}
+
+/** Only described: `readReferences` takes bytes too, which stand in the place of a form's files and of long texts. */
+const Reference = Schema.declare((_value): _value is unknown => true, {
+  identifier: "ReferenceImage",
+  description: "An http(s) URL, a `data:` URL or bare base64 of a PNG, JPEG, WebP or GIF of at most 20 MiB.",
+  jsonSchema: { type: "string", minLength: 1 },
+  arbitrary: () => (fc) => fc.string({ minLength: 1 })
+})
+
+const Frame = Schema.Union(
+  Reference,
+  Schema.Struct({
+    image_url: Reference,
+    file_id: Schema.optional(Schema.Null).annotations({
+      description: "Not supported: send the image itself, or its URL as `image_url`."
+    })
+  })
+)
+
+const few = atMost(mostReferences)
+
+export const References = readWith(Schema.Union(Reference, few(Schema.Array(Reference))), (value) =>
+  readReferences("image", value)
+)
+
+export const RequiredReferences = readWith(Schema.Union(Reference, few(Schema.NonEmptyArray(Reference))), (value) => {
+  const references = readReferences("image", value)
+  return refused(references) || references.length > 0 ? references : refuseAt("image", "image", "is required")
+})
+
+export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), (value) =>
+  readReferences("input_reference", value)
+)
+
+/** A file of a form, or a text that JSON could have in its place. */
+const File = Schema.String.annotations({ jsonSchema: { type: "string", format: "binary" } })
+export const Files = Schema.Union(File, few(Schema.Array(File)))

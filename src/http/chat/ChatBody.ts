@@ -1,7 +1,10 @@
-import { Either, Schema } from "effect"
+import { Effect, Either, Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { type Read, refused } from "../body/Fields.ts"
+import { countValues } from "../../domain/Json.ts"
+import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import { bodyLimits } from "../body/Body.ts"
+import { type Read, refuse, refused } from "../body/Fields.ts"
 import { decoder, problem, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
 import { readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
@@ -71,3 +74,25 @@ export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, Invali
     const request = readRequest(body)
     return refused(request) ? Either.left(request) : Either.right(request)
   })
+
+/** Bytes of a body past which a request is worked on in slices. */
+export const largeRequest = 256 * 1024
+
+const most = bodyLimits.values.toLocaleString("en-US")
+const tooMany = refuse("messages", `The arguments of all tool calls must hold at most ${most} values together.`)
+
+/** Whether the arguments of all tool calls, which are JSON in JSON, can be parsed in one go. */
+function* holdsFewArguments({ messages }: ChatRequest): EventLoop.Steps<boolean> {
+  let values = 0
+  for (const message of messages) {
+    if (message.role !== "assistant") continue
+    for (const call of message.tool_calls ?? []) values += yield* countValues(call.function.arguments)
+    if (values > bodyLimits.values) return false
+  }
+  return true
+}
+
+export const largeChat = (request: ChatRequest): Effect.Effect<ChatRequest, InvalidRequest> =>
+  Effect.flatMap(EventLoop.inSlices(holdsFewArguments(request)), (isUsable) =>
+    isUsable ? Effect.succeed({ ...request, isLarge: true }) : tooMany
+  )

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
+import { Envelope } from "../errors/Wire.ts"
 import { atLeast, Filled, Integer } from "../schema/Constraints.ts"
-import { Envelope } from "../schema/Envelope.ts"
 
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
 

@@ -2,23 +2,22 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { isArray, isFilled } from "../body/Fields.ts"
-import { Authenticated } from "../schema/Authenticated.ts"
-import { atLeast, atMost, between, Filled, Integer, matching } from "../schema/Constraints.ts"
-import { problem } from "../schema/Decoding.ts"
-import { described, optional } from "../schema/Described.ts"
+import { GenerationErrors } from "../errors/Schemas.ts"
 import {
-  BadGateway,
-  BadRequest,
-  Forbidden,
-  Internal,
-  NoSuchModel,
-  OutOfTime,
-  PaymentRequired,
-  TooLarge,
-  TooManyRequests,
-  Unavailable
-} from "../schema/Errors.ts"
-import { modelOf, n, unsupported } from "../schema/SharedFields.ts"
+  atLeast,
+  atMost,
+  between,
+  described,
+  Filled,
+  Integer,
+  matching,
+  modelOf,
+  n,
+  optional,
+  unsupported
+} from "../schema/Constraints.ts"
+import { problem } from "../schema/Decoding.ts"
+import { Authenticated } from "../schema/Headers.ts"
 import { ChatCompletion } from "./CompletionSchema.ts"
 
 const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
@@ -169,16 +168,7 @@ export const ChatCompletionRequest = Schema.Struct({
 const complete = HttpApiEndpoint.post("complete", "/chat/completions")
   .setPayload(ChatCompletionRequest)
   .addSuccess(ChatCompletion)
-  .addError(BadRequest)
-  .addError(PaymentRequired)
-  .addError(Forbidden)
-  .addError(NoSuchModel)
-  .addError(TooLarge)
-  .addError(TooManyRequests)
-  .addError(Internal)
-  .addError(BadGateway)
-  .addError(Unavailable)
-  .addError(OutOfTime)
+  .addError(GenerationErrors)
   .annotateContext(
     OpenApi.annotations({
       identifier: "createChatCompletion",

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { toUsd } from "../../domain/Money.ts"
 import { available } from "../../domain/Organization.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
+import { json, respond } from "../Answer.ts"
 import { ReadApi } from "../Api.ts"
-import { json } from "../response/Respond.ts"
-import { CurrentCaller } from "../schema/Authenticated.ts"
+import { CurrentCaller } from "../schema/Headers.ts"
 
 export const CreditsHandlers = HttpApiBuilder.group(
   ReadApi,
@@ -16,12 +16,14 @@ export const CreditsHandlers = HttpApiBuilder.group(
       Effect.gen(function* () {
         const { org } = yield* CurrentCaller
         const funds = yield* ledger.balance(org)
-        return json(200, {
-          object: "credits",
-          available_usd: toUsd(available(funds)),
-          balance_usd: toUsd(funds.balance),
-          held_usd: toUsd(funds.held)
-        })
+        return respond(
+          json(200, {
+            object: "credits",
+            available_usd: toUsd(available(funds)),
+            balance_usd: toUsd(funds.balance),
+            held_usd: toUsd(funds.held)
+          })
+        )
       })
     )
   })

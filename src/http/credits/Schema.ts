@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Authenticated } from "../schema/Authenticated.ts"
-import { Blocked, Internal } from "../schema/Errors.ts"
+import { ReadErrors } from "../errors/Schemas.ts"
+import { Authenticated } from "../schema/Headers.ts"
 
 const CreditBalance = Schema.Struct({
   object: Schema.Literal("credits"),
@@ -12,8 +12,7 @@ const CreditBalance = Schema.Struct({
 
 const show = HttpApiEndpoint.get("show", "/credits")
   .addSuccess(CreditBalance)
-  .addError(Blocked)
-  .addError(Internal)
+  .addError(ReadErrors)
   .annotateContext(OpenApi.annotations({ identifier: "getCredits", summary: "Show the balance" }))
 
 export const Credits = HttpApiGroup.make("credits").add(show).middleware(Authenticated)

@@ -1,9 +1,49 @@
-import { Match } from "effect"
+import { Match, Schema } from "effect"
 import { rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { Failure } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { quoteModel } from "../../domain/ModelName.ts"
-import type { Envelope, ErrorCode, ErrorType } from "../schema/Envelope.ts"
+import { quoteModel } from "../../domain/Model.ts"
+
+export const ErrorType = Schema.Literal(
+  "invalid_request_error",
+  "authentication_error",
+  "permission_error",
+  "not_found_error",
+  "rate_limit_error",
+  "insufficient_quota",
+  "content_policy_violation",
+  "api_error",
+  "service_unavailable"
+)
+export type ErrorType = typeof ErrorType.Type
+
+export const ErrorCode = Schema.Literal(
+  "invalid_api_key",
+  "insufficient_quota",
+  "spend_limit_exceeded",
+  "insufficient_scope",
+  "access_denied",
+  "model_not_found",
+  "unknown_endpoint",
+  "idempotency_conflict",
+  "request_too_large",
+  "rate_limit_exceeded",
+  "internal_error",
+  "upstream_error",
+  "no_provider_available",
+  "timeout"
+)
+export type ErrorCode = typeof ErrorCode.Type
+
+export const Envelope = Schema.Struct({
+  error: Schema.Struct({
+    message: Schema.String.annotations({ description: "For people." }),
+    type: ErrorType,
+    param: Schema.NullOr(Schema.String).annotations({ description: "The request field at fault, where there is one." }),
+    code: Schema.NullOr(ErrorCode).annotations({ description: "For machines; more precise than the status." })
+  })
+}).annotations({ identifier: "Error", description: "Every error of the API." })
+export type Envelope = typeof Envelope.Type
 
 export interface WireError {
   readonly status: number

@@ -1,20 +1,53 @@
-import { Effect } from "effect"
-import { ModelNotFound } from "../../domain/Failure.ts"
-import { variantFor } from "../../domain/ImageRules.ts"
+import { Effect, Either } from "effect"
+import { type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
+import type { ImageAsk } from "../../domain/Image.ts"
+import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { ImageGenerations, type ImageResult } from "../../services/images/ImageGenerations.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { Encoded, jsonPieces } from "../../services/runtime/Pieces.ts"
+import { json, jsonInPieces, resultHeaders } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
-import { idempotencyKeyOf } from "../admission/IdempotencyKey.ts"
-import { type Body, readJson, readJsonOrForm } from "../body/Body.ts"
-import { modelIn } from "../body/Fields.ts"
-import { decodeReferences } from "../body/LargeReferences.ts"
-import { Limits } from "../body/Limits.ts"
-import { json, jsonInPieces } from "../response/Answer.ts"
-import { resultHeaders } from "../response/ResultHeaders.ts"
-import { decodeImageBody, imageForm } from "./ImageBody.ts"
+import { idempotencyKeyOf } from "../admission/RequestContext.ts"
+import { type Body, Limits, readJson, readJsonOrForm } from "../body/Body.ts"
+import { isString, type JsonObject, modelIn } from "../body/Fields.ts"
+import { formObject, type Part } from "../body/Multipart.ts"
+import { decodeReferences } from "../body/References.ts"
+import { decoder } from "../schema/Decoding.ts"
+import { ImageEditRequest, ImageGenerationRequest } from "./Schema.ts"
+
+const decodeGeneration = decoder(ImageGenerationRequest)
+const decodeEdit = decoder(ImageEditRequest)
+
+const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
+
+export const decodeImageBody = (
+  body: unknown,
+  { needsReference }: { readonly needsReference: boolean }
+): Either.Either<ImageAsk, InvalidRequest> =>
+  Either.map(
+    needsReference ? decodeEdit(body) : decodeGeneration(body),
+    ({ image, model, prompt, quality, resolution, response_format }) => ({
+      model,
+      prompt,
+      references: image ?? [],
+      resolution: resolution ?? (isHd(quality) ? "4K" : undefined),
+      responseFormat: response_format ?? "url"
+    })
+  )
+
+const jsonValues: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
+  ["1", 1],
+  ["false", false]
+])
+
+/** The body that a form stands for: what is no text in JSON is none here, and files are bytes. */
+export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
+  const body = formObject(parts)
+  const decode = (value: unknown) => jsonValues.get(value) ?? value
+  return { ...body, n: decode(body.n), stream: decode(body.stream) }
+}
 
 const endpoint = { surface: "image", scope: "images", admitsWithHold: false } as const
 

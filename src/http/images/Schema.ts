@@ -1,25 +1,22 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Authenticated } from "../schema/Authenticated.ts"
-import { Anything, Filled, Integer } from "../schema/Constraints.ts"
-import { problem } from "../schema/Decoding.ts"
-import { described, optional } from "../schema/Described.ts"
+import { Files, References, RequiredReferences } from "../body/References.ts"
+import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
 import {
-  BadGateway,
-  BadRequest,
-  Conflict,
-  Forbidden,
-  Internal,
-  NoSuchModel,
-  OutOfTime,
-  PaymentRequired,
-  TooLarge,
-  TooManyRequests,
-  Unavailable
-} from "../schema/Errors.ts"
-import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
-import { Files, References, RequiredReferences } from "../schema/References.ts"
-import { formN, formUnsupported, modelOf, n, promptFor, unsupported } from "../schema/SharedFields.ts"
+  Anything,
+  described,
+  Filled,
+  formN,
+  formUnsupported,
+  Integer,
+  modelOf,
+  n,
+  optional,
+  promptFor,
+  unsupported
+} from "../schema/Constraints.ts"
+import { problem } from "../schema/Decoding.ts"
+import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
 
 const model = modelOf("an image model")
 const prompt = promptFor("What the image shows, or what is to change.")
@@ -27,7 +24,7 @@ const prompt = promptFor("What the image shows, or what is to change.")
 const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
 const longestEcho = 32
 
-/** Only described by those that there are: what no model has is told together with the model's name. */
+/** Any text: `domain/ImageRules.ts` refuses what the model does not have. */
 const AnyResolution = Filled.annotations({
   ...problem("must be one of 1K, 2K, 4K"),
   jsonSchema: { type: "string", enum: [...resolutions] }
@@ -122,15 +119,6 @@ const edit = HttpApiEndpoint.post("edit", "/images/edits")
 export const Images = HttpApiGroup.make("images")
   .add(generate)
   .add(edit)
-  .addError(BadRequest)
-  .addError(PaymentRequired)
-  .addError(Forbidden)
-  .addError(NoSuchModel)
+  .addError(GenerationErrors)
   .addError(Conflict)
-  .addError(TooLarge)
-  .addError(TooManyRequests)
-  .addError(Internal)
-  .addError(BadGateway)
-  .addError(Unavailable)
-  .addError(OutOfTime)
   .middleware(Authenticated)

@@ -5,9 +5,9 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import send from "send"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
-import { type MediaName, parseMediaName } from "../../domain/MediaName.ts"
+import { type MediaName, parseMediaName } from "../../domain/Media.ts"
+import { respond, wireError } from "../Answer.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
-import { wireError } from "../response/Respond.ts"
 
 /** A client that takes nothing for this long is gone, whatever its socket says. */
 const stalledMillis = 180_000
@@ -30,9 +30,11 @@ const refusals = new Map([
 ])
 
 const refused = (status: number, message: string, contentRange: string | undefined) =>
-  wireError(
-    { status, body: { error: { message, type: "invalid_request_error", param: null, code: null } } },
-    contentRange === undefined ? {} : { "content-range": contentRange }
+  respond(
+    wireError(
+      { status, body: { error: { message, type: "invalid_request_error", param: null, code: null } } },
+      contentRange === undefined ? {} : { "content-range": contentRange }
+    )
   )
 
 /** Asked for more from the end than there is, the library would refuse where the standard gives all. */

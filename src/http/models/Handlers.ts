@@ -1,9 +1,9 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import { listing } from "../../services/catalog/Listing.ts"
+import { listing } from "../../services/catalog/Surfaces.ts"
+import { jsonText, respond } from "../Answer.ts"
 import { ReadApi } from "../Api.ts"
-import { jsonText } from "../response/Respond.ts"
 
 export const ModelsHandlers = HttpApiBuilder.group(
   ReadApi,
@@ -11,6 +11,6 @@ export const ModelsHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const { models } = yield* Catalog
     const body = JSON.stringify(listing(models))
-    return handlers.handleRaw("list", () => Effect.succeed(jsonText(200, body)))
+    return handlers.handleRaw("list", () => Effect.sync(() => respond(jsonText(200, body))))
   })
 )

@@ -1,8 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Authenticated } from "../schema/Authenticated.ts"
+import { ReadErrors } from "../errors/Schemas.ts"
 import { atLeast, between, Integer } from "../schema/Constraints.ts"
-import { Blocked, Internal } from "../schema/Errors.ts"
+import { Authenticated } from "../schema/Headers.ts"
 
 const Usd = Schema.Number.pipe(atLeast(0))
 const Discount = Schema.optional(Integer.pipe(between(1, 100))).annotations({
@@ -64,8 +64,7 @@ const ModelList = Schema.Struct({
 
 const list = HttpApiEndpoint.get("list", "/models")
   .addSuccess(ModelList)
-  .addError(Blocked)
-  .addError(Internal)
+  .addError(ReadErrors)
   .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List the models with their prices" }))
 
 export const Models = HttpApiGroup.make("models").add(list).middleware(Authenticated)

@@ -6,8 +6,8 @@ type Tag = Failure.Failure["_tag"]
 
 const scopes = { chat: "chat", image: "images", video: "videos" } as const
 
-/** Failures as an endpoint of a surface answers them, one for each fixed message. */
-const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
+/** Every failure as an endpoint of a surface answers it, one for each fixed message. */
+export const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
   InvalidRequest: [new Failure.InvalidRequest({ message: "`model` is required.", param: "model" })],
   UpstreamRejected: [null, surface === "chat" ? "messages" : "image"].map(
     (param) => new Failure.UpstreamRejected({ param })

@@ -2,7 +2,99 @@ import { OpenApi } from "@effect/platform"
 import { Record } from "effect"
 import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
+import { idempotencyKey } from "../schema/Headers.ts"
+import { errorContent } from "./ErrorResponses.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
+
+const textHeader = (description: string) => ({ description, schema: { type: "string" } })
+const countHeader = (description: string) => ({ description, schema: { type: "integer" } })
+
+const requestId = { "x-request-id": textHeader("The request's id: the client's own, or one that was made for it.") }
+const rate = {
+  "x-ratelimit-limit": countHeader("Requests a minute of this key."),
+  "x-ratelimit-remaining": countHeader("What is left of them.")
+}
+const sandbox = { "x-gateway-sandbox": textHeader("`true` where the sandbox made the answer up.") }
+const replayed = { "idempotency-replayed": textHeader("`true` where this is the kept result of an earlier request.") }
+const headersOf: Readonly<Record<string, object>> = {
+  "302": { location: textHeader("The video's `url`.") },
+  "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
+  "429": { "retry-after": countHeader("Seconds to wait.") },
+  "500": { "retry-after": countHeader("Seconds to wait, where the gateway's database is away.") },
+  "503": { "retry-after": countHeader("Seconds to wait, where the gateway is busy or restarting.") }
+}
+
+const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
+
+/** The platform adds its own decode error to every endpoint; ours name their failures. */
+const isOurs = (
+  schema: object
+): schema is { readonly failures: ReadonlyArray<unknown>; readonly description: string } => "failures" in schema
+
+const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, headers: object, tag: string) => {
+  const schema = response.content?.["application/json"]?.schema
+  if (schema === undefined) return undefined
+  const members: ReadonlyArray<object> = "anyOf" in schema ? schema.anyOf : [schema]
+  const ours = members.find(isOurs)
+  if (ours === undefined) return undefined
+  return {
+    description: ours.description,
+    headers: { ...headers, ...headersOf[status] },
+    content: { "application/json": errorContent(ours.failures, surfaces[tag] ?? "chat") }
+  }
+}
+
+const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
+  // Only the generating endpoints are rated, and only they refuse for it. What comes before the rate has none.
+  const rated = operation.responses[429] !== undefined
+  const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
+  const made = { ...(rated ? sandbox : {}), ...(repeatable ? replayed : {}) }
+  const responses: { [status: string]: object } = {}
+  for (const [status, response] of Object.entries(operation.responses)) {
+    const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId
+    const described =
+      Number(status) < 400
+        ? { ...response, headers: { ...headers, ...made, ...headersOf[status] } }
+        : describeError(status, response, headers, operation.tags[0] ?? "")
+    if (described !== undefined) responses[status] = described
+  }
+  return { ...operation, responses, security: [{ bearer: [] }, { apiKey: [] }] }
+}
+
+const securitySchemes = {
+  bearer: { type: "http", scheme: "bearer", description: "`Authorization: Bearer <API_KEY>`" },
+  apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
+}
+
+const filled = { minLength: 1, minItems: 1 }
+
+const constraints: Readonly<Record<string, object>> = {
+  ImageEditForm: {
+    anyOf: ["image", "image[]"].map((name) => ({ required: [name], properties: { [name]: filled } }))
+  }
+}
+
+const platformSchemas = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
+
+const describe = (spec: Pick<OpenApi.OpenAPISpec, "paths" | "components">) => ({
+  paths: Record.mapEntries(spec.paths, (item, path) => [
+    path.replace(/^\/v1(?=\/)/, ""),
+    Record.map<string, OpenApi.OpenAPISpecOperation, object>({ ...item }, describeOperation)
+  ]),
+  components: {
+    schemas: Record.map(
+      Record.filter(spec.components.schemas, (_, name) => !platformSchemas.has(name)),
+      (schema, name) => ({ ...schema, ...constraints[name] })
+    ),
+    securitySchemes
+  },
+  security: [{ bearer: [] }, { apiKey: [] }]
+})
+
+const Published = Api.annotate(OpenApi.Transform, ({ components, paths, ...rest }) => ({
+  ...rest,
+  ...describe({ components, paths })
+}))
 
 const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["chat", "ChatCompletionRequest"],
@@ -13,8 +105,6 @@ const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["video", "VideoCreateForm"]
 ]
 
-const surfaces: Readonly<Record<string, Surface>> = { images: "image", videos: "video" }
-
 const json = "application/json"
 
 type Media = OpenApi.OpenApiSpecMediaType
@@ -23,8 +113,8 @@ type Response = OpenApi.OpenApiSpecResponse
 
 const withExamples = ({ requestBody, ...operation }: Operation, { answer, request = {} }: Examples): Operation => {
   const asked = (media: Media, type: string): Media => {
-    const exemplified = { ...media, examples: Record.map(request[type] ?? {}, (value) => ({ value })) }
-    return exemplified
+    const examples = Record.map(request[type] ?? {}, (value) => ({ value }))
+    return Object.assign({}, media, { examples })
   }
   const answered = (response: Response, status: string): Response => {
     const media = response.content?.[json]
@@ -48,7 +138,7 @@ export const openApiDocument = (
   models: ReadonlyArray<Pick<Model, "id" | "surface">>,
   baseUrl: string
 ): OpenApi.OpenAPISpec => {
-  const document = OpenApi.fromApi(Api, { additionalPropertiesStrategy: "allow" })
+  const document = OpenApi.fromApi(Published, { additionalPropertiesStrategy: "allow" })
   const idsOf = (surface: Surface) => models.filter((model) => model.surface === surface).map(({ id }) => id)
   const schemas = { ...document.components.schemas }
   for (const [surface, name] of requestsOf) {

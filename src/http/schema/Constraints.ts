@@ -1,4 +1,7 @@
 import { Schema } from "effect"
+import { longestPrompt } from "../../domain/Media.ts"
+import { isFilled } from "../body/Fields.ts"
+import { problem } from "./Decoding.ts"
 
 // The platform's own constraints put generated titles and descriptions into the document.
 
@@ -38,3 +41,31 @@ export const atMost =
   (maxItems: number) =>
   <A extends ReadonlyArray<unknown>, I>(schema: Schema.Schema<A, I>) =>
     schema.pipe(Schema.filter((items) => items.length <= maxItems, { jsonSchema: { maxItems } }))
+
+export const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
+  Schema.optional(schema).annotations({ description })
+
+/** An optional field of a request in JSON, where null is the same as leaving it out. */
+export const optional = <A, I>(schema: Schema.Schema<A, I>, description?: string) =>
+  Schema.optional(Schema.NullOr(schema)).annotations(description === undefined ? {} : { description })
+
+const longest = longestPrompt.toLocaleString("en-US")
+
+/** A form may have sent it as a file. */
+const required = (value: unknown) => (value instanceof Uint8Array ? "must be text, not a file" : "is required")
+
+export const modelOf = (kind: string) =>
+  Filled.annotations({ ...problem(required), description: `The catalog id of ${kind}.` })
+
+export const promptFor = (description: string) =>
+  Filled.pipe(upTo(longestPrompt)).annotations({
+    ...problem((value) => (isFilled(value) ? `must have at most ${longest} characters` : required(value))),
+    description
+  })
+
+export const n = optional(Schema.Literal(1).annotations(problem("must be 1")), "Only 1.")
+export const formN = described(Schema.Literal("1", ""), "Only 1.")
+
+export const unsupported = (instead: string) =>
+  described(Empty.annotations(problem(`is not supported: ${instead}`)), `Not supported: ${instead}.`)
+export const formUnsupported = (instead: string) => described(Schema.Literal(""), `Not supported: ${instead}.`)

@@ -1,16 +1,16 @@
 import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Effect } from "effect"
+import { Cause, Effect } from "effect"
 import { AddressBlocked } from "../../domain/Failure.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
-import * as Metrics from "../../services/telemetry/Metrics.ts"
+import { respond, wireError } from "../Answer.ts"
 import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
-import { lastResort } from "../errors/LastResort.ts"
+import { errorResponse } from "../errors/ErrorResponse.ts"
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
-/** Health must be told above all when the database is not there to say who is blocked. */
+/** Health is answered even while the database cannot say who is blocked. */
 const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
   isBlocked.pipe(
     Effect.interruptible,
@@ -30,15 +30,16 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
       const context = contextOf(NodeHttpServerRequest.toIncomingMessage(request))
       const { address, requestId } = context
 
-      const routed = Effect.gen(function* () {
-        const isBlocked = auth.isBlocked(address)
-        if (yield* forMachines.has(request.url.split("?", 1)[0]) ? unlessUnknown(isBlocked) : isBlocked) {
-          yield* Metrics.count(Metrics.refused, { reason: "access_denied" })
-          return yield* new AddressBlocked()
-        }
-        return yield* app
-      })
-      const response = yield* lastResort(requestId, Effect.provideService(routed, RequestContext, context))
+      const blocked = auth.isBlocked(address)
+      const isBlocked = forMachines.has(request.url.split("?", 1)[0]) ? unlessUnknown(blocked) : blocked
+      const response = yield* Effect.if(isBlocked, { onTrue: () => new AddressBlocked(), onFalse: () => app }).pipe(
+        Effect.provideService(RequestContext, context),
+        Effect.catchAllCause((cause) =>
+          Cause.isInterruptedOnly(cause)
+            ? Effect.interrupt
+            : Effect.map(errorResponse(cause, requestId), (error) => respond(wireError(error)))
+        )
+      )
       // A client that reuses the connection would meet its end.
       return HttpServerResponse.setHeaders(
         response,

@@ -53,6 +53,23 @@ const makeTurnAway = () => {
   }
 }
 
+const bodyLingerMillis = 5000
+
+/** Closed with some of a body unread, a connection would be reset before its client has read the answer. */
+const lingerOverBody = (connection: Connection): void => {
+  const { socket } = connection
+  const destroySoon = socket.destroySoon.bind(socket)
+  const linger = () => {
+    const request = connection.latest?.request
+    if (request === undefined || request.complete || socket.destroyed) return destroySoon()
+    const timer = setTimeout(() => socket.destroy(), bodyLingerMillis).unref()
+    socket.once("close", () => clearTimeout(timer))
+    request.once("end", destroySoon).once("close", destroySoon)
+    socket.end()
+  }
+  Object.assign(socket, { destroySoon: linger })
+}
+
 /** Answers what Node's parser refuses, after the answers to earlier requests of the same connection. */
 const refuseUnparsed = ({ latest, previous, socket }: Connection, answer: string): void => {
   const isWithinLatest = latest !== undefined && !latest.request.complete
@@ -90,6 +107,7 @@ export const listener: Effect.Effect<Server> = Effect.gen(function* () {
     if (connection === undefined) return turnAway(socket, raw(new GatewayBusy()))
     for (const listen of accept) Reflect.apply(listen, server, [socket])
     socket.once("end", () => watchHalfClosed(connection))
+    lingerOverBody(connection)
   })
   server.on("checkExpectation", (request, response) => server.emit("request", request, response))
   server.on("request", (request, response) => connections.begin(request.socket, { request, response }))

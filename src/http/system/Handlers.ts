@@ -1,13 +1,22 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import ipaddr from "ipaddr.js"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
+import { json, jsonText, respond } from "../Answer.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
-import { json, jsonText } from "../response/Respond.ts"
 import { exposition, MetricsSource } from "./Prometheus.ts"
-import { Readiness } from "./Readiness.ts"
+
+export class Readiness extends Context.Tag("gateway/http/Readiness")<
+  Readiness,
+  {
+    /** A reason not to send traffic here, or undefined. */
+    readonly unready: Effect.Effect<string | undefined>
+    /** What does not work although the rest can be served, or undefined. */
+    readonly impaired: () => string | undefined
+  }
+>() {}
 
 /** What proxies add, by whatever name, to say who is really asking, or that they were there. */
 const forwardingHeader =
@@ -33,13 +42,18 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
         Effect.sync(() => JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`)))
       )
 
-      yield* router.get("/healthz", Effect.succeed(json(200, { status: "ok" })))
+      yield* router.get(
+        "/healthz",
+        Effect.sync(() => respond(json(200, { status: "ok" })))
+      )
       yield* router.get(
         "/readyz",
         Effect.map(readiness.unready, (reason) =>
-          reason === undefined
-            ? json(200, { status: "ready", impaired: readiness.impaired() })
-            : json(503, { status: "unready", reason })
+          respond(
+            reason === undefined
+              ? json(200, { status: "ready", impaired: readiness.impaired() })
+              : json(503, { status: "unready", reason })
+          )
         )
       )
       yield* router.get(
@@ -56,7 +70,7 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
       yield* router.head("/v1/*", new UnknownEndpoint())
       yield* router.get(
         "/v1/openapi.json",
-        Effect.map(openApi, (text) => jsonText(200, text))
+        Effect.map(openApi, (text) => respond(jsonText(200, text)))
       )
     })
   )

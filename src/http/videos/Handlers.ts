@@ -1,24 +1,67 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Effect, Predicate } from "effect"
-import { ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
-import { secondsFor } from "../../domain/VideoRules.ts"
+import { Effect, Either, Predicate } from "effect"
+import { InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
+import type { VideoAsk } from "../../domain/Video.ts"
+import { secondsFor } from "../../domain/Video.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
-import { VideoJobs } from "../../services/videos/VideoJobs.ts"
+import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
+import { json, respond, resultHeaders } from "../Answer.ts"
 import { ReadApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
-import { idempotencyKeyOf } from "../admission/IdempotencyKey.ts"
-import { type Body, readJsonOrForm } from "../body/Body.ts"
-import { modelIn } from "../body/Fields.ts"
-import { decodeReferences } from "../body/LargeReferences.ts"
-import { Limits } from "../body/Limits.ts"
-import * as Answer from "../response/Answer.ts"
-import { json } from "../response/Respond.ts"
-import { resultHeaders } from "../response/ResultHeaders.ts"
-import { CurrentCaller } from "../schema/Authenticated.ts"
-import { contentOf, videoJson } from "./VideoAnswer.ts"
-import { decodeVideoBody, videoForm } from "./VideoBody.ts"
+import { idempotencyKeyOf } from "../admission/RequestContext.ts"
+import { type Body, Limits, readJsonOrForm } from "../body/Body.ts"
+import { isAbsent, isArray, type JsonObject, modelIn } from "../body/Fields.ts"
+import { formObject, type Part } from "../body/Multipart.ts"
+import { decodeReferences } from "../body/References.ts"
+import { decoder } from "../schema/Decoding.ts"
+import { CurrentCaller } from "../schema/Headers.ts"
+import { VideoCreateRequest } from "./Schema.ts"
+
+const decode = decoder(VideoCreateRequest)
+
+export const decodeVideoBody = (body: unknown): Either.Either<VideoAsk, InvalidRequest> =>
+  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
+    model,
+    prompt,
+    seconds: seconds ?? duration ?? undefined,
+    references: [image, input_reference].find((references) => references?.length) ?? []
+  }))
+
+const asList = (value: unknown): ReadonlyArray<unknown> => {
+  if (isAbsent(value)) return []
+  return isArray(value) ? value : [value]
+}
+
+/** The body that a form stands for: what is no text in JSON is none here, and files are bytes. */
+export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
+  const { "input_reference[file_id]": file_id, "input_reference[image_url]": image_url, ...body } = formObject(parts)
+  const named = isAbsent(file_id) && isAbsent(image_url) ? [] : [{ file_id, image_url }]
+  return {
+    ...body,
+    n: body.n === "1" ? 1 : body.n,
+    input_reference: [...asList(body.input_reference), ...named]
+  }
+}
+
+/** Always in the same order: a replay is equal to the first answer to the byte. */
+export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({
+  id,
+  object: "video",
+  model,
+  status,
+  created_at: createdAt,
+  ...(completedAt === undefined ? {} : { completed_at: completedAt }),
+  seconds,
+  ...(url === undefined ? {} : { url, data: [{ url }] }),
+  ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
+})
+
+export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Either.Either<string, InvalidRequest> =>
+  status === "completed" && url !== undefined
+    ? Either.right(url)
+    : Either.left(new InvalidRequest({ message: "The video is not completed.", param: null }))
 
 const endpoint = { surface: "video", scope: "videos", admitsWithHold: false } as const
 
@@ -57,7 +100,7 @@ export const videoEndpoint = Effect.gen(function* () {
     const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: idempotencyKeyOf(request), record })
     record.firstByteAt = yield* Monotonic.millis
     const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
-    return Answer.json(202, videoJson(video), {
+    return json(202, videoJson(video), {
       ...headers(),
       ...resultHeaders({ replayed, sandbox: video.sandbox || sandbox })
     })
@@ -84,11 +127,13 @@ export const VideosHandlers = HttpApiBuilder.group(
 
     return handlers
       .handleRaw("list", ({ urlParams }) =>
-        Effect.map(list(limitOf(urlParams.limit)), (all) => json(200, { object: "list", data: all.map(videoJson) }))
+        Effect.map(list(limitOf(urlParams.limit)), (all) =>
+          respond(json(200, { object: "list", data: all.map(videoJson) }))
+        )
       )
       .handleRaw("find", ({ path: { id } }) =>
         Effect.map(find(id), (video) =>
-          json(200, videoJson(video), resultHeaders({ replayed: false, sandbox: video.sandbox }))
+          respond(json(200, videoJson(video), resultHeaders({ replayed: false, sandbox: video.sandbox })))
         )
       )
       .handleRaw("content", ({ path: { id } }) =>

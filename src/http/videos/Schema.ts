@@ -1,35 +1,17 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Authenticated } from "../schema/Authenticated.ts"
-import { Integer, matching } from "../schema/Constraints.ts"
+import { Files, Frames, References } from "../body/References.ts"
+import { Conflict, GenerationErrors, NoSuchVideo, NotCompleted, ReadErrors } from "../errors/Schemas.ts"
+import { described, formN, Integer, matching, modelOf, n, optional, promptFor } from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
-import { described, optional } from "../schema/Described.ts"
-import {
-  BadGateway,
-  BadRequest,
-  Blocked,
-  Conflict,
-  Forbidden,
-  Internal,
-  NoSuchModel,
-  NoSuchVideo,
-  NotCompleted,
-  OutOfTime,
-  PaymentRequired,
-  TooLarge,
-  TooManyRequests,
-  Unavailable
-} from "../schema/Errors.ts"
-import { IdempotencyKey } from "../schema/IdempotencyKey.ts"
-import { Files, Frames, References } from "../schema/References.ts"
-import { formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
+import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
 
-/** Lengths that no model has are moved to one that it has, however far they are off. */
+/** Any integer: `domain/VideoRules.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
   strict: true,
   decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),
@@ -97,7 +79,7 @@ const VideoList = Schema.Struct({
 
 const Id = Schema.String.annotations({ description: "The `vid_` id." })
 
-/** Only described here: whatever is sent is made a number of. */
+/** Only described: `limitOf` in `Handlers.ts` reads whatever is sent. */
 const Limit = described(
   Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
     jsonSchema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
@@ -114,16 +96,8 @@ const create = HttpApiEndpoint.post("create", "/videos")
     )
   )
   .addSuccess(Video.annotations({ ...HttpApiSchema.annotations({ status: 202 }), identifier: "Video" }))
-  .addError(BadRequest)
-  .addError(PaymentRequired)
-  .addError(Forbidden)
-  .addError(NoSuchModel)
+  .addError(GenerationErrors)
   .addError(Conflict)
-  .addError(TooLarge)
-  .addError(TooManyRequests)
-  .addError(BadGateway)
-  .addError(Unavailable)
-  .addError(OutOfTime)
   .annotateContext(
     OpenApi.annotations({
       identifier: "createVideo",
@@ -135,35 +109,24 @@ const create = HttpApiEndpoint.post("create", "/videos")
 const list = HttpApiEndpoint.get("list", "/videos")
   .setUrlParams(Schema.Struct({ limit: Limit }))
   .addSuccess(VideoList)
-  .addError(Blocked)
+  .addError(ReadErrors)
   .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List the most recent renders" }))
 
 const find = HttpApiEndpoint.get("find", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(Video)
-  .addError(Blocked)
+  .addError(ReadErrors)
   .addError(NoSuchVideo)
   .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "See how a render is doing" }))
 
 const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(HttpApiSchema.Empty(302).annotations({ description: "The mp4 is at `location`, the video's `url`." }))
+  .addError(ReadErrors)
   .addError(NotCompleted)
-  .addError(Blocked)
   .addError(NoSuchVideo)
   .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
 
-export const Videos = HttpApiGroup.make("videos")
-  .add(create)
-  .add(list)
-  .add(find)
-  .add(content)
-  .addError(Internal)
-  .middleware(Authenticated)
+export const VideosRead = HttpApiGroup.make("videos").add(list).add(find).add(content).middleware(Authenticated)
 
-export const VideosRead = HttpApiGroup.make("videos")
-  .add(list)
-  .add(find)
-  .add(content)
-  .addError(Internal)
-  .middleware(Authenticated)
+export const Videos = VideosRead.add(create)

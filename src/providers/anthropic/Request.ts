@@ -1,94 +1,211 @@
-import type { ChatRequest, Tool } from "../../domain/Chat.ts"
+import type { ChatRequest, Message, Part, TextPart } from "../../domain/Chat.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { isBlank, systemOf, turnsOf, type WireMessage, type WireText } from "./Messages.ts"
+import { parseArguments, textsOf } from "../chat/Messages.ts"
+import { defined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
-import { type ThinkingFields, thinkingFields } from "./Thinking.ts"
-
-export interface WireTool {
-  name: string
-  description?: string
-  input_schema: { [name: string]: unknown; type: "object" }
-}
-
-type Parallel = { disable_parallel_tool_use?: true }
-export type WireToolChoice =
-  | ({ type: "auto" } & Parallel)
-  | ({ type: "any" } & Parallel)
-  | ({ type: "tool"; name: string } & Parallel)
-  | { type: "none" }
-
-export interface WireRequest extends ThinkingFields {
-  model: string
-  max_tokens: number
-  messages: Array<WireMessage>
-  system?: string | Array<WireText>
-  stream?: boolean
-  stop_sequences?: Array<string>
-  tools?: Array<WireTool>
-  tool_choice?: WireToolChoice
-}
-
-const wireTool = ({ function: { description, name, parameters } }: Tool): WireTool => ({
-  name,
-  ...(description === undefined ? undefined : { description }),
-  input_schema: { ...parameters, type: "object" }
-})
-
-const wireChoice = ({ parallelToolCalls, toolChoice }: ChatRequest): WireToolChoice | undefined => {
-  const parallel: Parallel = parallelToolCalls === false ? { disable_parallel_tool_use: true } : {}
-  if (toolChoice === "none") return { type: "none" }
-  if (toolChoice === "required") return { type: "any", ...parallel }
-  if (toolChoice !== undefined && toolChoice !== "auto") {
-    return { type: "tool", name: toolChoice.function.name, ...parallel }
-  }
-  return toolChoice === undefined && parallelToolCalls !== false ? undefined : { type: "auto", ...parallel }
-}
-
-/** Calls of earlier turns need their tools defined, even where none may be called any more. */
-const formerTools = (turns: ReadonlyArray<WireMessage>): Array<WireTool> => {
-  const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
-  return [...new Set(names)].map((name) => ({ name, input_schema: { type: "object" } }))
-}
-
-const toolFields = (request: ChatRequest, turns: ReadonlyArray<WireMessage>): Partial<WireRequest> => {
-  if (request.tools.length > 0) {
-    const choice = wireChoice(request)
-    return { tools: request.tools.map(wireTool), ...(choice === undefined ? undefined : { tool_choice: choice }) }
-  }
-  const tools = formerTools(turns)
-  return tools.length === 0 ? {} : { tools, tool_choice: { type: "none" } }
-}
-
-/** Stop sequences of white space alone, which this wire refuses: the gateway cuts at them itself. */
-export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
-
-const wireSystem = (parts: Array<WireText>): string | Array<WireText> => {
-  const [first] = parts
-  return parts.length === 1 && first !== undefined ? first.text : parts
-}
 
 export interface Quirks {
   readonly thinking: boolean
 }
 
-type Encodable = Pick<ChatCall<Options, Quirks>, "route" | "request" | "options" | "isStream" | "quirks">
+type MediaType = "image/jpeg" | "image/png" | "image/gif" | "image/webp"
+type TextBlock = { type: "text"; text: string }
+type ImageBlock = {
+  type: "image"
+  source: { type: "url"; url: string } | { type: "base64"; media_type: MediaType; data: string }
+}
+type Block =
+  | TextBlock
+  | ImageBlock
+  | { type: "tool_use"; id: string; name: string; input: Readonly<Record<string, unknown>> }
+  | { type: "tool_result"; tool_use_id: string; content?: Array<TextBlock> }
 
-export const encodeRequest = ({ isStream, options, quirks, request, route }: Encodable): WireRequest => {
-  const system = systemOf(request.messages)
-  const turns = turnsOf(request.messages)
+interface Turn {
+  readonly role: "user" | "assistant"
+  readonly content: Array<Block>
+}
+
+/** White space alone, which this wire refuses wherever it stands. */
+const isBlank = (text: string): boolean => text.trim() === ""
+
+const encodeTexts = (content: string | ReadonlyArray<TextPart> | null): Array<TextBlock> =>
+  textsOf(content)
+    .filter((text) => !isBlank(text))
+    .map((text) => ({ type: "text", text }))
+
+const signatures: ReadonlyArray<readonly [string, MediaType]> = [
+  ["/9j/", "image/jpeg"],
+  ["iVBORw0KGgo", "image/png"],
+  ["R0lGOD", "image/gif"],
+  ["UklGR", "image/webp"]
+]
+
+/** The bytes say the type: the host refuses one that they contradict. */
+const encodeImage = (url: string): ImageBlock => {
+  if (!/^data:/i.test(url.slice(0, 5))) return { type: "image", source: { type: "url", url } }
+  const given = url.slice(url.indexOf(",") + 1)
+  const data = /[^A-Za-z0-9+/=]/.test(given) ? Buffer.from(given, "base64").toString("base64") : given
+  const [, media_type] = signatures.find(([start]) => data.startsWith(start)) ?? ["", "image/png"]
+  return { type: "image", source: { type: "base64", media_type, data } }
+}
+
+const encodePart = (part: Part): Array<TextBlock | ImageBlock> =>
+  part.type === "text" ? encodeTexts(part.text) : [encodeImage(part.image_url.url)]
+
+/** Ids of other vendors may be longer, hold other characters, or begin anew with every answer. */
+const makeCallIds = () => {
+  const seen = new Set<string>()
+  const unanswered = new Map<string, Array<string>>()
+  return {
+    ofCall: (id: string): string => {
+      const own = /^[a-zA-Z0-9_-]{1,64}$/.test(id) && !seen.has(id) ? id : `toolu_replaced_${seen.size}`
+      seen.add(own)
+      const others = unanswered.get(id)
+      if (others === undefined) unanswered.set(id, [own])
+      else others.push(own)
+      return own
+    },
+    ofResult: (id: string): string => unanswered.get(id)?.shift() ?? id
+  }
+}
+
+const encodeMessage = (message: Message, ids: ReturnType<typeof makeCallIds>): Array<Block> => {
+  switch (message.role) {
+    case "system":
+      return []
+    case "user":
+      return typeof message.content === "string" ? encodeTexts(message.content) : message.content.flatMap(encodePart)
+    case "tool": {
+      const content = encodeTexts(message.content)
+      const id = ids.ofResult(message.tool_call_id)
+      return [{ type: "tool_result", tool_use_id: id, ...(content.length === 0 ? undefined : { content }) }]
+    }
+    default: {
+      const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: text, name } }): Block => {
+        return { type: "tool_use", id: ids.ofCall(id), name, input: parseArguments(text) }
+      })
+      return [...encodeTexts(message.content), ...calls]
+    }
+  }
+}
+
+const isResult = ({ type }: Block): boolean => type === "tool_result"
+
+/** Results have to open the turn that follows their calls. */
+const orderResults = (content: Array<Block>): Array<Block> =>
+  content.some(isResult) ? [...content.filter(isResult), ...content.filter((block) => !isResult(block))] : content
+
+/** A turn begun for the model must not end in white space. */
+const trimEnd = (content: Array<Block>): Array<Block> =>
+  content.map((block, at) =>
+    block.type === "text" && at === content.length - 1 ? { ...block, text: block.text.trimEnd() } : block
+  )
+
+const encodeTurns = (messages: ReadonlyArray<Message>): Array<Turn> => {
+  const ids = makeCallIds()
+  const turns: Array<Turn> = []
+  for (const message of messages) {
+    const content = encodeMessage(message, ids)
+    if (content.length === 0) continue
+    const role = message.role === "assistant" ? "assistant" : "user"
+    const last = turns.at(-1)
+    if (last?.role === role) last.content.push(...content)
+    else turns.push({ role, content })
+  }
+  const ordered = turns.map(({ content, role }, at): Turn => {
+    if (role === "user") return { role, content: orderResults(content) }
+    return { role, content: at === turns.length - 1 ? trimEnd(content) : content }
+  })
+  // A conversation may open with the model's greeting, which this wire has no place for.
+  return ordered[0]?.role === "assistant" ? [{ role: "user", content: encodeTexts(".") }, ...ordered] : ordered
+}
+
+/** At least one turn is wanted: without any, the system's text is the user's. */
+const conversationFields = (system: Array<TextBlock>, turns: Array<Turn>) => {
+  const [first, ...others] = system
+  if (turns.length === 0) return { messages: [{ role: "user" as const, content: system }] }
+  if (first === undefined) return { messages: turns }
+  return { system: others.length === 0 ? first.text : system, messages: turns }
+}
+
+const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
+  const parallel = parallelToolCalls === false ? ({ disable_parallel_tool_use: true } as const) : {}
+  if (toolChoice === "none") return { type: "none" as const }
+  if (toolChoice === "required") return { type: "any" as const, ...parallel }
+  if (typeof toolChoice === "object") return { type: "tool" as const, name: toolChoice.function.name, ...parallel }
+  return toolChoice === "auto" || parallelToolCalls === false ? { type: "auto" as const, ...parallel } : undefined
+}
+
+/** Calls of earlier turns need their tools defined, even where none may be called any more. */
+const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>) => {
+  if (request.tools.length > 0) {
+    const tools = request.tools.map(({ function: { description, name, parameters } }) => {
+      return { name, ...defined({ description }), input_schema: { ...parameters, type: "object" as const } }
+    })
+    return { tools, ...defined({ tool_choice: choiceOf(request) }) }
+  }
+  const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
+  if (names.length === 0) return {}
+  const tools = [...new Set(names)].map((name) => ({ name, input_schema: { type: "object" as const } }))
+  return { tools, tool_choice: { type: "none" as const } }
+}
+
+/** Stop sequences of white space alone, which this wire refuses: the gateway cuts at them itself. */
+export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
+
+const leastBudget = 1_024
+const leastAnswer = 512
+
+/** Thinking comes out of `max_tokens`: half of it, and what is left has to hold an answer. */
+const budgetOf = (maxTokens: number) => {
+  if (maxTokens < leastBudget + leastAnswer) return undefined
+  const tokens = Math.min(Math.max(Math.floor(maxTokens / 2), leastBudget), maxTokens - leastAnswer)
+  return { type: "enabled", budget_tokens: tokens } as const
+}
+
+export const forcesTool = ({ toolChoice, tools }: ChatRequest): boolean =>
+  tools.length > 0 && toolChoice !== undefined && toolChoice !== "auto" && toolChoice !== "none"
+
+/** With a budget such a turn must open with its signed thinking, which the chat-completions wire does not carry. */
+const continuesTurn = ({ messages }: ChatRequest): boolean => {
+  const last = messages.findLast(({ role }) => role === "assistant")
+  if (last === undefined) return false
+  return last === messages.at(-1) || ("tool_calls" in last && (last.tool_calls ?? []).length > 0)
+}
+
+const adaptive = { type: "adaptive", display: "summarized" } as const
+
+export const thinkingOf = (options: Options, request: ChatRequest) => {
+  const isAsked = request.reasoningEffort !== undefined
+  if (options.thinking === "always") return isAsked ? adaptive : undefined
+  // Models differ in whether they think before a forced tool call, and all take one without thinking.
+  const isOn = isAsked && !forcesTool(request)
+  if (isOn && options.thinking === "adaptive") return adaptive
+  const budget = isOn && !continuesTurn(request) ? budgetOf(request.maxTokens) : undefined
+  return budget ?? (options.thinking_off && { type: options.thinking_off })
+}
+
+/** Whether the model's text is all there is to count: it does not think, or thinking is turned off. */
+export const isCountable = ({ options, quirks, request }: ChatCall<Options, Quirks>): boolean => {
+  const type = quirks.thinking ? thinkingOf(options, request)?.type : undefined
+  return options.thinking !== "always" && type !== "enabled" && type !== "adaptive"
+}
+
+export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
+  const turns = encodeTurns(request.messages)
+  const system = request.messages.flatMap(({ content, role }) => (role === "system" ? encodeTexts(content) : []))
   const stops = request.stop.filter((stop) => !isBlank(stop))
-  const { thinking, ...others } = thinkingFields(options, request)
+  const thinksLeast = options.thinking === "always" && request.reasoningEffort === undefined
   return {
     model: route.model,
     max_tokens: request.maxTokens,
-    // At least one turn is wanted: the system's text is then the user's.
-    ...(turns.length === 0
-      ? { messages: [{ role: "user", content: system }] }
-      : { ...(system.length === 0 ? undefined : { system: wireSystem(system) }), messages: turns }),
-    ...(isStream ? { stream: true } : undefined),
-    ...(stops.length === 0 ? undefined : { stop_sequences: stops }),
+    ...conversationFields(system, turns),
     ...toolFields(request, turns),
-    ...others,
-    ...(quirks.thinking && thinking !== undefined ? { thinking } : undefined)
+    ...defined({
+      stream: isStream ? true : undefined,
+      stop_sequences: stops.length === 0 ? undefined : stops,
+      output_config: thinksLeast ? { effort: "low" as const } : undefined,
+      thinking: quirks.thinking ? thinkingOf(options, request) : undefined
+    })
   }
 }

@@ -1,6 +1,13 @@
-import { Either, Predicate } from "effect"
-import type { ChatAnswer, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
+import { Either, Predicate, Schema } from "effect"
+import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ProviderAccount } from "../../domain/Model.ts"
+import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
+import { answerOf, usageOf } from "../chat/Answer.ts"
+import { lenient, records, Text } from "../chat/WireSchema.ts"
+import { amendFailure, decodeFailure as decodeConvention } from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
+import { loggable } from "../client/Upstream.ts"
 
 const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
   ["max_tokens", "length"],
@@ -8,55 +15,117 @@ const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
   ["refusal", "content_filter"]
 ])
 
-/** Of the convention's four: a turn that ends in calls is theirs, whatever else the host calls its end. */
-export const decodeFinish = (reason: unknown, hasCalls: boolean): FinishReason =>
-  reasons.get(reason) ?? (hasCalls ? "tool_calls" : "stop")
+export const finishReason = (reason: unknown): FinishReason | undefined => reasons.get(reason)
 
-export const errorIn = (body: Fields): Fields | undefined =>
-  body.type === "error" || Predicate.isRecord(body.error) ? body : undefined
-
-/** The three counts of the prompt are disjoint on this wire. Undefined where the host counted nothing. */
+/** The three counts of the prompt are disjoint on this wire. */
 export const decodeUsage = (usage: unknown): Usage | undefined => {
   const counts = asFields(usage)
   const cached = asCount(counts.cache_read_input_tokens)
   const cacheWrite = asCount(counts.cache_creation_input_tokens)
-  const prompt = asCount(counts.input_tokens) + cached + cacheWrite
-  const completion = asCount(counts.output_tokens)
-  if (prompt === 0 && completion === 0) return undefined
-  const thought = asCount(asFields(counts.output_tokens_details).thinking_tokens)
-  return { prompt, completion, cached, cacheWrite, reasoning: Math.min(completion, thought) }
+  return usageOf({
+    prompt: asCount(counts.input_tokens) + cached + cacheWrite,
+    completion: asCount(counts.output_tokens),
+    cached,
+    cacheWrite,
+    reasoning: asCount(asFields(counts.output_tokens_details).thinking_tokens)
+  })
 }
 
-export const decodeCallHead = (block: Fields, newId: () => string) => {
-  const name = asText(block.name)
-  return name === "" ? undefined : { id: asText(block.id) || newId(), name }
-}
-
+/** A call's input as JSON; empty where it has none. */
 export const inputText = (input: unknown): string => {
   const fields = asFields(input)
   return Object.keys(fields).length > 0 ? JSON.stringify(fields) : ""
 }
 
-export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> => {
-  const { content, stop_reason, usage } = asFields(body)
-  if (!Array.isArray(content)) return Either.left("no content")
-  const blocks = asRecords(asList(content))
-  const joined = (type: "text" | "thinking") =>
-    blocks.map((block) => (block.type === type ? asText(block[type]) : "")).join("")
-  const toolCalls: Array<ToolCall> = []
-  for (const block of blocks) {
-    if (block.type !== "tool_use") continue
-    const call = decodeCallHead(block, newId)
-    if (call === undefined) return Either.left("a tool call without a name")
-    const called = { name: call.name, arguments: inputText(block.input) || "{}" }
-    toolCalls.push({ id: call.id, type: "function", function: called })
-  }
-  const text = joined("text")
-  return Either.right({
-    content: text === "" && toolCalls.length > 0 ? null : text,
-    reasoning: joined("thinking") || undefined,
-    toolCalls,
-    finish: decodeFinish(stop_reason, toolCalls.length > 0),
-    usage: decodeUsage(usage)
-  })
+const Block = Schema.Struct({
+  type: Schema.Unknown,
+  text: Text,
+  thinking: Text,
+  id: Text,
+  name: Text,
+  input: lenient(Schema.String, inputText)
+})
+
+const Answer = Schema.Struct({
+  content: Schema.Array(Schema.Unknown).pipe(Schema.compose(records(Block))),
+  stop_reason: Schema.Unknown,
+  usage: Schema.Unknown
+})
+
+const decodeBody = Schema.decodeUnknownEither(Answer)
+
+export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> =>
+  Either.flatMap(
+    Either.mapLeft(decodeBody(body), () => "no content"),
+    ({ content, stop_reason, usage }) => {
+      const ofType = (type: string) => content.filter((block) => block.type === type)
+      return answerOf(
+        {
+          text: ofType("text")
+            .map(({ text }) => text)
+            .join(""),
+          reasoning: ofType("thinking")
+            .map(({ thinking }) => thinking)
+            .join(""),
+          calls: ofType("tool_use").map(({ id, input, name }) => ({ id, name, arguments: input })),
+          finish: finishReason(stop_reason),
+          usage: decodeUsage(usage)
+        },
+        newId
+      )
+    }
+  )
+
+export const errorIn = (body: Fields): Fields | undefined =>
+  body.type === "error" || Predicate.isRecord(body.error) ? body : undefined
+
+interface HostError {
+  readonly type: string
+  /** Names the cause more precisely than the type, where the host gives it. */
+  readonly code: string
+  readonly message: string
+}
+
+const readError = (body: string): HostError => {
+  const { details, message, type } = asFields(asFields(parseJson(body)).error)
+  return { type: asText(type), code: asText(asFields(details).error_code), message: asText(message) }
+}
+
+/** The operator's account by its codes, whatever the status: money, a hold, keys and settings of the organization. */
+const accountCode =
+  /spend_limit_reached$|^organization_(on_hold|type_not_supported)$|^parent_organization_required$|billing|^cmek_|^claude_code_|^sandbox_egress_restricted$/
+
+/** A 400 may speak to the operator. Only its first words count: further on stands what the customer sent. */
+const toOperator =
+  /^(your (credit|organization|workspace|account|api key|plan)|you have (reached|exceeded|run out)|this (organization|workspace|account|api key))\b/i
+
+const imageFault = /\bimage\.source\b|^could not process image|^unable to download the file|^(the )?image\b/i
+
+interface Verdict {
+  readonly class: FailureClass
+  readonly param: string | undefined
+}
+
+const classify = (status: number | undefined, { code, message, type }: HostError): Verdict | undefined => {
+  if (type === "billing_error" || accountCode.test(code)) return { class: "account", param: undefined }
+  if (type !== "invalid_request_error") return undefined
+  if (toOperator.test(message)) return { class: "account", param: undefined }
+  if (/^output blocked by content filter/i.test(message)) return { class: "moderation", param: undefined }
+  return status === 400 && imageFault.test(message) ? { class: "request", param: "messages" } : undefined
+}
+
+export const decodeFailure = (
+  account: ProviderAccount,
+  response: UpstreamResponse,
+  nowMillis: number
+): ProviderFailure => {
+  const failure = decodeConvention(account, response, nowMillis)
+  const error = readError(response.body)
+  const detail = loggable(account, `${error.code} ${failure.detail}`)
+  return amendFailure(failure, { ...classify(failure.status, error), detail })
+}
+
+export const refusesThinking = ({ body, status }: UpstreamResponse): boolean => {
+  const { message, type } = readError(body)
+  return status === 400 && type === "invalid_request_error" && /\bthinking\b/i.test(message)
 }

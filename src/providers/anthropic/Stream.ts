@@ -1,49 +1,47 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
+import { finishOf, type StreamedCall, StreamedCalls } from "../chat/Answer.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asText, type Fields } from "../client/Json.ts"
-import { decodeCallHead, decodeFinish, decodeUsage, inputText } from "./Response.ts"
+import { decodeUsage, finishReason, inputText } from "./Response.ts"
 
-interface Call {
-  readonly index: number
-  /** The input of the block's start: it counts where no piece follows. */
+interface CallBlock {
+  readonly call: StreamedCall
+  /** The input of the block's start, which counts where no piece follows. */
   readonly input: string
-  isEmpty: boolean
 }
 
 /** The usage of the prompt is passed on at the start as well, for streams that are cut short. */
-export const makeDecoder = (newId: () => string): ChatDecoder => {
-  const calls = new Map<unknown, Call>()
-  let callCount = 0
+export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable"> => {
+  const calls = new StreamedCalls()
+  const blocks = new Map<unknown, CallBlock>()
   let reason: unknown
   let counts: Fields = {}
   let isRecounted = false
 
   const openBlock = (index: unknown, block: Fields, out: Array<ChatEvent>): StreamOutcome => {
     if (block.type !== "tool_use") return takeDelta({ ...block, type: `${String(block.type)}_delta` }, undefined, out)
-    const call = decodeCallHead(block, newId)
-    if (call === undefined) return "a tool call without a name"
-    calls.set(index, { index: callCount, input: inputText(block.input) || "{}", isEmpty: true })
-    out.push({ type: "tool_call", index: callCount, ...call, arguments: "" })
-    callCount++
+    const name = asText(block.name)
+    if (name === "") return "a tool call without a name"
+    const call = calls.begin()
+    blocks.set(index, { call, input: inputText(block.input) })
+    calls.open(call, asText(block.id) || newId(), name, "", out)
     return undefined
   }
 
-  const takeDelta = (delta: Fields, call: Call | undefined, out: Array<ChatEvent>): undefined => {
+  const takeDelta = (delta: Fields, block: CallBlock | undefined, out: Array<ChatEvent>): undefined => {
     const text = asText(delta.text)
     const thinking = asText(delta.thinking)
-    const json = asText(delta.partial_json)
     if (delta.type === "text_delta" && text !== "") out.push({ type: "content", text })
     else if (delta.type === "thinking_delta" && thinking !== "") out.push({ type: "reasoning", text: thinking })
-    else if (delta.type === "input_json_delta" && json !== "" && call !== undefined) {
-      call.isEmpty = false
-      out.push({ type: "tool_call", index: call.index, arguments: json })
+    else if (delta.type === "input_json_delta" && block !== undefined) {
+      calls.append(block.call, asText(delta.partial_json), out)
     }
   }
 
   const closeBlock = (index: unknown, out: Array<ChatEvent>): undefined => {
-    const call = calls.get(index)
-    if (call?.isEmpty === true) out.push({ type: "tool_call", index: call.index, arguments: call.input })
-    calls.delete(index)
+    const block = blocks.get(index)
+    if (block?.call.isEmpty === true) calls.append(block.call, block.input || "{}", out)
+    blocks.delete(index)
   }
 
   /** Counts are those so far, not those since the last: what is given replaces what was. */
@@ -59,8 +57,8 @@ export const makeDecoder = (newId: () => string): ChatDecoder => {
 
   const closeMessage = (out: Array<ChatEvent>): StreamOutcome => {
     if (reason === undefined) return "message_stop without a stop_reason"
-    for (const index of calls.keys()) closeBlock(index, out)
-    out.push({ type: "finish", reason: decodeFinish(reason, callCount > 0) })
+    for (const index of blocks.keys()) closeBlock(index, out)
+    out.push({ type: "finish", reason: finishOf(finishReason(reason), calls.hasAny) })
     pushUsage(out)
     return "whole"
   }
@@ -76,7 +74,7 @@ export const makeDecoder = (newId: () => string): ChatDecoder => {
         case "content_block_start":
           return openBlock(event.index, asFields(event.content_block), out)
         case "content_block_delta":
-          return takeDelta(asFields(event.delta), calls.get(event.index), out)
+          return takeDelta(asFields(event.delta), blocks.get(event.index), out)
         case "content_block_stop":
           return closeBlock(event.index, out)
         case "message_delta":

@@ -1,16 +1,16 @@
 import { Effect, Either, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
-import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
+import type { ChatAdapter, ChatPull, Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, type Fields, parseJson } from "../client/Json.ts"
-import { jsonBody } from "../client/JsonBody.ts"
+import { asFields, type Fields, LargeJson, parseJson } from "../client/Json.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
 import { collect, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
-import { type ChatDecoder, chatPull, chatPullOf, eventsOf } from "./ChatStream.ts"
+import { eventsOf } from "./Answer.ts"
+import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
 import { cutAnswer, cutPull } from "./Stops.ts"
 
 export interface ChatCall<Options, Quirks = {}> {
@@ -79,7 +79,10 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const fail = failWith(failureOf)
     const learnt = new Map<string, Quirks>()
 
-    const encode = (call: Call): Encoded => ({ call, body: jsonBody(call.request, format.encode(call)) })
+    const encode = (call: Call): Encoded => {
+      const value = format.encode(call)
+      return { call, body: call.request.isLarge === true ? new LargeJson(value) : JSON.stringify(value) }
+    }
 
     const begin = (route: Route, request: ChatRequest, isStream: boolean) =>
       Effect.suspend(() => {
@@ -175,3 +178,10 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       stream: (route, request) => Effect.flatMap(begin(route, request, true), open)
     }
   })
+
+/** A provider of chats alone. */
+export const makeChatProvider = <Options, Quirks extends object>(
+  adapter: string,
+  format: ChatFormat<Options, Quirks>
+): Effect.Effect<Provider, never, Upstream> =>
+  Effect.map(makeChatAdapter(format), (chat) => ({ adapter, options: format.options.decode, chat }))

@@ -1,5 +1,5 @@
 import { Effect, Option, Predicate } from "effect"
-import type { ChatAnswer, ChatEvent, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import { withSpent } from "../client/Classification.ts"
 import { type Fields, parseJson } from "../client/Json.ts"
@@ -14,7 +14,7 @@ export interface ChatDecoder {
   readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
   /** Called at `[DONE]` and at the end of the bytes; undefined where the stream is not whole without an event of its own. */
   readonly finish?: ((out: Array<ChatEvent>) => StreamOutcome) | undefined
-  /** What the host has counted since usage was last told: the last event of a stream that breaks. */
+  /** Counts not yet passed on as an event: a stream that breaks ends with them. */
   readonly usage: () => Usage | undefined
   /** Whether the gateway itself can count what the host has used so far; it cannot where this is left out. */
   readonly isCountable?: (() => boolean) | undefined
@@ -97,17 +97,4 @@ export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
     left = []
     return Effect.succeed(taken)
   })
-}
-
-/** The same answer as the events of a stream. */
-export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
-  const events: Array<ChatEvent> = []
-  if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
-  if (answer.content !== null && answer.content !== "") events.push({ type: "content", text: answer.content })
-  answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
-    events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
-  })
-  events.push({ type: "finish", reason: answer.finish })
-  if (answer.usage !== undefined) events.push({ type: "usage", usage: answer.usage })
-  return events
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { RouteBase } from "../../domain/Model.ts"
 
-/** What Google takes in the place of a signature that nobody has. */
+/** Google's placeholder for a missing signature. */
 export const sentinel = "skip_thought_signature_validator"
 
 const digestLength = 12

@@ -1,4 +1,4 @@
-import { Predicate } from "effect"
+import { Predicate, Record } from "effect"
 import type { Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
@@ -23,11 +23,9 @@ export interface Classification {
   readonly param: string | undefined
 }
 
-const classOfWord: ReadonlyMap<string, FailureClass> = new Map([
-  ...["rate_limit_exceeded", "rate_limit_error", "slow_down", "server_is_overloaded"].map(
-    (word) => [word, "limit"] as const
-  ),
-  ...[
+const wordsOfClass = {
+  limit: ["rate_limit_exceeded", "rate_limit_error", "slow_down", "server_is_overloaded"],
+  account: [
     "insufficient_quota",
     "credit_balance_exhausted",
     "organization_spend_limit_exceeded",
@@ -42,8 +40,8 @@ const classOfWord: ReadonlyMap<string, FailureClass> = new Map([
     "permission_error",
     "permission_denied",
     "failed_precondition"
-  ].map((word) => [word, "account"] as const),
-  ...[
+  ],
+  moderation: [
     "content_policy_violation",
     "image_content_policy_violation",
     "moderation_blocked",
@@ -51,9 +49,13 @@ const classOfWord: ReadonlyMap<string, FailureClass> = new Map([
     "responsibleaipolicyviolation",
     "invalid_prompt",
     "bio_policy"
-  ].map((word) => [word, "moderation"] as const),
-  ["context_length_exceeded", "request"]
-])
+  ],
+  request: ["context_length_exceeded"]
+} satisfies Partial<Record<FailureClass, ReadonlyArray<string>>>
+
+const classOfWord: ReadonlyMap<string, FailureClass> = new Map(
+  Record.toEntries(wordsOfClass).flatMap(([meaning, words]) => words.map((word) => [word, meaning]))
+)
 
 const imageWords = new Set([
   "failed_to_download_image",
@@ -116,7 +118,7 @@ export const retryAfterSeconds = (headers: UpstreamHeaders, nowMillis: number): 
   return Number.isNaN(date) ? undefined : Math.max(0, (date - nowMillis) / 1_000)
 }
 
-const classOfStatus = (status: number): FailureClass => {
+export const classOfStatus = (status: number): FailureClass => {
   if (status === 400 || status === 413 || status === 422) return "request"
   if (status === 401 || status === 402 || status === 403) return "account"
   return status === 429 ? "limit" : "retry"

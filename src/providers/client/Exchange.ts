@@ -47,7 +47,7 @@ export interface Broken {
 
 export type Outcome = UpstreamResponse | Broken
 
-/** An answer taken whole, up to a limit. `done` hears of the outcome first; anything after it is of no account. */
+/** An answer collected up to a limit. Only the first call of `done` counts. */
 export class Gathered extends Exchange {
   private readonly limitBytes: number
   private readonly done: (outcome: Outcome) => void
@@ -147,7 +147,7 @@ export class Flowing extends Exchange {
     this.onHead(Effect.fail(failure))
   }
 
-  /** Hands over everything that came since the last time, now or as soon as something comes; what it returns calls it off. */
+  /** Hands over everything since the last call, now or once something comes; returns a canceller. */
   next(done: (taken: Taken) => void): () => void {
     const taken = this.taken()
     if (taken === undefined) this.waiting = done

@@ -1,4 +1,7 @@
 import { Predicate } from "effect"
+import { jsonTexts } from "../../domain/Json.ts"
+import type { Steps } from "../../services/runtime/EventLoop.ts"
+import { type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
 
 export type Fields = Readonly<Record<PropertyKey, unknown>>
 
@@ -22,3 +25,33 @@ export const asRecords = (value: unknown): ReadonlyArray<Fields> => asList(value
 
 export const asCount = (value: unknown): number =>
   typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0
+
+type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
+
+/** The fields that have a value: hosts read `null` and absence differently, and undefined is neither. */
+export const defined = <A extends object>(fields: A): Partial<Defined<A>> => {
+  const kept: Partial<Defined<A>> = {}
+  for (const name in fields) {
+    const value = fields[name]
+    if (value !== undefined) Object.assign(kept, { [name]: value })
+  }
+  return kept
+}
+
+/** A body of many MiB, to be written out in slices just before it is sent. */
+export class LargeJson {
+  readonly value: unknown
+
+  constructor(value: unknown) {
+    this.value = value
+  }
+}
+
+export function* encodeJson({ value }: LargeJson): Steps<Pieces> {
+  const parts: Array<Uint8Array> = []
+  for (const text of jsonTexts(value)) {
+    parts.push(Buffer.from(text))
+    yield
+  }
+  return piecesOf(parts)
+}

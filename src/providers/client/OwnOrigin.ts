@@ -5,10 +5,7 @@ import { type FailureClass, ProviderFailure } from "../../services/routing/Provi
 import { loggable, type UpstreamRequest } from "./Upstream.ts"
 
 /** An account's own origin for the fetcher, with the headers of its calls: the credential goes nowhere else. */
-export const ownOrigin = (
-  account: ProviderAccount,
-  authorization: UpstreamRequest["authorization"]
-): FetchRequest["own"] => {
+const ownOrigin = (account: ProviderAccount, authorization: UpstreamRequest["authorization"]): FetchRequest["own"] => {
   if (account.baseUrl === undefined) return undefined
   const { credential } = account
   const own = Object.entries(account.headers).map(([name, value]) => [name.toLowerCase(), value])
@@ -17,6 +14,12 @@ export const ownOrigin = (
     headers: { ...(credential && authorization(Redacted.value(credential))), ...Object.fromEntries(own) }
   }
 }
+
+export const resultRequest = (
+  account: ProviderAccount,
+  authorization: UpstreamRequest["authorization"],
+  result: Pick<FetchRequest, "url" | "limitBytes" | "withinSeconds">
+): FetchRequest => ({ ...result, from: "provider", own: ownOrigin(account, authorization) })
 
 const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
   refused: "retry",

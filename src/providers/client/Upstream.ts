@@ -6,7 +6,7 @@ import { ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import type { Pieces } from "../../services/runtime/Pieces.ts"
 import { Flowing, Gathered, type Received, type Taken, type UpstreamHead, type UpstreamResponse } from "./Exchange.ts"
-import { encodeJson, LargeJson } from "./JsonBody.ts"
+import { encodeJson, LargeJson } from "./Json.ts"
 
 const answerLimitBytes = 64 * 1024 * 1024
 const detailLimit = 1_000
@@ -23,6 +23,8 @@ export interface UpstreamRequest {
   readonly body?: string | Uint8Array | Pieces | LargeJson | undefined
   readonly contentType?: string | undefined
 }
+
+export const bearer: UpstreamRequest["authorization"] = (secret) => ({ authorization: `Bearer ${secret}` })
 
 export interface UpstreamStream extends UpstreamHead {
   /** Hands over the bytes since the last time, at least one, or the end; what it returns calls it off. */
@@ -146,7 +148,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
   }
 }
 
-/** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets gone when nobody wants them. */
+/** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets closed on interruption. */
 export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {

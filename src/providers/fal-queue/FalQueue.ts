@@ -1,12 +1,23 @@
-import { Effect } from "effect"
+import { Effect, Record, Schema } from "effect"
 import type { Fetcher } from "../../services/media/Fetcher.ts"
 import type { Provider } from "../../services/routing/Provider.ts"
 import { jsonPieces } from "../../services/runtime/Pieces.ts"
+import { makeOptions } from "../client/RouteOptions.ts"
 import type { Upstream } from "../client/Upstream.ts"
 import { type JobFormat, makeJobAdapters } from "../jobs/JobAdapter.ts"
+import { commonOptions, makeJobOptions } from "../jobs/Options.ts"
 import { decodeFailure } from "./Failure.ts"
-import { options } from "./Options.ts"
 import { decodeHandle, decodeProgress, decodeResult, isCompleted } from "./Response.ts"
+
+export const optionNames: ReadonlySet<string> = new Set(Object.keys(commonOptions))
+
+/** Some of a route's options say how a request is written, all others are fields of it. */
+const Options = Schema.Struct(commonOptions, { key: Schema.String, value: Schema.Unknown })
+
+export const options = makeOptions(Options, (given) => {
+  const fixed = Record.filter(given, (_, name) => !optionNames.has(name))
+  return makeJobOptions(given, { fixed, isList: (field) => field.endsWith("s") })
+})
 
 export const format: JobFormat = {
   name: "FalQueue",

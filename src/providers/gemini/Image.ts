@@ -1,40 +1,24 @@
 import { Either, Predicate } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
-import type { ImageRoute, Resolution } from "../../domain/Model.ts"
+import type { ImageRoute } from "../../domain/Model.ts"
 import { fromBase64 } from "../../services/media/Base64.ts"
 import { type ImageAnswer, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Encoded } from "../../services/runtime/Pieces.ts"
 import { protocolFailure } from "../client/Classification.ts"
-import { defined } from "../client/Defined.ts"
-import { asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
-import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./Failure.ts"
+import { asFields, asList, asRecords, asText, defined, type Fields } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
+import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./Response.ts"
 
-type WirePart = { text: string } | { inlineData: { mimeType: string; data: Encoded } }
+const encodeReference = ({ bytes, type }: Picture) => ({ inlineData: { mimeType: type, data: new Encoded(bytes) } })
 
-export interface WireImage {
-  contents: [{ role: "user"; parts: Array<WirePart> }]
-  generationConfig: {
-    responseModalities: Array<"IMAGE">
-    imageConfig?: { imageSize?: Resolution; aspectRatio?: string }
-  }
-}
-
-export interface WirePrediction {
-  instances: Array<{ prompt: string }>
-  parameters: { sampleCount: 1; includeRaiReason: true; sampleImageSize?: Resolution; aspectRatio?: string }
-}
-
-const inline = ({ bytes, type }: Picture): WirePart => ({ inlineData: { mimeType: type, data: new Encoded(bytes) } })
-
-export const encodeImage = (request: ImageRequest, options: Options): WireImage => {
+export const encodeImage = (request: ImageRequest, options: Options) => {
   const imageConfig = defined({
     imageSize: options.image_size === false ? undefined : request.resolution,
     aspectRatio: options.aspect_ratio
   })
   return {
-    contents: [{ role: "user", parts: [{ text: request.prompt }, ...request.references.map(inline)] }],
+    contents: [{ role: "user", parts: [{ text: request.prompt }, ...request.references.map(encodeReference)] }],
     generationConfig: {
       responseModalities: ["IMAGE"],
       ...(Object.keys(imageConfig).length === 0 ? undefined : { imageConfig })
@@ -42,7 +26,7 @@ export const encodeImage = (request: ImageRequest, options: Options): WireImage 
   }
 }
 
-export const encodePrediction = (request: ImageRequest, options: Options): WirePrediction => ({
+export const encodePrediction = (request: ImageRequest, options: Options) => ({
   instances: [{ prompt: request.prompt }],
   parameters: {
     sampleCount: 1,

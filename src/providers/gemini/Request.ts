@@ -1,48 +1,146 @@
-import type { ChatRequest, Tool } from "../../domain/Chat.ts"
+import type { ChatRequest, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
+import type { ReasoningEffort, RouteBase } from "../../domain/Model.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { defined } from "../client/Defined.ts"
-import { encodeContents, type SignaturePolicy, type WireContent, type WirePart } from "./Contents.ts"
+import { parseArguments, textsOf } from "../chat/Messages.ts"
+import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
+import { defined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
-import { encodeThinking, type WireThinking } from "./Thinking.ts"
 
-export interface WireFunction {
-  name: string
-  description?: string
-  parametersJsonSchema?: unknown
-}
-
-export type WireTool = { functionDeclarations: Array<WireFunction> } | { googleSearch: Record<string, never> }
-
-export interface WireToolConfig {
-  functionCallingConfig?: { mode: "AUTO" | "ANY" | "NONE"; allowedFunctionNames?: Array<string> }
-  includeServerSideToolInvocations?: boolean
-}
-
-export interface WireConfig {
-  maxOutputTokens?: number
-  stopSequences?: Array<string>
-  temperature?: number
-  topP?: number
-  seed?: number
-  frequencyPenalty?: number
-  presencePenalty?: number
-  responseMimeType?: string
-  responseJsonSchema?: unknown
-  thinkingConfig?: WireThinking
-}
-
-export interface WireRequest {
-  contents: Array<WireContent>
-  systemInstruction?: { parts: Array<WirePart> }
-  tools?: Array<WireTool>
-  toolConfig?: WireToolConfig
-  generationConfig: WireConfig
-}
+/** Replayed calls keep their signatures; `required` puts the sentinel for a missing one, `sentinel` for each. */
+export type SignaturePolicy = "required" | "optional" | "sentinel"
 
 export interface Quirks {
   readonly signatures: SignaturePolicy
   readonly penalties: boolean
   readonly sampling: boolean
+}
+
+interface WirePart {
+  text?: string
+  inlineData?: { mimeType: string; data: string }
+  functionCall?: { id: string; name: string; args: Record<string, unknown> }
+  functionResponse?: { id: string; name: string; response: Record<string, unknown> }
+  thoughtSignature?: string
+}
+
+interface WireContent {
+  role: "user" | "model"
+  parts: Array<WirePart>
+}
+
+const dataUrl = /^data:([^;,]+)[^,]*;base64,/i
+
+const inlineData = (url: string): WirePart["inlineData"] => {
+  const head = dataUrl.exec(url.slice(0, 200))
+  if (head === null) return undefined
+  const [start, type = ""] = head
+  const mimeType = type.toLowerCase()
+  return { mimeType: mimeType === "image/jpg" ? "image/jpeg" : mimeType, data: url.slice(start.length) }
+}
+
+const encodeTexts = (content: string | ReadonlyArray<TextPart> | null): Array<WirePart> =>
+  textsOf(content)
+    .filter((text) => text !== "")
+    .map((text) => ({ text }))
+
+const encodePart = (part: Part): Array<WirePart> => {
+  if (part.type === "text") return encodeTexts(part.text)
+  const data = inlineData(part.image_url.url)
+  return data === undefined ? [] : [{ inlineData: data }]
+}
+
+const encodeUser = (content: string | ReadonlyArray<Part>): Array<WirePart> => {
+  const parts = typeof content === "string" ? encodeTexts(content) : content.flatMap(encodePart)
+  return parts.length === 0 ? [{ text: "" }] : parts
+}
+
+export const hasInlineImages = (messages: ReadonlyArray<Message>): boolean =>
+  messages.every(
+    ({ content, role }) =>
+      role !== "user" ||
+      typeof content === "string" ||
+      content.every((part) => part.type === "text" || inlineData(part.image_url.url) !== undefined)
+  )
+
+/** A conversation on this wire. A system's words stand apart, unless there are no others. */
+export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message>, policy: SignaturePolicy) => {
+  const system: Array<WirePart> = []
+  const contents: Array<WireContent> = []
+  const names = new Map<string, string>()
+  const turn = messages.findLastIndex(({ role }) => role === "user")
+
+  const signatureOf = (call: ToolCall, isFirst: boolean, isCurrent: boolean): string | undefined => {
+    const own = policy === "sentinel" ? undefined : unseal(route, call.signature)
+    return own ?? (isFirst && isCurrent && policy !== "optional" ? sentinel : undefined)
+  }
+  /** Calls have to follow at once what they answer, and results their calls: several messages are one turn. */
+  const partsOf = (role: WireContent["role"], isSameTurn: (last: WireContent) => boolean): Array<WirePart> => {
+    const last = contents.at(-1)
+    if (last !== undefined && isSameTurn(last)) return last.parts
+    const parts: Array<WirePart> = []
+    contents.push({ role, parts })
+    return parts
+  }
+
+  for (const [at, message] of messages.entries()) {
+    switch (message.role) {
+      case "system":
+        system.push(...encodeTexts(message.content))
+        break
+      case "user":
+        contents.push({ role: "user", parts: encodeUser(message.content) })
+        break
+      case "tool": {
+        const { tool_call_id: id } = message
+        const response = { output: textsOf(message.content).join("") }
+        partsOf("user", ({ parts }) => parts.some(({ functionResponse }) => functionResponse !== undefined)).push({
+          functionResponse: { id, name: names.get(id) ?? id, response }
+        })
+        break
+      }
+      default: {
+        const texts = encodeTexts(message.content)
+        const calls = message.tool_calls ?? []
+        if (texts.length + calls.length === 0) break
+        const parts = partsOf("model", ({ role }) => role === "model")
+        parts.push(...texts)
+        for (const call of calls) {
+          const { arguments: given, name } = call.function
+          names.set(call.id, name)
+          const isFirst = parts.every(({ functionCall }) => functionCall === undefined)
+          const functionCall = { id: call.id, name, args: parseArguments(given) }
+          parts.push({ functionCall, ...defined({ thoughtSignature: signatureOf(call, isFirst, at > turn) }) })
+        }
+      }
+    }
+  }
+  return contents.length > 0
+    ? { system, contents }
+    : { system: [], contents: [{ role: "user" as const, parts: system }] }
+}
+
+const levels = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH" } as const
+
+/** In tokens, as the host's own endpoint for OpenAI's clients has them. */
+const budgets: Readonly<Record<ReasoningEffort, number>> = { low: 1_024, medium: 8_192, high: 24_576, xhigh: 24_576 }
+const leastBudget = 512
+
+/** Thoughts count as output: half of what a request may put out is left for the answer itself. */
+const budgetOf = (effort: ReasoningEffort, maxTokens: number): number => {
+  const budget = Math.min(budgets[effort], Math.floor(maxTokens / 2))
+  return budget < leastBudget ? 0 : budget
+}
+
+/** Gemini 3 thinks by levels, asked or not; Gemini 2.5 has a budget. A host refuses both in one request. */
+export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Options) => {
+  const effort = request.reasoningEffort
+  if (thinking === "none") return undefined
+  if (thinking === "level") {
+    return { includeThoughts: true, ...defined({ thinkingLevel: effort && levels[effort] }) }
+  }
+  if (effort === undefined) return undefined
+  const thinkingBudget = budgetOf(effort, request.maxTokens)
+  return thinkingBudget === 0 ? { thinkingBudget } : { includeThoughts: true, thinkingBudget }
 }
 
 const mostStops = 5
@@ -56,54 +154,51 @@ const encodeSeed = (seed: number | undefined): number | undefined =>
 /** Zero is the default, and the one number that models take that know no penalties. */
 const encodePenalty = (penalty: number | undefined): number | undefined => (penalty === 0 ? undefined : penalty)
 
-const encodeDeclaration = ({ function: { description, name, parameters } }: Tool): WireFunction => ({
-  name,
-  ...defined({ description, parametersJsonSchema: parameters })
-})
-
-const encodeTools = ({ tools, webSearch }: ChatRequest): Array<WireTool> | undefined => {
-  const encoded: Array<WireTool> = []
-  if (tools.length > 0) encoded.push({ functionDeclarations: tools.map(encodeDeclaration) })
-  if (webSearch) encoded.push({ googleSearch: {} })
+const encodeTools = ({ tools, webSearch }: ChatRequest) => {
+  const functionDeclarations = tools.map(({ function: { description, name, parameters } }) => {
+    return { name, ...defined({ description, parametersJsonSchema: parameters }) }
+  })
+  const encoded = [
+    ...(tools.length > 0 ? [{ functionDeclarations }] : []),
+    ...(webSearch ? [{ googleSearch: {} }] : [])
+  ]
   return encoded.length > 0 ? encoded : undefined
 }
 
-const encodeCalling = ({ toolChoice, tools }: ChatRequest): WireToolConfig["functionCallingConfig"] => {
+const modes = { auto: "AUTO", required: "ANY", none: "NONE" } as const
+
+const encodeCalling = ({ toolChoice, tools }: ChatRequest) => {
   if (tools.length === 0 || toolChoice === undefined) return undefined
-  if (typeof toolChoice === "object") return { mode: "ANY", allowedFunctionNames: [toolChoice.function.name] }
-  return { mode: ({ auto: "AUTO", required: "ANY", none: "NONE" } as const)[toolChoice] }
+  if (typeof toolChoice === "string") return { mode: modes[toolChoice] }
+  return { mode: modes.required, allowedFunctionNames: [toolChoice.function.name] }
 }
 
-const encodeToolConfig = (request: ChatRequest): WireToolConfig | undefined => {
+const encodeToolConfig = (request: ChatRequest) => {
   const functionCallingConfig = encodeCalling(request)
-  const both = request.tools.length > 0 && request.webSearch
-  if (functionCallingConfig === undefined && !both) return undefined
-  return defined({ functionCallingConfig, includeServerSideToolInvocations: both ? true : undefined })
+  const includeServerSideToolInvocations = request.tools.length > 0 && request.webSearch ? true : undefined
+  if (functionCallingConfig === undefined && includeServerSideToolInvocations === undefined) return undefined
+  return defined({ functionCallingConfig, includeServerSideToolInvocations })
 }
 
-const encodeFormat = ({ responseFormat }: ChatRequest) => {
-  if (responseFormat === undefined) return undefined
-  const responseJsonSchema = responseFormat.type === "json_schema" ? responseFormat.json_schema.schema : undefined
-  return { responseMimeType: "application/json", ...defined({ responseJsonSchema }) }
+const encodeConfig = (request: ChatRequest, options: Options, { penalties, sampling }: Quirks) => {
+  const format = request.responseFormat
+  return {
+    maxOutputTokens: request.maxTokens,
+    ...defined({
+      responseMimeType: format && "application/json",
+      responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
+      stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, mostStops),
+      temperature: sampling ? request.temperature : undefined,
+      topP: sampling ? request.topP : undefined,
+      seed: encodeSeed(request.seed),
+      frequencyPenalty: penalties ? encodePenalty(request.frequencyPenalty) : undefined,
+      presencePenalty: penalties ? encodePenalty(request.presencePenalty) : undefined,
+      thinkingConfig: encodeThinking(request, options)
+    })
+  }
 }
 
-const encodeConfig = (request: ChatRequest, options: Options, { penalties, sampling }: Quirks): WireConfig => ({
-  maxOutputTokens: request.maxTokens,
-  ...encodeFormat(request),
-  ...defined({
-    stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, mostStops),
-    temperature: sampling ? request.temperature : undefined,
-    topP: sampling ? request.topP : undefined,
-    seed: encodeSeed(request.seed),
-    frequencyPenalty: penalties ? encodePenalty(request.frequencyPenalty) : undefined,
-    presencePenalty: penalties ? encodePenalty(request.presencePenalty) : undefined,
-    thinkingConfig: encodeThinking(request, options)
-  })
-})
-
-type Encodable = Pick<ChatCall<Options, Quirks>, "route" | "request" | "options" | "quirks">
-
-export const encodeRequest = ({ options, quirks, request, route }: Encodable): WireRequest => {
+export const encodeRequest = ({ options, quirks, request, route }: ChatCall<Options, Quirks>) => {
   const { contents, system } = encodeContents(route, request.messages, quirks.signatures)
   return {
     contents,

@@ -1,27 +1,90 @@
 import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
-import type { ProviderFailure } from "../../services/routing/Provider.ts"
+import type { ProviderAccount } from "../../domain/Model.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
+import { finishOf, usageOf } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { seal } from "../chat/ThoughtSignatures.ts"
-import { protocolFailure, withSpent } from "../client/Classification.ts"
-import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
-import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./Failure.ts"
+import {
+  amendFailure,
+  decodeFailure as decodeConvention,
+  protocolFailure,
+  readHostError,
+  withSpent
+} from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
 type Context = Pick<ChatCall<Options>, "route" | "request" | "options" | "newId">
 
 export const errorIn = ({ error }: Fields): Fields | undefined => (error ? { error } : undefined)
 
-/** Thoughts are counted beside the answer, what a search brought beside the prompt. Undefined where nothing is. */
+/** What the host says of fields that only the gateway, or the route's options, can have put there. */
+const ownFields = /thinking[ _]?(level|budget|config)|thinking (is|mode)|unknown name|cannot find field/i
+const moderated = /responsible ai|sensitive words/i
+const depleted = /credits are depleted|spend(ing)? (cap|limit)/i
+const inMessages = /ending with a model turn|function (call|response) turn|function response parts/i
+const picture = /\bimages?\b|mime ?type/i
+const seconds = /^(\d{1,9}(?:\.\d{1,9})?)s$/
+
+/** Of the host's `RetryInfo`, which has the delay as `7.5s`. */
+const readRetryDelay = (body: unknown): number | undefined => {
+  const { error } = asFields(Array.isArray(body) ? body[0] : body)
+  for (const { retryDelay } of asRecords(asFields(error).details)) {
+    const digits = seconds.exec(asText(retryDelay))?.[1]
+    if (digits !== undefined) return Number(digits)
+  }
+  return undefined
+}
+
+const classify = (known: FailureClass, message: string): FailureClass => {
+  if (known === "limit" && depleted.test(message)) return "account"
+  if (known !== "request") return known
+  if (moderated.test(message)) return "moderation"
+  return ownFields.test(message) ? "retry" : known
+}
+
+/** The failure that a response means; `imageParam` is the field that carries pictures on this surface. */
+export const decodeFailure = (
+  account: ProviderAccount,
+  response: UpstreamResponse,
+  nowMillis: number,
+  imageParam: "messages" | "image" = "messages"
+): ProviderFailure => {
+  const failure = decodeConvention(account, response, nowMillis, imageParam)
+  const body = parseJson(response.body)
+  const message = readHostError(body)?.message ?? ""
+  const kind = classify(failure.class, message)
+  const param = picture.test(message) ? imageParam : inMessages.test(message) ? "messages" : undefined
+  return amendFailure(failure, {
+    class: kind,
+    retryAfterSeconds: failure.retryAfterSeconds ?? readRetryDelay(body),
+    param: kind === "request" ? param : undefined
+  })
+}
+
+export const isFiltered = (reason: string): boolean =>
+  /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT)$|^(BLOCKLIST|SPII|MODEL_ARMOR|JAILBREAK)$/.test(reason)
+
+export const moderationFailure = (status: number, reason: unknown): ProviderFailure =>
+  new ProviderFailure({ class: "moderation", status, detail: `moderated: ${String(reason).slice(0, 100)}` })
+
+export const blockIn = ({ promptFeedback }: Fields): string | undefined =>
+  asText(asFields(promptFeedback).blockReason) || undefined
+
+/** Thoughts are counted beside the answer, what a search brought beside the prompt. */
 export const decodeUsage = (meta: unknown): Usage | undefined => {
   const counts = asFields(meta)
-  const prompt = asCount(counts.promptTokenCount) + asCount(counts.toolUsePromptTokenCount)
   const reasoning = asCount(counts.thoughtsTokenCount)
-  const completion = asCount(counts.candidatesTokenCount) + reasoning
-  if (prompt === 0 && completion === 0) return undefined
-  const cached = Math.min(prompt, asCount(counts.cachedContentTokenCount))
-  return { prompt, completion, cached, cacheWrite: 0, reasoning }
+  return usageOf({
+    prompt: asCount(counts.promptTokenCount) + asCount(counts.toolUsePromptTokenCount),
+    completion: asCount(counts.candidatesTokenCount) + reasoning,
+    cached: asCount(counts.cachedContentTokenCount),
+    cacheWrite: 0,
+    reasoning
+  })
 }
 
 /** Reasons that say that the host gave up. The names of new ones tell as much. */
@@ -30,10 +93,9 @@ const isBreak = (reason: string): boolean =>
 
 const isRecitation = (reason: string): boolean => /^(IMAGE_)?RECITATION$/.test(reason)
 
-const decodeFinish = (reason: string, calls: number): FinishReason => {
+const finishReason = (reason: string): FinishReason | undefined => {
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length"
-  if (isFiltered(reason) || isRecitation(reason)) return "content_filter"
-  return calls > 0 ? "tool_calls" : "stop"
+  return isFiltered(reason) || isRecitation(reason) ? "content_filter" : undefined
 }
 
 const hostId = /^[\w.:-]{1,64}$/
@@ -54,7 +116,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   }
 
   const takeCall = ({ args, id, name }: Fields, thoughtSignature: unknown, out: Array<ChatEvent>): StreamOutcome => {
-    if (typeof name !== "string" || name === "") return "a function call without a name"
+    if (typeof name !== "string" || name === "") return "a tool call without a name"
     if (ids.size >= mostCalls) return undefined
     const signature = options.call_signatures === false ? undefined : seal(route, thoughtSignature)
     const index = ids.size
@@ -73,7 +135,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   const checkFinish = (): StreamOutcome => {
     const why = reason.slice(0, 100)
     if (isBreak(reason)) return `finishReason ${why}`
-    if (hasOutput || decodeFinish(reason, 0) === "length") return undefined
+    if (hasOutput || finishReason(reason) === "length") return undefined
     return isFiltered(reason) ? moderationFailure(200, reason) : `an empty candidate, finishReason ${why}`
   }
 
@@ -98,7 +160,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     },
     finish: (out) => {
       if (reason === "") return undefined
-      out.push({ type: "finish", reason: decodeFinish(reason, ids.size) })
+      out.push({ type: "finish", reason: finishOf(finishReason(reason), ids.size > 0) })
       if (usage !== undefined) out.push({ type: "usage", usage })
       return "whole"
     },

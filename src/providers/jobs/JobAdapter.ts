@@ -1,4 +1,4 @@
-import { Clock, Effect, Either, Stream } from "effect"
+import { Clock, Effect, Either, Schedule, Stream } from "effect"
 import { largestPicture } from "../../domain/Media.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { fromBase64 } from "../../services/media/Base64.ts"
@@ -14,7 +14,7 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import { protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
-import { fetchFailure, ownOrigin } from "../client/OwnOrigin.ts"
+import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { loggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
 import { failWith, isSuccess } from "../client/UpstreamResponse.ts"
 import { decodeHandleText, encodeHandle, type Handle } from "./Handle.ts"
@@ -76,15 +76,8 @@ const mayComeYet = ({ reason, status = 0 }: FetchFailed) =>
   reason === "network" || reason === "timeout" || status >= 500
 
 /** A job that was taken is paid for: its host is asked again before it is given up. */
-const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => boolean) => {
-  const run = (pause: number, left: number): Effect.Effect<A, E> =>
-    Effect.catchIf(
-      effect,
-      (failure) => left > 0 && mayRetry(failure),
-      () => Effect.delay(run(pause * 2, left - 1), pause)
-    )
-  return run(firstPauseMillis, attempts - 1)
-}
+const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => boolean) =>
+  Effect.retry(effect, { while: mayRetry, times: attempts - 1, schedule: Schedule.exponential(firstPauseMillis) })
 
 /** It is not known whether the job was taken. No status: what came, if anything came, was not the host's own. */
 const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>
@@ -105,14 +98,14 @@ const readHandle = ({ provider }: RouteBase, text: VideoHandle) =>
     (wrong) => new ProviderFailure({ class: "retry", status: undefined, detail: wrong, unsent: true })
   )
 
-const isInline = ({ url }: Media) => /^data:/i.test(url)
+const isInline = (url: string) => /^data:/i.test(url)
 
-const decodeInline = ({ provider }: RouteBase, { url }: Media) => {
+const decodeInline = (account: ProviderAccount, url: string) => {
   const comma = url.indexOf(",")
   const isBase64 = /;base64$/i.test(url.slice(0, Math.max(0, comma)))
   const bytes = isBase64 ? fromBase64(url.slice(comma + 1)) : undefined
   return bytes === undefined || bytes.length === 0
-    ? protocolFailure(provider, 200, "a data URI that is not base64")
+    ? protocolFailure(account, 200, "a data URI that is not base64")
     : Effect.succeed(bytes)
 }
 
@@ -171,22 +164,18 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
     yield* fail(route, response)
   })
 
-  const fetchRequest = ({ provider }: RouteBase, { url }: Media, limitBytes: number, withinSeconds: number) =>
-    ({ url, from: "provider", limitBytes, withinSeconds, own: ownOrigin(provider, authorization) }) as const
-
-  const fetchPicture = (route: RouteBase, media: Media) => {
-    if (isInline(media)) return decodeInline(route, media)
-    const bytes = fetcher.bytes(fetchRequest(route, media, largestPicture, pictureSeconds))
-    return Effect.mapError(retry(bytes, mayComeYet), fetchFailure(route.provider))
+  const fetchPicture = ({ provider }: RouteBase, { url }: Media) => {
+    if (isInline(url)) return decodeInline(provider, url)
+    const result = { url, limitBytes: largestPicture, withinSeconds: pictureSeconds }
+    const bytes = fetcher.bytes(resultRequest(provider, authorization, result))
+    return Effect.mapError(retry(bytes, mayComeYet), fetchFailure(provider))
   }
 
-  const fetchClip = (route: RouteBase, media: Media) =>
-    isInline(media)
-      ? Stream.fromEffect(decodeInline(route, media))
-      : Stream.mapError(
-          fetcher.stream(fetchRequest(route, media, largestClip, clipSeconds)),
-          fetchFailure(route.provider)
-        )
+  const fetchClip = ({ provider }: RouteBase, { url }: Media) => {
+    if (isInline(url)) return Stream.fromEffect(decodeInline(provider, url))
+    const result = { url, limitBytes: largestClip, withinSeconds: clipSeconds }
+    return Stream.mapError(fetcher.stream(resultRequest(provider, authorization, result)), fetchFailure(provider))
+  }
 
   const awaitEnd = (route: RouteBase, handle: Handle, pause = firstPauseMillis): Effect.Effect<End, ProviderFailure> =>
     Effect.flatMap(Effect.delay(retry(poll(route, handle), mayPass), pause), (progress) =>

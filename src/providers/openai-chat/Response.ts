@@ -1,5 +1,7 @@
-import { Either, Predicate } from "effect"
-import type { ChatAnswer, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import { Either, Predicate, Schema } from "effect"
+import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
+import { answerOf, usageOf } from "../chat/Answer.ts"
+import { fields, lenient, Text } from "../chat/WireSchema.ts"
 import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
 
 export const textOf = (content: unknown): string =>
@@ -12,8 +14,6 @@ export const textOf = (content: unknown): string =>
 /** Arguments are a JSON text on this wire; some hosts send the object itself. */
 export const argumentsOf = (value: unknown): string =>
   Predicate.isRecord(value) ? JSON.stringify(value) : asText(value)
-
-export const reasoningOf = (message: Fields): string => textOf(message.reasoning_content) || textOf(message.reasoning)
 
 export const errorIn = (body: Fields): Fields | undefined => {
   if (Boolean(body.error) || body.object === "error") return body
@@ -30,11 +30,7 @@ const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
   ["content_filter", "content_filter"]
 ])
 
-/** Of the convention's four, by what the answer holds where the host's word says less. */
-export const decodeFinish = (
-  reason: unknown,
-  holds: { readonly calls: boolean; readonly refusal: boolean }
-): FinishReason => reasons.get(reason) ?? (holds.calls ? "tool_calls" : holds.refusal ? "content_filter" : "stop")
+export const finishReason = (reason: unknown): FinishReason | undefined => reasons.get(reason)
 
 export const decodeUsage = (usage: unknown): Usage | undefined => {
   if (!Predicate.isRecord(usage)) return undefined
@@ -42,50 +38,55 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
   const prompt = asCount(usage.prompt_tokens)
   const reported = asCount(usage.completion_tokens)
   if (prompt === 0 && reported === 0) return undefined
-  const thought = asCount(asFields(usage.completion_tokens_details).reasoning_tokens)
+  const reasoning = asCount(asFields(usage.completion_tokens_details).reasoning_tokens)
   // Some hosts leave reasoning out of the completion and count it in the total alone.
-  const isApart = thought > 0 && asCount(usage.total_tokens) === prompt + reported + thought
-  const completion = isApart ? reported + thought : reported
-  const cachedTokens = ofPrompt.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens
-  const cached = Math.min(prompt, asCount(cachedTokens))
-  return {
+  const isApart = reasoning > 0 && asCount(usage.total_tokens) === prompt + reported + reasoning
+  return usageOf({
     prompt,
-    completion,
-    cached,
-    cacheWrite: Math.min(prompt - cached, asCount(ofPrompt.cache_write_tokens)),
-    reasoning: Math.min(completion, thought)
-  }
-}
-
-const decodeToolCall = (call: unknown, newId: () => string): ToolCall | undefined => {
-  const { function: called, id } = asFields(call)
-  const { arguments: text, name } = asFields(called)
-  if (asText(name) === "") return undefined
-  return {
-    id: asText(id) || newId(),
-    type: "function",
-    function: { name: asText(name), arguments: argumentsOf(text) || "{}" }
-  }
-}
-
-export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> => {
-  const { choices, usage } = asFields(body)
-  if (!Array.isArray(choices)) return Either.left("no choices in the answer")
-  const choice = asFields(choices[0])
-  const { finish_reason, message } = choice
-  if (!Predicate.isRecord(message)) return Either.left("no message in the answer")
-  if (isBreak(finish_reason)) return Either.left(`finish_reason ${String(finish_reason)}`)
-  const calls = asList(message.tool_calls)
-  const toolCalls = calls.map((call) => decodeToolCall(call, newId)).filter(Predicate.isNotUndefined)
-  if (toolCalls.length < calls.length) return Either.left("a tool call without a name")
-  const text = textOf(message.content)
-  const refusal = text === "" ? textOf(message.refusal) : ""
-  const content = text || refusal
-  return Either.right({
-    content: content === "" && toolCalls.length > 0 ? null : content,
-    reasoning: reasoningOf(message) || undefined,
-    toolCalls,
-    finish: decodeFinish(finish_reason, { calls: toolCalls.length > 0, refusal: refusal !== "" }),
-    usage: decodeUsage(usage ?? choice.usage)
+    completion: isApart ? reported + reasoning : reported,
+    cached: asCount(ofPrompt.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens),
+    cacheWrite: asCount(ofPrompt.cache_write_tokens),
+    reasoning
   })
 }
+
+const Texts = lenient(Schema.String, textOf)
+
+const Message = Schema.Struct({
+  content: Texts,
+  refusal: Texts,
+  reasoning_content: Texts,
+  reasoning: Texts,
+  tool_calls: lenient(
+    Schema.Array(
+      fields({ id: Text, function: fields({ name: Text, arguments: lenient(Schema.String, argumentsOf) }) })
+    ),
+    asList
+  )
+})
+
+const Choice = Schema.Struct({ message: Message, finish_reason: Schema.Unknown, usage: Schema.Unknown })
+
+const decodeBody = Schema.decodeUnknownEither(
+  Schema.Struct({ choices: Schema.Tuple([Choice], Schema.Unknown), usage: Schema.Unknown })
+)
+
+export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> =>
+  Either.flatMap(
+    Either.mapLeft(decodeBody(body), () => "no message in the answer"),
+    ({ choices: [choice], usage }) => {
+      const { finish_reason, message } = choice
+      if (isBreak(finish_reason)) return Either.left(`finish_reason ${String(finish_reason)}`)
+      return answerOf(
+        {
+          text: message.content,
+          refusal: message.refusal,
+          reasoning: message.reasoning_content || message.reasoning,
+          calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
+          finish: finishReason(finish_reason),
+          usage: decodeUsage(usage ?? choice.usage)
+        },
+        newId
+      )
+    }
+  )

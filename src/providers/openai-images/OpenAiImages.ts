@@ -14,7 +14,7 @@ import {
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
-import { fetchFailure, ownOrigin } from "../client/OwnOrigin.ts"
+import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { Upstream } from "../client/Upstream.ts"
 import { failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { options } from "./Options.ts"
@@ -50,16 +50,10 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
       : upstream.post({ account: route.provider, authorization, ...content })
   }
 
-  const download = ({ provider }: ImageRoute, url: string) =>
-    fetcher
-      .bytes({
-        url,
-        from: "provider",
-        limitBytes: largestPicture,
-        withinSeconds: downloadSeconds,
-        own: ownOrigin(provider, authorization)
-      })
-      .pipe(Effect.mapError(fetchFailure(provider)))
+  const download = ({ provider }: ImageRoute, url: string) => {
+    const result = { url, limitBytes: largestPicture, withinSeconds: downloadSeconds }
+    return Effect.mapError(fetcher.bytes(resultRequest(provider, authorization, result)), fetchFailure(provider))
+  }
 
   return {
     adapter: "openai-images",

@@ -2,9 +2,8 @@ import { Struct } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { extensionOf, type Picture } from "../../domain/Media.ts"
 import type { ImageRoute } from "../../domain/Model.ts"
-import { Encoded, jsonPieces } from "../../services/runtime/Pieces.ts"
+import { Encoded, jsonPieces, type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
 import type { UpstreamRequest } from "../client/Upstream.ts"
-import { type FilePart, multipart } from "./Multipart.ts"
 import type { Options } from "./Options.ts"
 
 export interface WireFields extends Pick<Options, "quality" | "background" | "output_format" | "response_format"> {
@@ -33,6 +32,34 @@ export const encodeGeneration = (model: string, request: ImageRequest, options: 
 })
 
 export const encodeEdit = encodeFields
+
+interface FilePart {
+  readonly name: string
+  readonly filename: string
+  readonly type: string
+  readonly bytes: Uint8Array
+}
+
+const quoted = (name: string): string =>
+  `"${name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")}"`
+
+/** `multipart/form-data`. The boundary must not occur in what customers send: take one nobody can guess. */
+const multipart = (
+  boundary: string,
+  fields: Readonly<Record<string, string>>,
+  files: ReadonlyArray<FilePart>
+): { readonly contentType: string; readonly body: Pieces } => {
+  const head = (name: string) => `--${boundary}\r\ncontent-disposition: form-data; name=${quoted(name)}`
+  const parts: Array<Uint8Array> = Object.entries(fields).map(([name, value]) =>
+    Buffer.from(`${head(name)}\r\n\r\n${value}\r\n`)
+  )
+  for (const { bytes, filename, name, type } of files) {
+    const about = `${head(name)}; filename=${quoted(filename)}\r\ncontent-type: ${type}\r\n\r\n`
+    parts.push(Buffer.from(about), bytes, Buffer.from("\r\n"))
+  }
+  parts.push(Buffer.from(`--${boundary}--\r\n`))
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body: piecesOf(parts) }
+}
 
 const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyArray<FilePart> =>
   references.map(({ bytes, type }, index) => {

@@ -1,10 +1,41 @@
 import { Either } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
-import { type ChatDecoder, eventsOf, type StreamOutcome } from "../chat/ChatStream.ts"
+import { eventsOf, finishOf, type StreamedCall, StreamedCalls } from "../chat/Answer.ts"
+import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asText, type Fields } from "../client/Json.ts"
-import { decodeAnswer, decodeFinish, decodeUsage, errorIn, isOver, paragraph } from "./Response.ts"
-import * as ToolCalls from "./ToolCalls.ts"
+import { callIdOf, decodeAnswer, decodeUsage, errorIn, finishReason, isOver, paragraph } from "./Response.ts"
+
+/** Pieces of a call name its item or, with hosts whose item ids change, its output position. */
+const makeCallDecoder = (newId: () => string) => {
+  const calls = new StreamedCalls()
+  const byCallId = new Map<unknown, StreamedCall>()
+  const byItem = new Map<unknown, StreamedCall>()
+  const byPosition = new Map<unknown, StreamedCall>()
+
+  const find = (item: unknown, position: unknown) => byItem.get(item) ?? byPosition.get(position)
+
+  /** A call's item begins, or is there as a whole; false where it has no name. */
+  const takeItem = (event: Fields, item: Fields, out: Array<ChatEvent>): boolean => {
+    const hasCallId = asText(item.call_id) !== ""
+    const known = hasCallId ? byCallId.get(item.call_id) : find(item.id, event.output_index)
+    const text = asText(item.arguments)
+    if (known !== undefined) {
+      if (known.isEmpty) calls.append(known, text, out)
+      return true
+    }
+    const name = asText(item.name)
+    if (name === "") return false
+    const call = calls.begin()
+    if (hasCallId) byCallId.set(item.call_id, call)
+    if (typeof item.id === "string") byItem.set(item.id, call)
+    if (typeof event.output_index === "number") byPosition.set(event.output_index, call)
+    calls.open(call, callIdOf(item) || newId(), name, text, out)
+    return true
+  }
+
+  return { calls, find: (event: Fields) => find(event.item_id, event.output_index), takeItem }
+}
 
 /** `isShort`: the gateway can count the prompt. */
 export const makeDecoder = (
@@ -12,7 +43,7 @@ export const makeDecoder = (
   isShort: boolean,
   failureIn: (error: Fields) => ProviderFailure
 ): ChatDecoder => {
-  const calls = ToolCalls.make(newId)
+  const { calls, find, takeItem } = makeCallDecoder(newId)
   // Reasoning or a search, which the stream does not show in full.
   let hasHidden = false
   let hasText = false
@@ -35,22 +66,13 @@ export const makeDecoder = (
     out.push({ type: "reasoning", text: isNext ? paragraph + text : text })
   }
 
-  const takeItem = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
-    const item = asFields(event.item)
-    if (item.type === "function_call") {
-      return calls.item(event, item, out) ? undefined : "a function call without a name"
-    }
-    if (item.type !== "message") hasHidden = true
-    return undefined
-  }
-
   const end = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const response = asFields(event.response)
     usage = decodeUsage(response.usage)
     const error = event.type === "response.failed" ? response : errorIn(response)
     if (error !== undefined) return failureIn(error)
-    if (!isOver(response)) return `a response that ended ${asText(response.status)}`
-    if (!hasText && !hasRefusal && !calls.some && Array.isArray(response.output)) {
+    if (!isOver(response.status)) return `a response that ended ${asText(response.status)}`
+    if (!hasText && !hasRefusal && !calls.hasAny && Array.isArray(response.output)) {
       const answer = decodeAnswer(response, newId)
       if (Either.isLeft(answer)) return answer.left
       const reasoning = reasoningPart === undefined ? answer.right.reasoning : undefined
@@ -59,42 +81,50 @@ export const makeDecoder = (
     }
     calls.close(out)
     const status = event.type === "response.incomplete" ? "incomplete" : response.status
-    const holds = { calls: calls.some, refusal: hasRefusal && !hasText }
-    out.push({ type: "finish", reason: decodeFinish({ ...response, status }, holds) })
+    const reason = finishReason(status, asFields(response.incomplete_details).reason)
+    out.push({ type: "finish", reason: finishOf(reason, calls.hasAny, hasRefusal && !hasText) })
     if (usage !== undefined) out.push({ type: "usage", usage })
     return "whole"
   }
 
-  return {
-    take: (event, out) => {
-      switch (event.type) {
-        case "response.output_text.delta":
-          hasText = pushText(asText(event.delta), out) || hasText
-          return undefined
-        case "response.refusal.delta":
-          hasRefusal = (!hasText && pushText(asText(event.delta), out)) || hasRefusal
-          return undefined
-        case "response.reasoning_summary_text.delta":
-        case "response.reasoning_text.delta":
-          pushReasoning(event, out)
-          return undefined
-        case "response.output_item.added":
-        case "response.output_item.done":
-          return takeItem(event, out)
-        case "response.function_call_arguments.delta":
-          return calls.piece(event, out) ? undefined : "arguments of a call that never began"
-        case "response.function_call_arguments.done":
-          calls.whole(event, out)
-          return undefined
-        case "response.completed":
-        case "response.incomplete":
-        case "response.failed":
-          return end(event, out)
-        default:
-          return undefined
+  const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    switch (event.type) {
+      case "response.output_text.delta":
+        hasText = pushText(asText(event.delta), out) || hasText
+        return undefined
+      case "response.refusal.delta":
+        hasRefusal = (!hasText && pushText(asText(event.delta), out)) || hasRefusal
+        return undefined
+      case "response.reasoning_summary_text.delta":
+      case "response.reasoning_text.delta":
+        pushReasoning(event, out)
+        return undefined
+      case "response.output_item.added":
+      case "response.output_item.done": {
+        const item = asFields(event.item)
+        if (item.type === "function_call") return takeItem(event, item, out) ? undefined : "a tool call without a name"
+        if (item.type !== "message") hasHidden = true
+        return undefined
       }
-    },
-    usage: () => usage,
-    isCountable: () => isShort && !hasHidden
+      case "response.function_call_arguments.delta": {
+        const call = find(event)
+        if (call === undefined) return "arguments of a call that never began"
+        calls.append(call, asText(event.delta), out)
+        return undefined
+      }
+      case "response.function_call_arguments.done": {
+        const call = find(event)
+        if (call?.isEmpty === true) calls.append(call, asText(event.arguments), out)
+        return undefined
+      }
+      case "response.completed":
+      case "response.incomplete":
+      case "response.failed":
+        return end(event, out)
+      default:
+        return undefined
+    }
   }
+
+  return { take, usage: () => usage, isCountable: () => isShort && !hasHidden }
 }

@@ -1,12 +1,26 @@
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { Fetcher } from "../../services/media/Fetcher.ts"
 import type { Provider } from "../../services/routing/Provider.ts"
 import { jsonPieces } from "../../services/runtime/Pieces.ts"
+import { makeOptions, optional } from "../client/RouteOptions.ts"
 import type { Upstream } from "../client/Upstream.ts"
 import { type JobFormat, makeJobAdapters } from "../jobs/JobAdapter.ts"
+import { commonOptions, InputFields, makeJobOptions } from "../jobs/Options.ts"
 import { decodeFailure } from "./Failure.ts"
-import { options } from "./Options.ts"
 import { decodeHandle, decodeProgress } from "./Response.ts"
+
+export const Options = Schema.Struct({
+  ...commonOptions,
+  image_list: optional(Schema.Boolean),
+  input: optional(InputFields)
+})
+
+/** As with most of Replicate's models; `image_list` is for the others. */
+const isUsuallyList = (field: string): boolean => field.endsWith("s") || field === "image_input"
+
+export const options = makeOptions(Options, ({ image_list, input = {}, ...given }) =>
+  makeJobOptions(given, { fixed: input, isList: (field) => image_list ?? isUsuallyList(field) })
+)
 
 /** Longer than anybody waits for a picture: one whose response is lost must not run on, and be paid, for long. */
 const pictureHeaders = { prefer: "wait=30", "cancel-after": "5m" }

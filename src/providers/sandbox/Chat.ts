@@ -9,7 +9,6 @@ import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { cancelled, cutFailure, type Faults, inject, readFaults } from "./Faults.ts"
 import { scriptFor, textsOf } from "./Script.ts"
 
-/** What one picture counts for, whatever its size. */
 const imageTokens = 85
 /** Deltas that arrive together where no gap is asked for. */
 const together = 4

@@ -48,7 +48,6 @@ export const clip = (pixels: Uint8Array, seconds: number): Buffer => {
   file.writeUInt32BE(seconds, after("tkhd") + 20)
   file.writeUInt32BE(seconds * frames, after("mdhd") + 16)
   file.writeUInt32BE(seconds, after("stts") + 12)
-  // Behind the first frame's length and header.
   paint(file.subarray(after("mdat") + 9), pixels)
   return file
 }

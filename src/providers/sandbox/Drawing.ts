@@ -11,11 +11,10 @@ export interface Tools {
 
 /** Draws off the event loop, few pictures at a time. */
 export interface Studio {
-  /** The work runs to its end, but whoever asked for it can leave. */
+  /** Work runs to its end, also when its caller is interrupted. */
   readonly draw: <A>(work: (tools: Tools) => Effect.Effect<A, ProviderFailure>) => Effect.Effect<A, ProviderFailure>
 }
 
-/** In pixels, y downwards. */
 export interface Box {
   readonly x: number
   readonly y: number
@@ -30,7 +29,6 @@ export interface Scene {
   readonly scale: number
   readonly prompt: string
   readonly promptBox: Box
-  /** Sizes of the prompt's letters, descending. */
   readonly sizes: ReadonlyArray<number>
   readonly note: string
   readonly noteBox: Box
@@ -38,7 +36,6 @@ export interface Scene {
 
 /** Of the four threads that the process has for files, names and pictures. */
 const mostAtOnce = 2
-/** Characters of a prompt that are drawn. */
 export const mostRead = 1_000
 /** What a camera takes; a picture that claims more is not decoded. */
 const mostReferencePixels = 100_000_000
@@ -136,7 +133,6 @@ const lettering = async (
   return [{ input, left: Math.round(box.x * scale), top: Math.round(box.y * scale) }]
 }
 
-/** Two colours that go together, and a few large discs in the light. */
 const backdrop = ({ height, note, prompt, width }: Scene): string => {
   const seed = createHash("sha256").update(prompt).update("\0").update(note).digest()
   const hue = seed.readUInt16BE(0) % 360
@@ -154,7 +150,6 @@ const backdrop = ({ height, note, prompt, width }: Scene): string => {
   ].join("")
 }
 
-/** The scene, under other pictures. */
 export const picture = async (tools: Tools, scene: Scene, others: ReadonlyArray<OverlayOptions>): Promise<Sharp> => {
   const { note, noteBox, prompt, promptBox, scale, sizes } = scene
   const small = [noteBox.height * 0.75, noteBox.height * 0.5]

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
+import { classOfStatus } from "../client/Classification.ts"
 
 // Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
 const bracket = /\[sandbox((?:\s[^[\]]{0,200})?)\]/gi
@@ -27,7 +28,6 @@ export type Faults = Partial<Record<Numeric, number>> & { moderation?: "request"
 
 const isNumeric = (key: string): key is Numeric => Object.hasOwn(ranges, key)
 
-/** The switches of one bracket; what is unknown or malformed is left out. */
 const switchesIn = (inside: string): Faults => {
   const switches: Faults = {}
   for (const word of inside.toLowerCase().split(/\s+/)) {
@@ -49,7 +49,6 @@ const ordinal = (route: RouteBase): number => {
   return letter === undefined ? 1 : letter.charCodeAt(0) - "a".charCodeAt(0) + 1
 }
 
-/** A prompt as its writer meant it, without switches. */
 export const withoutSwitches = (text: string): string => text.replace(bracket, " ").trim()
 
 /** A text in pieces, none of which ends inside a bracket. */
@@ -78,22 +77,13 @@ export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Fa
   return faults
 }
 
-/** The same at once. */
 export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => atOnce(readFaults(route, texts))
 
-const classOf = (status: number): FailureClass => {
-  if (status === 429) return "limit"
-  if (status === 401 || status === 402 || status === 403) return "account"
-  if (status === 400 || status === 413 || status === 422) return "request"
-  return "retry"
-}
-
 const failureIn = ({ moderation, status }: Faults): Effect.Effect<void, ProviderFailure> => {
-  if (status !== undefined) return failure(classOf(status), status, `status ${status}`)
+  if (status !== undefined) return failure(classOfStatus(status), status, `status ${status}`)
   return moderation === undefined ? Effect.void : refused
 }
 
-/** Waits for the delay, then fails with the failure that was asked for, if any. */
 export const inject = (faults: Faults): Effect.Effect<void, ProviderFailure> =>
   Effect.zipRight(faults.delay === undefined ? Effect.void : Effect.sleep(faults.delay), failureIn(faults))
 

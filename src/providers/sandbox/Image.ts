@@ -6,15 +6,12 @@ import type { ImageAdapter } from "../../services/routing/Provider.ts"
 import { type Box, drawn, fitted, picture, type Scene, type Studio, type Tools } from "./Drawing.ts"
 import { faultsFor, inject, withoutSwitches } from "./Faults.ts"
 
-/** How often the layout's side goes into the picture's. */
 const scales: Readonly<Record<Resolution, number>> = { "1K": 1, "2K": 2, "4K": 4 }
 
-/** Everything is laid out on a square of this side. */
 const unit = 1_024
 const margin = 72
 const gap = 24
 
-/** The prompt has the whole width, or the left of it beside references. */
 const sceneOf = (route: ImageRoute, { prompt, references, resolution }: ImageRequest): Scene => {
   const scale = scales[resolution]
   const side = unit * scale

@@ -1,5 +1,5 @@
 /**
- * A provider without a provider, for trying the gateway offline. Its answers depend on nothing but the request; what
+ * The offline provider. Its answers depend on nothing but the request; what
  * they are, and the switches that make them fail, is in docs/getting-started.md.
  */
 import { Effect } from "effect"

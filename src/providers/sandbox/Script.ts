@@ -3,8 +3,8 @@ import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { imagesIn } from "../../domain/Pricing.ts"
 import { withoutSwitches } from "./Faults.ts"
-import { jsonFromSchema } from "./JsonFromSchema.ts"
-import { wordsOf } from "./Words.ts"
+import { jsonFromSchema } from "./json/JsonFromSchema.ts"
+import { wordsOf } from "./json/Words.ts"
 
 /** What the sandbox would say if nothing limited it: text or tool calls, and the reasoning before them. */
 export interface Script {
@@ -14,7 +14,6 @@ export interface Script {
 }
 
 const maxCalls = 4
-/** Tools that are looked for in the question. */
 const maxTools = 1_000
 /** The last messages that an answer depends on, and the characters of each. */
 const maxMessages = 50

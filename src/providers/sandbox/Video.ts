@@ -20,10 +20,8 @@ const doneAfter = 3_000
 const Handle = Schema.parseJson(
   Schema.Struct({
     model: Schema.String,
-    /** No more of it than is shown. */
     prompt: Schema.String,
     seconds: Schema.Int.pipe(Schema.between(1, 3_600)),
-    /** A small picture. */
     reference: Schema.NullOr(Schema.Uint8ArrayFromBase64),
     fate: Schema.Literal("done", "failed", "refused"),
     /** Unix ms. */
@@ -58,7 +56,6 @@ const progressOf = ({ fate, submittedAt }: Handle): Effect.Effect<VideoProgress>
     return { state: elapsed < doneAfter ? "in_progress" : "done" }
   })
 
-/** Where a reference goes, right of the prompt. */
 const referenceBox: Box = { x: 400, y: 28, width: 208, height: 192 }
 
 const sceneOf = ({ model, prompt, reference, seconds }: Handle): Scene => ({

@@ -1,9 +1,11 @@
 import { Array as Arr, Either, Option, Order, ParseResult, Predicate, Schema } from "effect"
 import { type Adapters, wires } from "./Adapters.ts"
-import { CatalogFile, FamilyEntry, ModelEntry, ProviderEntry } from "./Format.ts"
+import { FamilyEntry } from "./Fields.ts"
+import { CatalogFile, ProviderEntry } from "./Format.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
 import { type Entries, type Mistake, mistakes } from "./Rules.ts"
 import { keyOf, parse, routeOptions, type SourceFile } from "./Source.ts"
+import { ModelEntry } from "./Surfaces.ts"
 
 const strict = { errors: "all", onExcessProperty: "error" } as const
 const longest = 240

@@ -1,17 +1,9 @@
 import { Array as Arr } from "effect"
-import {
-  type Capability,
-  type ChatModel,
-  type ImageModel,
-  type Model,
-  nearestSeconds,
-  type ProviderAccount,
-  type RouteBase,
-  type VideoModel
-} from "../../domain/Model.ts"
+import type { Model, ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import type { Adapters } from "./Adapters.ts"
 import type { Compiled } from "./Compile.ts"
 import { sandboxAdapter, sandboxProviders } from "./Rules.ts"
+import { onModel } from "./Surfaces.ts"
 
 /** What became of one model: what the catalog says, and what can be called of it. */
 export interface Offer {
@@ -30,54 +22,12 @@ export interface Offer {
 /** `true` serves every model without a route of its own from the sandbox. */
 export type SandboxMode = boolean | "when-no-credential"
 
-type Rest<A> = readonly [A, ...ReadonlyArray<A>]
-
-const chatOver = (model: ChatModel, routes: Rest<ChatModel["routes"][number]>): ChatModel => {
-  const served = new Set<Capability>(routes.flatMap((route) => [...(route.capabilities ?? model.capabilities)]))
-  return {
-    ...model,
-    routes,
-    capabilities: new Set([...model.capabilities].filter((capability) => served.has(capability))),
-    reasoning: served.has("reasoning") ? model.reasoning : "none"
-  }
-}
-
-const imageOver = (model: ImageModel, routes: Rest<ImageModel["routes"][number]>): ImageModel => {
-  const served = model.variants.filter(({ resolution }) => routes.some((route) => route.resolutions.has(resolution)))
-  return {
-    ...model,
-    routes,
-    variants: Arr.isNonEmptyReadonlyArray(served) ? served : model.variants,
-    edit: routes.some((route) => route.editModel !== undefined)
-  }
-}
-
-const videoOver = (model: VideoModel, routes: Rest<VideoModel["routes"][number]>): VideoModel => {
-  const served = model.seconds.allowed.filter((seconds) => routes.some((route) => route.seconds.includes(seconds)))
-  const allowed = Arr.isNonEmptyReadonlyArray(served) ? served : model.seconds.allowed
-  const references = new Set(routes.map((route) => route.referenceImage))
-  const [only = model.referenceImage] = references
-  return {
-    ...model,
-    routes,
-    seconds: { allowed, default: nearestSeconds(allowed, model.seconds.default) },
-    referenceImage: references.size === 1 ? only : "optional"
-  }
-}
-
-/** The model with some of its routes, and no promise that they cannot keep. Undefined without any route. */
-const over = (model: Model, chosen: (route: RouteBase) => boolean): Model | undefined => {
-  if (model.surface === "chat") {
-    const routes = model.routes.filter(chosen)
-    return Arr.isNonEmptyReadonlyArray(routes) ? chatOver(model, routes) : undefined
-  }
-  if (model.surface === "image") {
-    const routes = model.routes.filter(chosen)
-    return Arr.isNonEmptyReadonlyArray(routes) ? imageOver(model, routes) : undefined
-  }
-  const routes = model.routes.filter(chosen)
-  return Arr.isNonEmptyReadonlyArray(routes) ? videoOver(model, routes) : undefined
-}
+/** The model with some of its routes; undefined without any. */
+const over = (model: Model, isChosen: (route: RouteBase) => boolean) =>
+  onModel(model, (surface, own, routes): Model | undefined => {
+    const chosen = routes.filter(isChosen)
+    return Arr.isNonEmptyReadonlyArray(chosen) ? surface.narrow(own, chosen) : undefined
+  })
 
 export const sandboxAccounts: ReadonlyArray<ProviderAccount> = sandboxProviders.map((name) => ({
   name,
@@ -88,7 +38,7 @@ export const sandboxAccounts: ReadonlyArray<ProviderAccount> = sandboxProviders.
 }))
 
 const inSandbox = (model: Model): Model => {
-  const base = sandboxAccounts.map((provider, index) => ({
+  const bases = sandboxAccounts.map((provider, index) => ({
     id: `${model.id}@${provider.name}`,
     provider,
     model: model.id,
@@ -96,24 +46,7 @@ const inSandbox = (model: Model): Model => {
     weight: 1,
     options: {}
   }))
-  if (model.surface === "chat") {
-    return { ...model, routes: base.map((route) => ({ ...route, capabilities: undefined, cost: undefined })) }
-  }
-  if (model.surface === "image") {
-    const editModel = model.edit ? model.id : undefined
-    const resolutions = new Set(model.variants.map(({ resolution }) => resolution))
-    return { ...model, routes: base.map((route) => ({ ...route, editModel, resolutions, cost: new Map() })) }
-  }
-  const { referenceImage } = model
-  const imageModel = referenceImage === "none" ? undefined : model.id
-  const own = {
-    referenceImage,
-    imageModel,
-    seconds: model.seconds.allowed,
-    secondsAs: "number",
-    cost: undefined
-  } as const
-  return { ...model, routes: base.map((route) => ({ ...route, ...own })) }
+  return onModel(model, (surface, own): Model => surface.inSandbox(own, bases))
 }
 
 const or = (words: ReadonlyArray<string>): string => [...new Set(words)].join(" or ")

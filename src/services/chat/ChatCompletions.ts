@@ -11,8 +11,8 @@ import {
 } from "../../domain/Failure.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { Hold } from "../ledger/Hold.ts"
-import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import type { HoldRefused } from "../ledger/Placing.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
@@ -21,11 +21,11 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChatJob, makeChatCharging } from "./ChatCharging.ts"
 import { fitToCap, usageOf } from "./ChatUsage.ts"
-import { type Asked, prepare } from "./ImageInlining.ts"
+import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-/** Where a stream goes. Nothing of it fails: a client that left is told by `departure`. */
+/** Where a stream goes. Nothing of it fails: a client that left shows in `departure`. */
 export interface ChatSink {
   /** Sends the head, if it has not gone yet, and keep-alives from then on while nothing is written. */
   readonly open: Effect.Effect<void>
@@ -33,9 +33,7 @@ export interface ChatSink {
   readonly opened: Effect.Effect<boolean>
   /** Writes at once; what it returns waits until the client can take more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
-  /** The last bytes of a whole stream. */
   readonly finish: (usage: Usage) => Effect.Effect<void>
-  /** The last bytes of one that broke. */
   readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
   readonly departure: Departure
 }
@@ -44,7 +42,7 @@ export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFa
 
 const headAfterMillis = 25_000
 
-const plain = ({ request }: ChatJob): Asked => ({ request, since: undefined })
+const asIs = ({ request }: ChatJob): PreparedRequest => ({ request, since: undefined })
 
 const producedIn = ({ content, reasoning, toolCalls }: ChatAnswer): string => {
   let produced = (reasoning ?? "") + (content ?? "")
@@ -78,13 +76,13 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const clock = yield* Effect.clock
       const { holding, measure, settle } = yield* makeChatCharging
 
-      /** What the routes get of a request with pictures; any other they get as it is. */
-      const pictured = ({ model, request }: ChatJob): Effect.Effect<Asked, InvalidRequest> =>
-        Effect.flatMap(router.inlines(model, request), (inline) => prepare(references, request, inline))
+      /** The request as the routes get it, with its pictures looked at. */
+      const prepareRequest = ({ model, request }: ChatJob): Effect.Effect<PreparedRequest, InvalidRequest> =>
+        Effect.flatMap(router.inlines(model, request), (inline) => prepareImages(references, request, inline))
 
-      /** Nothing for a client that goes while its pictures are looked at. */
-      const picturedFor = (job: ChatJob, departure: Departure) =>
-        Effect.flatMap(Effect.interruptible(departure.interrupts(pictured(job))), (exit) =>
+      /** Undefined for a client that leaves meanwhile. */
+      const prepareWhileConnected = (job: ChatJob, departure: Departure) =>
+        Effect.flatMap(Effect.interruptible(departure.interrupts(prepareRequest(job))), (exit) =>
           departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
         )
 
@@ -93,10 +91,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       const completeHeld = (job: ChatJob, held: Hold) => {
         const { model, record, request } = job
-        const asked = hasImage(request) ? Effect.interruptible(pictured(job)) : Effect.succeed(plain(job))
-        return Effect.flatMap(asked, (ask) =>
+        const preparing = hasImage(request) ? Effect.interruptible(prepareRequest(job)) : Effect.succeed(asIs(job))
+        return Effect.flatMap(preparing, (prepared) =>
           Effect.flatMap(
-            Effect.interruptible(router.complete(model, ask.request, record.attempts, ask.since)),
+            Effect.interruptible(router.complete(model, prepared.request, record.attempts, prepared.since)),
             ({ answer, route }) => {
               record.route = route
               return Effect.flatMap(measure(job, answer.usage, producedIn(answer)), (measured) =>
@@ -114,10 +112,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }
 
-      /** Moves events from the provider to the client until the stream is whole; what it saw is in `output`. */
+      /** Moves events from the provider to the client until the stream is complete, and into `output`. */
       const pump = Effect.fnUntraced(function* (
         { model, record }: ChatJob,
-        { request, since }: Asked,
+        { request, since }: PreparedRequest,
         sink: ChatSink,
         output: StreamOutput
       ) {
@@ -162,7 +160,6 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         job.record.attempts.spend(Pricing.chatCharge(cost, usage))
       })
 
-      /** Ends what the client already sees the beginning of. */
       const broken = Effect.fnUntraced(function* (
         job: ChatJob,
         sink: ChatSink,
@@ -178,13 +175,13 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       const streamHeld = Effect.fnUntraced(function* (
         job: ChatJob,
-        ask: Asked,
+        prepared: PreparedRequest,
         sink: ChatSink,
         held: Hold,
         output: StreamOutput
       ) {
         const { record } = job
-        const pumping = Effect.flatten(sink.departure.interrupts(pump(job, ask, sink, output)))
+        const pumping = Effect.flatten(sink.departure.interrupts(pump(job, prepared, sink, output)))
         const outcome = yield* Effect.exit(Effect.interruptible(pumping))
         if (Exit.isFailure(outcome) && !Cause.isInterruptedOnly(outcome.cause)) {
           const failure = Cause.failureOption(outcome.cause)
@@ -197,11 +194,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             if (yield* sink.opened) yield* broken(job, sink, held, output, new Aborted())
             return yield* outcome
           }
-          const { underway } = record.attempts
-          if (!output.started && underway !== undefined) {
-            record.route = underway.route
-            output.route = underway.route
-            output.take(underway.events)
+          const received = record.attempts.list.at(-1)?.received
+          if (received !== undefined) {
+            record.route = received.route
+            output.route = received.route
+            output.take(received.events)
           }
           if (!output.started) return
           return yield* Effect.ignore(
@@ -218,12 +215,12 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           holding(
             job,
             Effect.fnUntraced(function* (held) {
-              const ask = hasImage(job.request) ? yield* picturedFor(job, sink.departure) : plain(job)
-              if (ask === undefined) return
+              const prepared = hasImage(job.request) ? yield* prepareWhileConnected(job, sink.departure) : asIs(job)
+              if (prepared === undefined) return
               const output = new StreamOutput()
               yield* Effect.catchAllDefect(
-                streamHeld(job, ask, sink, held, output),
-                // Once the head is out nobody else ends the answer: it would stay open for as long as its client does.
+                streamHeld(job, prepared, sink, held, output),
+                // Once the head is out nothing else would end the answer.
                 Effect.fnUntraced(function* (defect) {
                   if (!(yield* sink.opened)) return yield* Effect.die(defect)
                   yield* Effect.logError("A stream failed unexpectedly", defect).pipe(

@@ -10,13 +10,10 @@ export interface Measured {
   readonly usage: Usage
   /** What the customer pays for. */
   readonly billed: Usage
-  /** Whether any of it is the gateway's own count. */
   readonly estimated: boolean
 }
 
-/**
- * What the provider reported; where it reported nothing, or nothing beside text it sent, our own count.
- */
+/** What the provider reported; where it reported nothing, or nothing beside text it sent, our own count. */
 export const usageOf = (
   tokens: Context.Tag.Service<TokenCounter>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },

@@ -10,8 +10,8 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 /** The most different URLs that are fetched for one request. */
 const mostFetched = 32
 
-/** What routes are asked, and since when on the monotonic clock, where pictures have taken of the request's time. */
-export interface Asked {
+/** A request as routes get it. `since`, on the monotonic clock: when its time began, where pictures took some of it. */
+export interface PreparedRequest {
   readonly request: ChatRequest
   readonly since: number | undefined
 }
@@ -49,7 +49,7 @@ const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): Readonl
  * Looks at every picture that a request brings as a `data:` URL, and checks every other URL. Where a route wants it so,
  * fetches what they name, each once.
  */
-export const prepare = Effect.fnUntraced(function* (
+export const prepareImages = Effect.fnUntraced(function* (
   { check, load }: Context.Tag.Service<References>,
   request: ChatRequest,
   inline: boolean

@@ -7,7 +7,6 @@ const mostCharacters = 16_000_000
 /** What a stream has brought so far, for the count if it ends early or its provider reports nothing. */
 export class StreamOutput {
   started = false
-  /** Where it comes from. */
   route: Route | undefined
   usage: Usage | undefined
   #length = 0

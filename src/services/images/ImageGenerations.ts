@@ -11,9 +11,8 @@ import type { ImageAsk } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant } from "../../domain/Model.ts"
 import { isSandbox } from "../catalog/Rules.ts"
-import { fingerprint } from "../idempotency/Fingerprint.ts"
+import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
-import { keyFrom } from "../idempotency/Key.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { MediaStore } from "../media/MediaStore.ts"
@@ -63,8 +62,8 @@ type Kept = typeof Kept.Type
 const decodeKept = Schema.decodeUnknown(Kept)
 const longestRevision = 32_768
 
-/** What PostgreSQL can keep and JSON can carry, at a length that somebody might still read. */
-const tidy = (text: string): string =>
+/** What PostgreSQL can keep and JSON can carry, cut to a length. */
+const toStorable = (text: string): string =>
   text
     .slice(0, longestRevision)
     .replaceAll("\u0000", " ")
@@ -75,7 +74,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
-    /** Removes what was stored only for the replay of a kept result, which nobody can ask for any more. False: not now. */
+    /** Removes what was stored only for the replay of a result whose key is gone. False: not now. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
 >() {
@@ -142,7 +141,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
           media: name,
           format: ask.responseFormat,
-          revisedPrompt: revisedPrompt === undefined ? null : tidy(revisedPrompt),
+          revisedPrompt: revisedPrompt === undefined ? null : toStorable(revisedPrompt),
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")

@@ -8,10 +8,8 @@ const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byte
 /** Base64 in one text. Of many MiB that takes long, and everything else waits: see `base64Pieces`. */
 export const toBase64 = (bytes: Uint8Array): string => view(bytes).toString("base64")
 
-/** Characters of the base64 of so many bytes. */
 export const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
 
-/** The same text piece by piece, each made when it is asked for. */
 export function* base64Pieces(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += pieceBytes) {
     yield Buffer.from(toBase64(bytes.subarray(at, at + pieceBytes)), "latin1")
@@ -24,7 +22,6 @@ const withoutPadding = (text: string): number => {
   return end
 }
 
-/** Characters decoded in one step. */
 const pieceCharacters = 64 * 1024
 
 /** The bytes of a base64 text, of either alphabet, with or without padding or blanks; undefined where it is none. */
@@ -49,5 +46,4 @@ export function* decodeBase64(text: string): Steps<Uint8Array | undefined> {
   return take(pending, withoutPadding(pending)) ? bytes.subarray(0, length) : undefined
 }
 
-/** The same at once. */
 export const fromBase64 = (text: string): Uint8Array | undefined => atOnce(decodeBase64(text))

@@ -1,6 +1,9 @@
 import { Context, Data, type Effect, type Option, type Stream } from "effect"
 import type { MediaType } from "../../domain/Media.ts"
 
+/** The most that `read` gives back, in bytes: it holds all of it. */
+export const largestRead = 128 * 1024 * 1024
+
 /** The store could not do what it was asked. `detail` is for the operator's log. */
 export class MediaStoreFailed extends Data.TaggedError("MediaStoreFailed")<{ readonly detail: string }> {}
 

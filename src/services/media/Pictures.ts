@@ -1,26 +1,21 @@
 import { Effect, Option } from "effect"
 import type { ImageType, Picture } from "../../domain/Media.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
-import * as Gif from "./pictures/Gif.ts"
-import * as Jpeg from "./pictures/Jpeg.ts"
-import * as Mp4 from "./pictures/Mp4.ts"
-import * as Png from "./pictures/Png.ts"
-import type { Walk } from "./pictures/Walk.ts"
-import * as WebP from "./pictures/WebP.ts"
+import { beginsMp4, isGif, isJpeg, isPng, isWebp } from "./PictureFormats.ts"
 
-const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => Walk<boolean>]> = [
-  ["image/png", Png.isWhole],
-  ["image/jpeg", Jpeg.isWhole],
-  ["image/webp", WebP.isWhole],
-  ["image/gif", Gif.isWhole]
+const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.Steps<boolean>]> = [
+  ["image/png", isPng],
+  ["image/jpeg", isJpeg],
+  ["image/webp", isWebp],
+  ["image/gif", isGif]
 ]
 
-/** The same memory: nothing is copied. */
 const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-const walked = Effect.fnUntraced(function* <A>(walk: Walk<A>) {
+/** Most files end within the first step, and wait for no turn. */
+const run = Effect.fnUntraced(function* <A>(steps: EventLoop.Steps<A>) {
   while (true) {
-    const step = walk.next()
+    const step = steps.next()
     if (step.done === true) return step.value
     yield* EventLoop.slice
   }
@@ -32,9 +27,9 @@ const walked = Effect.fnUntraced(function* <A>(walk: Walk<A>) {
  */
 export const pictureOf = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Option.Option<Picture>> {
   const file = view(bytes)
-  for (const [type, isWhole] of formats) if (yield* walked(isWhole(file))) return Option.some({ type, bytes })
+  for (const [type, isWhole] of formats) if (yield* run(isWhole(file))) return Option.some({ type, bytes })
   return Option.none()
 })
 
 /** Whether a file that begins with these bytes, 4 KiB of them where there are as many, is an MP4 video. */
-export const isVideo = (first: Uint8Array): Effect.Effect<boolean> => Effect.sync(() => Mp4.begins(view(first)))
+export const isVideo = (first: Uint8Array): Effect.Effect<boolean> => Effect.sync(() => beginsMp4(view(first)))

@@ -1,121 +1,122 @@
-import { type Clock, Duration, Effect, Random } from "effect"
-import type { ChatEvent } from "../../domain/Chat.ts"
+import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import type { AttemptEntry, Attempts } from "./Attempts.ts"
+import type { AttemptEntry, Attempts, Received } from "./Attempts.ts"
 import type { CircuitBreaker, Permit } from "./CircuitBreaker.ts"
-import { isFinal } from "./Outcome.ts"
-import type { ProviderFailure } from "./Provider.ts"
+import { isFinal, ProviderFailure } from "./Provider.ts"
 
 /** What a route's provider charges for what it had made, in nano-USD; undefined where the operator has not said. */
 export type CostOf<R extends RouteBase> = (route: R, spent: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
 
-const usageIn = (events: ReadonlyArray<ChatEvent> = []) => events.findLast((event) => event.type === "usage")?.usage
+/** The gateway's own limit on the length of a stream: not the route's fault. */
+export const streamTimeout = new ProviderFailure({
+  class: "timeout",
+  status: 200,
+  detail: "the stream took too long"
+})
 
-/**
- * One request's try of one route. What comes of it is told once and goes to the route's circuit, to the request's
- * attempts and to the counters alike.
- */
+interface Options<R extends RouteBase> {
+  readonly circuit: CircuitBreaker
+  readonly permit: Permit
+  readonly attempts: Attempts
+  readonly costOf: CostOf<R> | undefined
+  readonly clock: Clock.Clock
+  /** Whether its time is long enough for a timeout before the answer to be the route's fault. */
+  readonly isFair: boolean
+}
+
+/** One request's try of one route. `record` puts how it ended everywhere at once: call it once. */
 export class Attempt<R extends RouteBase> {
   readonly route: R
-  readonly #circuit: CircuitBreaker
-  readonly #permit: Permit
-  readonly #attempts: Attempts
-  readonly #costOf: CostOf<R> | undefined
-  readonly #clock: Clock.Clock
+  received: Received | undefined
+  readonly #options: Options<R>
   readonly #startedAt: number
-  #answeredAs: number | undefined
-  #over = false
+  /** The position among the request's attempts, once it was answered. */
+  #position: number | undefined
 
-  constructor(
-    route: R,
-    circuit: CircuitBreaker,
-    permit: Permit,
-    { attempts, costOf }: { readonly attempts: Attempts; readonly costOf?: CostOf<R> | undefined },
-    clock: Clock.Clock
-  ) {
+  constructor(route: R, options: Options<R>) {
     this.route = route
-    this.#circuit = circuit
-    this.#permit = permit
-    this.#attempts = attempts
-    this.#costOf = costOf
-    this.#clock = clock
-    this.#startedAt = Monotonic.millisOf(clock)
+    this.#options = options
+    this.#startedAt = Monotonic.millisOf(options.clock)
   }
 
-  /** The answer is here, or the first delta of a stream: from here on the route is the request's. */
-  answered(): void {
-    const now = Monotonic.millisOf(this.#clock)
-    this.#circuit.answered(now - this.#startedAt)
-    this.#note("ok", 200, now)
+  /** The answer is here, or the first delta of a stream: from here on no other route is asked. */
+  answer(): void {
+    const { attempts, circuit, clock } = this.#options
+    const now = Monotonic.millisOf(clock)
+    circuit.measure(now - this.#startedAt)
+    this.#position = attempts.add(this.#entry("ok", 200, now))
   }
 
-  /** The answer was whole. */
-  whole(): void {
-    if (!this.#close("ok")) return
-    this.#circuit.succeed(this.#permit)
+  /** How it ended, on the route's circuit, in the request's attempts, in the metrics and in the log. */
+  record(exit: Exit.Exit<unknown, ProviderFailure>): Effect.Effect<void> {
+    const { circuit, clock, permit } = this.#options
+    if (Exit.isSuccess(exit)) {
+      this.#count("ok")
+      return Effect.sync(() => circuit.succeed(permit))
+    }
+    const failure = Cause.failureOption(exit.cause)
+    if (Option.isSome(failure)) return Effect.flatMap(Random.next, (random) => this.#fail(failure.value, random))
+    const outcome = Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"
+    const entry = this.#entry(outcome, undefined, Monotonic.millisOf(clock))
+    this.#count(outcome)
+    if (this.#position === undefined) this.#note(this.received ? { ...entry, received: this.received } : entry)
+    return Effect.sync(() => circuit.leave(permit))
   }
 
-  /** `blame`: whether the failure says anything about the route. */
-  failed(failure: ProviderFailure, blame: boolean): Effect.Effect<void> {
-    return Effect.flatMap(Random.next, (random) => this.#failed(failure, blame, random))
-  }
-
-  #failed(failure: ProviderFailure, blame: boolean, random: number): Effect.Effect<void> {
-    if (!this.#close(failure.class)) return Effect.void
-    const now = Monotonic.millisOf(this.#clock)
+  #fail(failure: ProviderFailure, random: number): Effect.Effect<void> {
+    const { circuit, clock, permit } = this.#options
+    const now = Monotonic.millisOf(clock)
     const cost = this.#costOfFailing(failure)
-    this.#attempts.underway = undefined
-    this.#note(failure.class, failure.status, now, { detail: failure.detail, ...(cost !== undefined && { cost }) })
-    if (!blame || isFinal(failure.class)) return Effect.sync(() => this.#circuit.leave(this.#permit))
-    const hasOpened = this.#circuit.fail(this.#permit, failure, now, random)
+    this.#count(failure.class)
+    this.#note({
+      ...this.#entry(failure.class, failure.status, now),
+      detail: failure.detail,
+      ...(cost !== undefined && { cost })
+    })
+    if (!this.#isRouteAtFault(failure)) return Effect.sync(() => circuit.leave(permit))
+    const hasOpened = circuit.fail(permit, failure, now, random)
     return Effect.zipRight(this.#logFailure(now), hasOpened ? this.#logOpening(now) : Effect.void)
   }
 
+  #isRouteAtFault(failure: ProviderFailure): boolean {
+    if (isFinal(failure.class) || failure === streamTimeout) return false
+    return failure.class !== "timeout" || this.#options.isFair || this.#position !== undefined
+  }
+
   #logFailure(now: number): Effect.Effect<void> {
-    const omitted = this.#circuit.failureLog.enter(now)
+    const { circuit } = this.#options
+    const omitted = circuit.failureLog.enter(now)
     if (omitted === undefined) return Effect.void
     const more = omitted === 0 ? "" : ` (${omitted} more failures since the last such line)`
-    return Effect.logWarning(`Route ${this.route.id} failed: ${this.#circuit.lastError ?? ""}${more}`)
+    return Effect.logWarning(`Route ${this.route.id} failed: ${circuit.lastError ?? ""}${more}`)
   }
 
   #logOpening(now: number): Effect.Effect<void> {
-    const time = Duration.format(Duration.millis(Math.round((this.#circuit.openUntil ?? now) - now)))
+    const time = Duration.format(Duration.millis(Math.round((this.#options.circuit.openUntil ?? now) - now)))
     return Effect.logWarning(`Route ${this.route.id} is left out for ${time}: its circuit has opened`)
   }
 
-  /** Ended by us or by the client. */
-  left(outcome: "cancelled" | "defect"): void {
-    if (!this.#close(outcome)) return
-    if (this.#answeredAs === undefined) this.#note(outcome, undefined, Monotonic.millisOf(this.#clock))
-    this.#circuit.leave(this.#permit)
-  }
-
-  #close(outcome: string): boolean {
-    if (this.#over) return false
-    this.#over = true
-    Metrics.unsafeCount(Metrics.attempts, { provider: this.route.provider.name, outcome })
-    return true
-  }
-
-  /** Of a stream that has sent output, whoever has that says what it costs. */
+  /** Of a stream that has sent output, what it costs is known to the service that counts it. */
   #costOfFailing(failure: ProviderFailure): bigint | undefined {
-    if (this.#answeredAs !== undefined) return undefined
-    const spent = failure.spent ?? usageIn(this.#attempts.underway?.events)
-    return spent && this.#costOf?.(this.route, spent)
+    if (this.#position !== undefined) return undefined
+    const spent = failure.spent ?? this.received?.events.findLast((event) => event.type === "usage")?.usage
+    return spent && this.#options.costOf?.(this.route, spent)
   }
 
-  #note(outcome: string, status: number | undefined, now: number, more?: Pick<AttemptEntry, "detail" | "cost">): void {
-    const entry = {
-      route: this.route.id,
-      provider: this.route.provider.name,
-      outcome,
-      status,
-      ms: now - this.#startedAt,
-      ...more
-    }
-    if (this.#answeredAs === undefined) this.#answeredAs = this.#attempts.add(entry)
-    else this.#attempts.replace(this.#answeredAs, entry)
+  #count(outcome: string): void {
+    Metrics.unsafeCount(Metrics.attempts, { provider: this.route.provider.name, outcome })
+  }
+
+  #entry(outcome: string, status: number | undefined, now: number): AttemptEntry {
+    const { id, provider } = this.route
+    return { route: id, provider: provider.name, outcome, status, ms: now - this.#startedAt }
+  }
+
+  #note(entry: AttemptEntry): void {
+    const { attempts } = this.#options
+    if (this.#position === undefined) attempts.add(entry)
+    else attempts.replace(this.#position, entry)
   }
 }

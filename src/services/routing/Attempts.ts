@@ -1,6 +1,11 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 
+export interface Received {
+  readonly route: Route
+  readonly events: ReadonlyArray<ChatEvent>
+}
+
 /** One try of one route, as the request log shows it. */
 export interface AttemptEntry {
   readonly route: string
@@ -12,25 +17,20 @@ export interface AttemptEntry {
   readonly ms: number
   /** What the provider charges for a try that failed, in nano-USD; undefined where that is nothing, or not known. */
   readonly cost?: bigint | undefined
-  /** For the operator only. */
   readonly detail?: string
+  /** Of a stream that was cancelled after its provider's first event: a client that leaves then pays for the prompt. */
+  readonly received?: Received
 }
 
 /** Filled while a request is routed, so that the log has it however the request ends. */
 export class Attempts {
   readonly #list: Array<AttemptEntry> = []
 
-  /**
-   * The stream being opened and what it has sent up to its first delta; undefined while no provider has sent
-   * anything. From a provider's first event on, a client that leaves pays for the prompt.
-   */
-  underway: { readonly route: Route; readonly events: ReadonlyArray<ChatEvent> } | undefined
-
   get list(): ReadonlyArray<AttemptEntry> {
     return this.#list
   }
 
-  /** Adds an attempt and says where, so that a stream's can be replaced when it breaks later. */
+  /** Adds an attempt and returns its position, so that a stream's can be replaced when it breaks later. */
   add(attempt: AttemptEntry): number {
     return this.#list.push(attempt) - 1
   }
@@ -39,7 +39,7 @@ export class Attempts {
     this.#list[position] = attempt
   }
 
-  /** Says what the last one costs, in nano-USD, although nothing came of it. */
+  /** Sets what the last one costs, in nano-USD, although nothing came of it. */
   spend(cost: bigint): void {
     const last = this.#list.pop()
     if (last !== undefined) this.#list.push({ ...last, cost })

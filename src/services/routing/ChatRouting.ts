@@ -1,22 +1,28 @@
-import { Array as Arr, type Context, Effect } from "effect"
-import type { ChatRequest } from "../../domain/Chat.ts"
+import { Array as Arr, type Context, Effect, ExecutionStrategy, Exit, FiberId, Option, Runtime, Scope } from "effect"
+import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { needs, tooMuchAtOnce } from "../../domain/ChatRules.ts"
+import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { Attempt, CostOf } from "./Attempt.ts"
+import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { Attempts } from "./Attempts.ts"
-import { openStream } from "./ChatStream.ts"
-import { failover, type Means } from "./Failover.ts"
-import type { ChatAdapter } from "./Provider.ts"
+import { failover, type Means, type RoutingDeadlines } from "./Failover.ts"
+import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
 import { adapterOf, type Providers } from "./Providers.ts"
 import * as Candidates from "./RouteSelection.ts"
-import type { RoutingDeadlines } from "./RoutingDeadlines.ts"
+
+export interface RoutedStream {
+  readonly route: Route
+  /** Everything up to the first delta and what came with it; without a delta only where the answer is empty. */
+  readonly first: ReadonlyArray<ChatEvent>
+  /** Later events; fails with none at the whole end, and with what the client gets at a break. */
+  readonly pull: Effect.Effect<ReadonlyArray<ChatEvent>, Option.Option<UpstreamFailed | TimedOut>>
+}
 
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
-/** Chats over the routes of their models. */
 export const makeChatRouting = (
   providers: Context.Tag.Service<Providers>,
   means: Means,
@@ -57,7 +63,6 @@ export const makeChatRouting = (
       Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) !== false)
     )
 
-  /** The request in the form that this route takes. */
   const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
     request.inlined !== undefined && inlines?.(route) !== false ? { ...request, messages: request.inlined } : request
 
@@ -66,13 +71,9 @@ export const makeChatRouting = (
       failover(means, {
         ...plan,
         attemptWithin: undefined,
-        ask: (attempt: Attempt<Route>) =>
-          Effect.flatMap(adapterOf(providers, attempt.route, "chat"), (adapter) =>
-            Effect.map(adapter.complete(attempt.route, as(request, adapter, attempt.route)), (answer) => {
-              attempt.answered()
-              attempt.whole()
-              return { route: attempt.route, answer }
-            })
+        ask: ({ route }) =>
+          Effect.flatMap(adapterOf(providers, route, "chat"), (adapter) =>
+            Effect.map(adapter.complete(route, as(request, adapter, route)), (answer) => ({ route, answer }))
           )
       })
     )
@@ -84,23 +85,89 @@ export const makeChatRouting = (
         failover(means, {
           ...plan,
           attemptWithin: firstByte,
-          ask: (attempt: Attempt<Route>) =>
+          ask: (attempt) =>
             Effect.flatMap(adapterOf(providers, attempt.route, "chat"), (adapter) =>
-              openStream(
-                {
-                  adapter,
-                  attempts,
-                  deadlines: means.deadlines,
-                  endsAt,
-                  request: as(request, adapter, attempt.route),
-                  scope
-                },
-                attempt
-              )
-            )
+              openStream(adapter, as(request, adapter, attempt.route), attempt, scope)
+            ),
+          onAnswer: (attempt, opened) => watch(means, endsAt, attempt, opened)
         })
       )
     })
 
   return { admit, complete, inlines, stream }
+}
+
+/** A stream up to its first delta. */
+interface OpenedStream extends RoutedStream {
+  readonly call: Scope.CloseableScope
+  /** How the stream ended, for when the call closes. */
+  end: Exit.Exit<void, ProviderFailure>
+}
+
+const left = Exit.interrupt(FiberId.none)
+const outOfTime = Exit.fail(streamTimeout)
+
+/** Opens a stream and reads it up to its first delta: until then another route can still take over. */
+const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt<Route>, scope: Scope.Scope) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const { route } = attempt
+      const call = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+      const source = yield* adapter.stream(route, request).pipe(
+        Effect.flatMap((pull) => untilDelta(pull, attempt)),
+        Scope.extend(call),
+        restore,
+        Effect.onError((cause) => Scope.close(call, Exit.failCause(cause)))
+      )
+      const opened: OpenedStream = {
+        route,
+        first: source.first,
+        call,
+        end: left,
+        pull: Effect.catchAll(source.pull, (end) => endStream(opened, end))
+      }
+      return opened
+    })
+  )
+
+/** Holds back what is no output: an empty text, usage, a finish without anything before it. */
+const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt<Route>) {
+  const first: Array<ChatEvent> = []
+  while (true) {
+    const next = yield* Effect.either(pull)
+    if (next._tag === "Right") {
+      first.push(...next.right)
+      attempt.received = { route: attempt.route, events: first }
+      if (next.right.some(isOutput)) return { first, pull }
+      continue
+    }
+    if (Option.isSome(next.left)) return yield* next.left.value
+    if (first.some(({ type }) => type === "finish")) return { first, pull: Effect.fail(Option.none()) }
+    return yield* new ProviderFailure({ class: "retry", status: 200, detail: "a stream without output or finish" })
+  }
+})
+
+const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
+
+/** Records the stream's end when its call closes, and ends it when its time is over. */
+const watch = ({ deadlines }: Means, endsAt: number, attempt: Attempt<Route>, opened: OpenedStream) =>
+  Effect.flatMap(Effect.runtime(), (runtime) => {
+    const callOff = deadlines.schedule(endsAt, () => {
+      opened.end = outOfTime
+      Runtime.runFork(runtime, Scope.close(opened.call, Exit.void))
+    })
+    return Scope.addFinalizer(
+      opened.call,
+      Effect.suspend(() => {
+        callOff()
+        return attempt.record(opened.end)
+      })
+    )
+  })
+
+const endStream = (opened: OpenedStream, end: Option.Option<ProviderFailure>) => {
+  if (opened.end === outOfTime) return Effect.fail(Option.some(new TimedOut()))
+  opened.end = Option.match(end, { onNone: () => Exit.void, onSome: Exit.fail })
+  const failure = Option.map(end, (broken) => (broken.class === "timeout" ? new TimedOut() : new UpstreamFailed()))
+  return Effect.zipRight(Scope.close(opened.call, Exit.void), Effect.fail(failure))
 }

@@ -1,4 +1,3 @@
-import { LogLimit } from "./LogLimit.ts"
 import type { ProviderFailure } from "./Provider.ts"
 
 /** `half_open`: its time is over and one request may probe, or is probing. */
@@ -13,18 +12,37 @@ const probeLease = 60 * second
 const latencyWeight = 0.2
 const longestError = 300
 
-/** A request's leave to use a route. What became of it is told once; `epoch` tells old news from new. */
+/** A request's permission to use a route; one of an earlier `epoch` says nothing about the circuit of today. */
 export interface Permit {
   readonly epoch: number
 }
 
-/** On one line. */
 const describe = ({ class: kind, detail, status }: ProviderFailure) =>
   `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 /** Doubles from `first` to `most`; random up to a fifth less, so that instances do not probe in step. */
 const growing = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
   Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
+
+const everyMillis = 60_000
+
+/** Lets one line a minute through and counts the others. */
+class LogLimit {
+  #loggedAt = Number.NEGATIVE_INFINITY
+  #omitted = 0
+
+  /** How many lines were left out since the last one; undefined where this one is left out too. */
+  enter(now: number): number | undefined {
+    if (now - this.#loggedAt < everyMillis) {
+      this.#omitted += 1
+      return undefined
+    }
+    const omitted = this.#omitted
+    this.#loggedAt = now
+    this.#omitted = 0
+    return omitted
+  }
+}
 
 /** The circuit of one route, and what is known of the route's health. Times are on the monotonic clock. */
 export class CircuitBreaker {
@@ -64,7 +82,6 @@ export class CircuitBreaker {
     return now < this.openUntil ? "open" : "half_open"
   }
 
-  /** Undefined when no request is let through now. */
   enter(now: number): Permit | undefined {
     if (!this.#letsThrough(now)) return undefined
     const permit = { epoch: this.#epoch }
@@ -73,7 +90,7 @@ export class CircuitBreaker {
     return permit
   }
 
-  answered(ms: number): void {
+  measure(ms: number): void {
     this.latencyMs = this.latencyMs === undefined ? ms : this.latencyMs + latencyWeight * (ms - this.latencyMs)
   }
 
@@ -108,7 +125,7 @@ export class CircuitBreaker {
     return !probing && this.openUntil !== undefined
   }
 
-  /** The request ended without telling anything about the route. */
+  /** The request ended without saying anything about the route. */
   leave(permit: Permit): void {
     if (this.#probe?.permit === permit) this.#probe = undefined
   }

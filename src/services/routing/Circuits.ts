@@ -5,11 +5,9 @@ import { CircuitBreaker, type CircuitState } from "./CircuitBreaker.ts"
 export interface RouteReport {
   readonly route: string
   readonly provider: string
-  /** The catalog's id. */
   readonly model: string
   readonly circuit: CircuitState
   readonly openUntil: number | undefined
-  /** For the operator only. */
   readonly lastError: string | undefined
   readonly lastErrorAt: number | undefined
   /** Moving average, to the whole answer or to a stream's first delta. */
@@ -24,7 +22,6 @@ export interface Routed {
   readonly routes: ReadonlyArray<RouteBase>
 }
 
-/** The circuits of every route that this instance has used, in memory. */
 export class Circuits {
   readonly #byRoute = new Map<string, CircuitBreaker>()
   #unixOffset = 0

@@ -1,13 +1,35 @@
-import { Cause, type Clock, Effect, Exit, Option } from "effect"
-import { type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
+import { Cause, type Clock, Effect, Either, Exit } from "effect"
+import {
+  AllProvidersFailed,
+  ContentRejected,
+  NoHealthyProvider,
+  type RoutingFailure,
+  TimedOut,
+  UpstreamAuthFailed,
+  UpstreamFailed,
+  UpstreamRejected
+} from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { Attempt, type CostOf } from "./Attempt.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { Circuits, Routed } from "./Circuits.ts"
-import { Failed, isFinal, verdict } from "./Outcome.ts"
-import { ProviderFailure } from "./Provider.ts"
+import { isFinal, ProviderFailure } from "./Provider.ts"
+
+export interface RoutingDeadlines {
+  /** An image, a JSON answer, and a stream up to its first delta, over all routes. */
+  readonly requestTimeoutSeconds: number
+  /** One route's time up to a stream's first delta. */
+  readonly firstByteTimeoutSeconds: number
+  readonly streamTimeoutSeconds: number
+}
+
+export const usualDeadlines: RoutingDeadlines = {
+  requestTimeoutSeconds: 290,
+  firstByteTimeoutSeconds: 60,
+  streamTimeoutSeconds: 3600
+}
 
 export interface Plan<T extends RouteBase, A, R> {
   readonly model: Routed
@@ -16,16 +38,16 @@ export interface Plan<T extends RouteBase, A, R> {
   readonly attempts: Attempts
   /** For tries that fail after their provider has made something; none is known where undefined. */
   readonly costOf?: CostOf<T> | undefined
-  /** Milliseconds for everything. */
   readonly within: number
   /** Milliseconds for one try; what is left of `within` where undefined. */
   readonly attemptWithin: number | undefined
   /** A try that the end of `within` cut shorter than this many milliseconds says nothing about its route. */
   readonly fairAttempt: number
-  /** Asks one route. When it succeeds it has told the attempt so, and owns what remains to be told. */
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
+  /** Takes over the recording of an attempt that goes on after its answer; left out, an answer is its end. */
+  readonly onAnswer?: ((attempt: Attempt<T>, answer: A) => Effect.Effect<void, never, R>) | undefined
   /** Whether another route may be asked after this failure; any may where undefined. */
-  readonly mayMove?: ((failure: ProviderFailure) => boolean) | undefined
+  readonly mayTryNext?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
 export interface Means {
@@ -34,87 +56,85 @@ export interface Means {
   readonly deadlines: Deadlines
 }
 
+interface Failed {
+  readonly route: RouteBase
+  readonly failure: ProviderFailure
+}
+
 /** Asks one route after the other until one answers, each at most once and only while its circuit lets it. */
 export const failover = <T extends RouteBase, A, R>(
   means: Means,
   plan: Plan<T, A, R>
 ): Effect.Effect<A, RoutingFailure, R> => {
-  const { clock } = means
+  const { clock, deadlines } = means
   const deadline = Monotonic.millisOf(clock) + plan.within
   const skipped = new Set<T>()
+  const fail = (last: Failed | undefined) => Effect.fail(failureAfter(last, plan.routes.length > 1))
 
-  const fail = (last: Failed | undefined) => Effect.fail(verdict(last, plan.routes.length > 1))
-
-  /** One try after another, of the routes that are left. */
   const tryNext = (untried: ReadonlyArray<T>, last: Failed | undefined): Effect.Effect<A, RoutingFailure, R> =>
-    Effect.uninterruptibleMask((restore): Effect.Effect<A, RoutingFailure | Failed, R> => {
+    Effect.uninterruptibleMask((restore): Effect.Effect<A, RoutingFailure, R> => {
       const now = Monotonic.millisOf(clock)
       if (untried.length > 0 && now >= deadline) return new TimedOut()
-      const attempt = begin(means, plan, untried, skipped)
-      if (attempt === undefined) return fail(last)
       const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
-      const isFair = last === undefined || allowance >= plan.fairAttempt
-      return Effect.mapError(
-        concluded(attempt, restore(bounded(means, plan, attempt, allowance)), isFair),
-        (failure) => new Failed({ route: attempt.route, failure })
+      const attempt = begin(means, plan, untried, skipped, last === undefined || allowance >= plan.fairAttempt)
+      if (attempt === undefined) return fail(last)
+      // An answer that came in the very moment of the deadline is not thrown away.
+      const asked = deadlines.bound(plan.ask(attempt), allowance, (exit) =>
+        Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
       )
-    }).pipe(
-      Effect.catchTag("Failed", (failed) =>
-        isFinal(failed.failure.class) || plan.mayMove?.(failed.failure) === false
-          ? fail(failed)
-          : tryNext(
-              untried.filter((route) => route !== failed.route),
-              failed
-            )
-      )
-    )
+      return Effect.flatMap(Effect.exit(restore(asked)), (exit) => {
+        if (Exit.isSuccess(exit)) {
+          attempt.answer()
+          return Effect.as(plan.onAnswer?.(attempt, exit.value) ?? attempt.record(exit), exit.value)
+        }
+        return Effect.flatMap(attempt.record(exit), () =>
+          Either.match(Cause.failureOrCause(exit.cause), {
+            onRight: Effect.failCause,
+            onLeft: (failure) => {
+              const failed = { route: attempt.route, failure }
+              if (isFinal(failure.class) || plan.mayTryNext?.(failure) === false) return fail(failed)
+              const others = untried.filter((route) => route !== attempt.route)
+              return restore(tryNext(others, failed))
+            }
+          })
+        )
+      })
+    })
   return tryNext(plan.routes, undefined)
 }
 
 /** A try of the first route whose circuit lets a request through; notes those passed over. */
 const begin = <T extends RouteBase, A, R>(
   { circuits, clock }: Means,
-  plan: Plan<T, A, R>,
+  { attempts, costOf, model }: Plan<T, A, R>,
   untried: ReadonlyArray<T>,
-  skipped: Set<T>
+  skipped: Set<T>,
+  isFair: boolean
 ): Attempt<T> | undefined => {
   for (const route of untried) {
-    const circuit = circuits.of(plan.model, route)
+    const circuit = circuits.of(model, route)
     const permit = circuit.enter(Monotonic.millisOf(clock))
-    if (permit !== undefined) return new Attempt(route, circuit, permit, plan, clock)
+    if (permit !== undefined) return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair })
     if (skipped.has(route)) continue
     skipped.add(route)
-    plan.attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
+    attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
   }
   return undefined
 }
 
-const bounded = <T extends RouteBase, A, R>(
-  { deadlines }: Means,
-  plan: Plan<T, A, R>,
-  attempt: Attempt<T>,
-  allowance: number
-): Effect.Effect<A, ProviderFailure, R> =>
-  deadlines.bound(plan.ask(attempt), allowance, (exit) =>
-    // An answer that came in the very moment of the deadline has been counted as one and is not thrown away.
-    Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
-  )
-
-/** Tells the attempt how it failed; of a success it has been told already. */
-const concluded = <T extends RouteBase, A, R>(
-  attempt: Attempt<T>,
-  asked: Effect.Effect<A, ProviderFailure, R>,
-  isFair: boolean
-): Effect.Effect<A, ProviderFailure, R> =>
-  Effect.catchAllCause(asked, (cause) =>
-    Effect.zipRight(
-      Option.match(Cause.failureOption(cause), {
-        onNone: () => Effect.sync(() => attempt.left(Cause.isInterrupted(cause) ? "cancelled" : "defect")),
-        onSome: (failure) => attempt.failed(failure, isFair || failure.class !== "timeout")
-      }),
-      Effect.failCause(cause)
-    )
-  )
-
 const outOfTime = (allowance: number) =>
   new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
+
+/** What the client gets after the last try; `several` routes were able to serve the request, or just one. */
+const failureAfter = (last: Failed | undefined, several: boolean): RoutingFailure => {
+  if (last === undefined) return new NoHealthyProvider()
+  const { class: kind, param, status } = last.failure
+  if (kind === "moderation") return new ContentRejected()
+  if (kind === "request") return new UpstreamRejected({ param: param ?? null })
+  if (kind === "timeout") return new TimedOut()
+  const provider = last.route.provider.name
+  if (several || status === undefined) return new AllProvidersFailed({ provider, status: status ?? "network" })
+  if (kind === "account") return new UpstreamAuthFailed()
+  if (status === 429) return new AllProvidersFailed({ provider, status })
+  return new UpstreamFailed()
+}

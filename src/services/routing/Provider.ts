@@ -17,9 +17,11 @@ import type { DecodeOptions } from "../catalog/Adapters.ts"
  */
 export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout" | "request" | "moderation"
 
+/** Whether the failure is the request's own: no other route is asked, and the route is not to blame. */
+export const isFinal = (kind: FailureClass): boolean => kind === "request" || kind === "moderation"
+
 export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly class: FailureClass
-  /** The HTTP status received, or undefined where none was. */
   readonly status: number | undefined
   readonly retryAfterSeconds?: number | undefined
   /** The request certainly never left for the provider; otherwise, without a status, it may have arrived. */
@@ -71,10 +73,8 @@ export interface ImageAdapter {
 /** What a provider knows a render by: whatever its adapter needs to ask after it, as JSON text. */
 export type VideoHandle = string
 
-/** Where a render stands at its provider. */
 export type VideoProgress =
   | { readonly state: "queued" | "in_progress" }
-  /** The clip can be downloaded. */
   | { readonly state: "done" }
   /** The provider says that the render failed, and as what. */
   | { readonly state: "failed"; readonly failure: ProviderFailure }

@@ -9,14 +9,12 @@ import { pictureOf } from "../media/Pictures.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { Attempts } from "./Attempts.ts"
-import { makeChatRouting } from "./ChatRouting.ts"
-import type { RoutedStream } from "./ChatStream.ts"
+import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
 import { Circuits, type RouteReport } from "./Circuits.ts"
-import { failover, type Means } from "./Failover.ts"
+import { failover, type Means, type RoutingDeadlines, usualDeadlines } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
 import { adapterOf, Providers } from "./Providers.ts"
 import * as Candidates from "./RouteSelection.ts"
-import { type RoutingDeadlines, usualDeadlines } from "./RoutingDeadlines.ts"
 
 export interface RoutedImage {
   readonly route: ImageRoute
@@ -24,7 +22,6 @@ export interface RoutedImage {
   readonly revisedPrompt: string | undefined
 }
 
-/** A render to be submitted. */
 export interface Submission {
   readonly model: VideoModel
   readonly request: VideoRequest
@@ -34,9 +31,8 @@ export interface Submission {
   /** Milliseconds for all of it. */
   readonly within: number
   /** Runs before a request leaves for its route, and must come through. */
-  readonly leaving: (route: VideoRoute) => Effect.Effect<void>
-  /** Whether another route may be asked after a failure. */
-  readonly mayMove: (failure: ProviderFailure) => boolean
+  readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
+  readonly mayTryNext: (failure: ProviderFailure) => boolean
 }
 
 export interface RoutedRender {
@@ -72,7 +68,6 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       attempts: Attempts,
       since: number
     ) => Effect.Effect<RoutedImage, RoutingFailure>
-    /** A render that a provider has taken. */
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
     /** The video half of a route's adapter, for asking after a render. */
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
@@ -118,20 +113,17 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: undefined,
       fairAttempt: firstByte,
-      ask: (attempt) =>
+      ask: ({ route }) =>
         Effect.gen(function* () {
-          const adapter = yield* adapterOf(providers, attempt.route, "image")
-          const answer = yield* adapter.generate(attempt.route, request)
-          const picture = yield* pictureIn(answer)
-          attempt.answered()
-          attempt.whole()
-          return { route: attempt.route, picture, revisedPrompt: answer.revisedPrompt }
+          const adapter = yield* adapterOf(providers, route, "image")
+          const answer = yield* adapter.generate(route, request)
+          return { route, picture: yield* pictureIn(answer), revisedPrompt: answer.revisedPrompt }
         })
     })
   })
 
   const submit = Effect.fnUntraced(function* (submission: Submission) {
-    const { attempts, leaving, mayMove, model, request, tried, within: left } = submission
+    const { attempts, beforeSubmit, mayTryNext, model, request, tried, within: left } = submission
     const able = Candidates.rendering(model.routes, request).filter(({ id }) => !tried.has(id))
     return yield* failover(means, {
       model,
@@ -140,15 +132,12 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: firstByte,
       fairAttempt: firstByte,
-      mayMove,
-      ask: (attempt) =>
+      mayTryNext,
+      ask: ({ route }) =>
         Effect.gen(function* () {
-          const adapter = yield* adapterOf(providers, attempt.route, "video")
-          yield* leaving(attempt.route)
-          const handle = yield* adapter.submit(attempt.route, request)
-          attempt.answered()
-          attempt.whole()
-          return { route: attempt.route, handle }
+          const adapter = yield* adapterOf(providers, route, "video")
+          yield* beforeSubmit(route)
+          return { route, handle: yield* adapter.submit(route, request) }
         })
     })
   })

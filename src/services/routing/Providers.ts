@@ -20,7 +20,6 @@ export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =
     [...providers].map(([name, provider]) => [name, { surfaces: featuresOf(provider), options: provider.options }])
   )
 
-/** The half of a route's adapter that serves a surface. */
 export const adapterOf = <S extends Surface>(
   providers: Context.Tag.Service<Providers>,
   route: RouteBase,

@@ -1,16 +1,14 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
-import { deadAfterSeconds } from "../ledger/StatementParts.ts"
-import { storable } from "../runtime/StorableText.ts"
+import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { storable } from "../sql/Statement.ts"
 import type { RouteReport } from "./Circuits.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 
-/** What one running instance knows of one route. */
 export class PublishedHealth extends Schema.Class<PublishedHealth>("PublishedHealth")({
   instanceId: Schema.String,
   route: Schema.String,
   provider: Schema.String,
-  /** The catalog's id. */
   model: Schema.String,
   circuit: Schema.Literal("closed", "open", "half_open"),
   openUntil: Schema.NullOr(Schema.DateFromSelf),

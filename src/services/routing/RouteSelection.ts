@@ -25,13 +25,11 @@ export const unserved = (routes: ReadonlyArray<Route>, needs: ReadonlySet<Capabi
   return first && fieldOf[first]
 }
 
-/** The routes that can draw what a request asks for. */
 export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolution }: ImageRequest) =>
   routes.filter(
     (route) => route.resolutions.has(resolution) && (references.length === 0 || route.editModel !== undefined)
   )
 
-/** The routes that can render what a request asks for. */
 export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, seconds }: VideoRequest) =>
   routes.filter(
     (route) =>

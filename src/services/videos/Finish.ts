@@ -1,102 +1,32 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
-import { clipPrice } from "../../domain/VideoRules.ts"
+import { clipPrice } from "../../domain/Video.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
-import { often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts"
+import * as Closing from "../ledger/Closing.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
-import { makeTurns, type Turns } from "../runtime/Turns.ts"
+import { often, untilSettled, upTo } from "../sql/DatabaseRetry.ts"
+import type { Turns } from "../sql/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import type { VideoError } from "./Errors.ts"
-import { unbind } from "./FailVideo.ts"
-import { type LeasedJob, VideoSql } from "./VideoSql.ts"
-import { VideoViews } from "./VideoViews.ts"
+import type { VideoSql } from "./VideoSql.ts"
+import type { LeasedJob, VideoError } from "./VideoState.ts"
+import { makeVideoViews, unbind } from "./VideoViews.ts"
 
 /** What pays for a job. */
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
-/** For statements about a render that its provider has taken and that somebody waits for. */
-export const brief = upTo(settleTimeout)(often)
+/** For statements that somebody waits for. */
+export const retryBriefly = untilSettled
 
-/** Of the pool's connections, transactions that wait for each other's organizations must leave some to the rest. */
-const transactionsAtOnce = 3
-
-/** The turns of transactions about jobs. */
-export class VideoTurns extends Context.Tag("gateway/VideoTurns")<VideoTurns, Turns>() {
-  static readonly layer = Layer.effect(VideoTurns, makeTurns(transactionsAtOnce))
-}
-
-/** For what a render hangs on that has been paid for: a database that comes back finds it again. */
-export const patient = upTo("2 minutes")(often)
-
-const make = Effect.gen(function* () {
-  const rows = yield* VideoSql
-  const views = yield* VideoViews
-  const inTurn = yield* VideoTurns
-  const sql = yield* SqlClient.SqlClient
-  const ledger = yield* Ledger
-  const store = yield* MediaStore
-
-  const inTransaction = <A>({ orgId }: LeasedJob, changes: Effect.Effect<A, SqlError.SqlError>) =>
-    sql.withTransaction(changes).pipe(inTurn(orgId), Effect.uninterruptible, Effect.retry(patient), Effect.orDie)
-
-  /** Of a job that is over: whoever else has it may need to submit it again. */
-  const dropReference = (job: LeasedJob) =>
-    job.reference === null
-      ? Effect.void
-      : Effect.zipRight(store.remove(job.reference), views.dropped(job.id)).pipe(Effect.ignoreLogged)
-
-  const complete = Effect.fnUntraced(function* (job: LeasedJob, media: string, route: VideoRoute) {
-    const cost = route.cost === undefined ? undefined : clipPrice(route.cost, job.seconds)
-    const done = yield* inTransaction(
-      job,
-      Effect.gen(function* () {
-        const accepted = yield* rows.finish(job, { status: "completed", media, sandbox: isSandbox(route), cost }, [])
-        return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
-      })
-    )
-    if (done !== undefined) Settling.count(done)
-    // After a commit whose answer was lost the clip is this job's all the same.
-    const own = done !== undefined || (yield* rows.mediaOf(job.id).pipe(Effect.retry(patient), Effect.orDie)) === media
-    if (!own) {
-      yield* Effect.ignoreLogged(store.remove(media))
-      return false
-    }
-    yield* Metrics.count(Metrics.videos, { outcome: "completed" })
-    yield* dropReference(job)
-    return true
-  })
-
-  const fail = Effect.fnUntraced(function* (job: LeasedJob, error: VideoError, options: FailOptions = {}) {
-    const { attempts = [], cancelling = false } = options
-    const sandbox = job.route?.provider.adapter === sandboxAdapter
-    const done = yield* inTransaction(
-      job,
-      Effect.gen(function* () {
-        const wasAccepted = yield* rows.finish(job, { status: "failed", error, cancelling, sandbox }, attempts)
-        if (wasAccepted === undefined) return undefined
-        yield* ledger.job.release(holdOf(job))
-        if (!wasAccepted) yield* unbind(sql, job.holdId)
-        return wasAccepted
-      })
-    )
-    const wasAccepted = done ?? (yield* rows.failedWith(job.id, error).pipe(Effect.retry(patient), Effect.orDie))
-    if (wasAccepted === undefined) return undefined
-    yield* Metrics.count(Metrics.videos, { outcome: error.code })
-    yield* dropReference(job)
-    return wasAccepted
-  })
-
-  return VideoFinish.of({ complete, fail })
-})
+/** For statements about a render that is paid for: a database that comes back finds it again. */
+export const retryPatiently = upTo("2 minutes")(often)
 
 interface FailOptions {
   readonly attempts?: ReadonlyArray<AttemptEntry>
-  /** Whether the provider is still to be told. */
+  /** Whether its provider is still to be asked to cancel it. */
   readonly cancelling?: boolean
 }
 
@@ -104,20 +34,69 @@ interface FailOptions {
  * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
  * nothing for a job that is not its caller's any more.
  */
-export class VideoFinish extends Context.Tag("gateway/VideoFinish")<
-  VideoFinish,
-  {
-    /** Shows the clip that is in the store under this name, and charges for it. False where somebody else ended the job. */
-    readonly complete: (job: LeasedJob, media: string, route: VideoRoute) => Effect.Effect<boolean>
+export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const ledger = yield* Ledger
+    const store = yield* MediaStore
+    const views = makeVideoViews(sql)
+
+    const inTransaction = <A>({ orgId }: LeasedJob, changes: Effect.Effect<A, SqlError.SqlError>) =>
+      sql
+        .withTransaction(changes)
+        .pipe(inTurn(orgId), Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)
+
+    /** Only once the job is over: another holder of its lease may need to submit it again. */
+    const removeReference = (job: LeasedJob) =>
+      job.reference === null
+        ? Effect.void
+        : Effect.zipRight(store.remove(job.reference), views.forgetReference(job.id)).pipe(Effect.ignoreLogged)
+
+    /** Shows the clip that is in the store under this name, and charges for it, unless the job is another's. */
+    const complete = Effect.fnUntraced(function* (job: LeasedJob, media: string, route: VideoRoute) {
+      const cost = route.cost === undefined ? undefined : clipPrice(route.cost, job.seconds)
+      const settlement = yield* inTransaction(
+        job,
+        Effect.gen(function* () {
+          const accepted = yield* rows.complete(job, { media, isSandbox: isSandbox(route), cost })
+          return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
+        })
+      )
+      if (settlement !== undefined) Closing.count(settlement)
+      else {
+        // After a commit whose answer was lost the clip is this job's all the same.
+        const found = yield* rows.findMedia(job.id).pipe(Effect.retry(retryPatiently), Effect.orDie)
+        if (found !== media) return yield* Effect.ignoreLogged(store.remove(media))
+      }
+      yield* Metrics.count(Metrics.videos, { outcome: "completed" })
+      yield* removeReference(job)
+    })
+
     /**
-     * Returns whether the customer had been told of the job; false also means that its idempotency key is free again.
-     * Undefined where the job has not failed with this error: it is not the caller's any more.
+     * Returns whether its customer knew of the job; false also means that its idempotency key is free again. Undefined
+     * where the job has not failed with this error: it is another's.
      */
-    readonly fail: (job: LeasedJob, error: VideoError, options?: FailOptions) => Effect.Effect<boolean | undefined>
-  }
->() {
-  static readonly layer = Layer.effect(
-    VideoFinish,
-    Effect.suspend(() => make)
-  )
-}
+    const fail = Effect.fnUntraced(function* (job: LeasedJob, error: VideoError, options: FailOptions = {}) {
+      const { attempts = [], cancelling = false } = options
+      const isSandbox = job.step !== "submit" && job.route?.provider.adapter === sandboxAdapter
+      const failed = yield* inTransaction(
+        job,
+        Effect.gen(function* () {
+          const wasAccepted = yield* rows.fail(job, { error, cancelling, isSandbox }, attempts)
+          if (wasAccepted === undefined) return undefined
+          yield* ledger.job.release(holdOf(job))
+          if (!wasAccepted) yield* unbind(sql, job.holdId)
+          return wasAccepted
+        })
+      )
+      const wasAccepted =
+        failed ?? (yield* rows.findFailed(job.id, error).pipe(Effect.retry(retryPatiently), Effect.orDie))
+      if (wasAccepted === undefined) return undefined
+      yield* Metrics.count(Metrics.videos, { outcome: error.code })
+      yield* removeReference(job)
+      return wasAccepted
+    })
+
+    return { complete, fail }
+  })
+export type Finish = Effect.Effect.Success<ReturnType<typeof makeFinish>>

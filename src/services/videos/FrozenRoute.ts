@@ -2,24 +2,28 @@ import { Effect, Schema } from "effect"
 import type { ProviderAccount, VideoRoute } from "../../domain/Model.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 
+/** Undefined in code, null in a row. */
+const orNull = <A, I>(schema: Schema.Schema<A, I>) =>
+  Schema.transform(Schema.NullOr(schema), Schema.UndefinedOr(Schema.typeSchema(schema)), {
+    strict: true,
+    decode: (value) => value ?? undefined,
+    encode: (value) => value ?? null
+  })
+
 /**
  * A route as it was when it was asked, as a row keeps it: a catalog that changes meanwhile changes nothing for a
  * render under way. Its credential is not kept; it is the account's of that name.
  */
 export const FrozenRoute = Schema.Struct({
   id: Schema.String,
-  provider: Schema.Struct({
-    name: Schema.String,
-    adapter: Schema.String,
-    baseUrl: Schema.NullOr(Schema.String)
-  }),
+  provider: Schema.Struct({ name: Schema.String, adapter: Schema.String, baseUrl: orNull(Schema.String) }),
   model: Schema.String,
-  imageModel: Schema.NullOr(Schema.String),
+  imageModel: orNull(Schema.String),
   referenceImage: Schema.Literal("none", "optional", "required"),
   seconds: Schema.Array(Schema.Number),
   secondsAs: Schema.Literal("number", "text", "suffixed", "omitted"),
   options: Schema.Record({ key: Schema.String, value: Schema.Unknown }),
-  cost: Schema.NullOr(Schema.Struct({ per: Schema.Literal("second", "video"), price: NanoUsdFromRow }))
+  cost: orNull(Schema.Struct({ per: Schema.Literal("second", "video"), price: NanoUsdFromRow }))
 })
 export type FrozenRoute = typeof FrozenRoute.Type
 
@@ -28,40 +32,12 @@ export const KeptRoute = Schema.NullOr(Schema.parseJson(FrozenRoute)).annotation
   decodingFallback: () => Effect.succeed(null)
 })
 
-const encode = Schema.encodeSync(Schema.parseJson(FrozenRoute))
-
 /** As JSON text. */
-export const freeze = (route: VideoRoute): string =>
-  encode({
-    id: route.id,
-    provider: {
-      name: route.provider.name,
-      adapter: route.provider.adapter,
-      baseUrl: route.provider.baseUrl ?? null
-    },
-    model: route.model,
-    imageModel: route.imageModel ?? null,
-    referenceImage: route.referenceImage,
-    seconds: route.seconds,
-    secondsAs: route.secondsAs,
-    options: route.options,
-    cost: route.cost ?? null
-  })
+export const freeze: (route: VideoRoute) => string = Schema.encodeSync(Schema.parseJson(FrozenRoute))
 
 /** The route with the account's credential; undefined while the catalog has no such account at that address. */
 export const thaw = (frozen: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
   const { adapter, baseUrl, name } = frozen.provider
-  const provider = accounts.find(
-    (account) => account.name === name && account.adapter === adapter && account.baseUrl === (baseUrl ?? undefined)
-  )
-  if (provider === undefined) return undefined
-  const { cost, imageModel, ...same } = frozen
-  return {
-    ...same,
-    provider,
-    imageModel: imageModel ?? undefined,
-    cost: cost ?? undefined,
-    preference: 1,
-    weight: 1
-  }
+  const provider = accounts.find((one) => one.name === name && one.adapter === adapter && one.baseUrl === baseUrl)
+  return provider && { ...frozen, provider, preference: 1, weight: 1 }
 }

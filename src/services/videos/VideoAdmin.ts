@@ -5,12 +5,12 @@ import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
-import { cancelled } from "./Errors.ts"
-import { failVideo } from "./FailVideo.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
+import { cancelled } from "./VideoState.ts"
+import { cancelJob } from "./VideoViews.ts"
 
 /** A job as the operator sees it. No prompt and no reference is in it. */
-export class JobRow extends Schema.Class<JobRow>("JobRow")({
+export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   id: Schema.String,
   requestId: Schema.String,
   orgId: OrgId,
@@ -44,14 +44,14 @@ export class JobRow extends Schema.Class<JobRow>("JobRow")({
 export interface JobQuery {
   readonly org?: OrgId | undefined
   readonly model?: string | undefined
-  readonly status?: JobRow["status"] | undefined
+  readonly status?: VideoJob["status"] | undefined
   readonly limit: number
 }
 
 /** The job is over: nothing about it can be changed any more. */
 export class VideoOver extends Data.TaggedError("VideoOver")<{
   readonly id: string
-  readonly status: JobRow["status"]
+  readonly status: VideoJob["status"]
 }> {
   override get message() {
     return `The video ${this.id} is ${this.status}: it cannot be changed any more.`
@@ -62,20 +62,19 @@ export class VideoOver extends Data.TaggedError("VideoOver")<{
 export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
   VideoAdmin,
   {
-    /** Newest first. */
-    readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<JobRow>>
-    readonly find: (id: string) => Effect.Effect<JobRow, VideoNotFound>
-    /** Has the job looked at now instead of after its rest. */
-    readonly retry: (id: string) => Effect.Effect<JobRow, VideoNotFound | VideoOver>
-    /** Fails the job and gives its hold back, whoever works on it; the provider is told where it can be. */
-    readonly cancel: (id: string) => Effect.Effect<JobRow, VideoNotFound | VideoOver>
+    readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<VideoJob>>
+    readonly find: (id: string) => Effect.Effect<VideoJob, VideoNotFound>
+    /** Makes the job due now. */
+    readonly retry: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
+    /** Fails the job and releases its hold, whichever instance has its lease; asks the provider to cancel, where it can be. */
+    readonly cancel: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
   }
 >() {
   static readonly layer = Layer.effect(
     VideoAdmin,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const decode = Schema.decodeUnknown(Schema.Array(JobRow))
+      const decode = Schema.decodeUnknown(Schema.Array(VideoJob))
       const shown = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
 
       const find = Effect.fnUntraced(function* (id: string) {
@@ -108,8 +107,8 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         }, Effect.uninterruptible),
         cancel: Effect.fn("VideoAdmin.cancel")(function* (id: string) {
           yield* find(id)
-          // Whoever else ended it meanwhile was first.
-          return yield* (yield* Effect.orDie(failVideo(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
+          // It may have ended meanwhile.
+          return yield* (yield* Effect.orDie(cancelJob(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
         }, Effect.uninterruptible)
       })
     })

@@ -1,19 +1,31 @@
+import { SqlClient } from "@effect/sql"
 import { Cause, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
-import { IdempotencyConflict, type RoutingFailure, VideoNotFound } from "../../domain/Failure.ts"
+import {
+  IdempotencyConflict,
+  type InsufficientCredits,
+  type InvalidRequest,
+  type RoutingFailure,
+  type SpendLimitReached,
+  VideoNotFound
+} from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { VideoStatus } from "../../domain/Video.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { makeTurns } from "../sql/Turns.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
-import { VideoAdvance } from "./Advance.ts"
-import { type Created, type CreateFailure, type Kept, unixSeconds, VideoCreate, type VideoCreation } from "./Create.ts"
-import { errorOf } from "./Errors.ts"
-import { brief, holdOf, VideoFinish, VideoTurns } from "./Finish.ts"
-import { pollDelay } from "./PollDelay.ts"
-import { VideoSubmit } from "./Submit.ts"
-import { VideoSql } from "./VideoSql.ts"
-import { type VideoView, VideoViews } from "./VideoViews.ts"
-import { VideoWorker } from "./Worker.ts"
+import { makeAdvance } from "./Advance.ts"
+import { type Created, type Kept, makeCreate, unixSeconds, type VideoCreation } from "./Create.ts"
+import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
+import { makeSubmit } from "./Submit.ts"
+import { makeUpstream } from "./Upstream.ts"
+import { makeRunner } from "./VideoRunner.ts"
+import { makeVideoSql } from "./VideoSql.ts"
+import { errorOf, Next, pollDelay } from "./VideoState.ts"
+import { makeVideoViews, type VideoView } from "./VideoViews.ts"
+
+/** Of the pool's connections, transactions that wait for each other's organizations must leave some to the rest. */
+const transactionsAtOnce = 3
 
 /** A render as its organization sees it. Times are Unix seconds. */
 export interface Video {
@@ -28,7 +40,12 @@ export interface Video {
   readonly sandbox: boolean
 }
 
-export type VideoFailure = CreateFailure | RoutingFailure
+export type VideoFailure =
+  | InvalidRequest
+  | IdempotencyConflict
+  | InsufficientCredits
+  | SpendLimitReached
+  | RoutingFailure
 
 export interface Options {
   /** From a job's creation to its failure, where it has not come to a clip. */
@@ -47,11 +64,11 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
   VideoJobs,
   {
     /**
-     * Writes the job with its hold and submits it. Fails where that came to nothing within the customer's patience:
-     * then there is no job, and nothing is held.
+     * Writes the job with its hold and submits it. Fails where no provider took it while its customer waited: then
+     * there is no job, and nothing is held.
      */
     readonly create: (
-      job: VideoCreation
+      creation: VideoCreation
     ) => Effect.Effect<{ readonly video: Video; readonly replayed: boolean }, VideoFailure>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
     /** Newest first. */
@@ -60,92 +77,92 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
-  static readonly layer = ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) =>
-    Layer.effect(
+  static readonly layer = (options: Options) =>
+    Layer.scoped(
       VideoJobs,
-      Effect.suspend(() => make(answerWithin))
-    ).pipe(
-      Layer.provide(Layer.mergeAll(VideoCreate.layer(Duration.toSeconds(timeout)), VideoWorker.layer(lookEvery))),
-      Layer.provide(VideoAdvance.layer),
-      Layer.provide(Layer.mergeAll(VideoSubmit.layer, VideoFinish.layer)),
-      Layer.provide(Layer.mergeAll(VideoSql.layer, VideoViews.layer, VideoTurns.layer))
+      Effect.suspend(() => make(options))
     )
 }
 
-const make = Effect.fnUntraced(function* (answerWithin: Duration.DurationInput) {
+const queued = (kept: Kept): Video => ({
+  ...kept,
+  status: "queued",
+  completedAt: undefined,
+  url: undefined,
+  error: undefined,
+  sandbox: false
+})
+
+const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) {
   const failpoint = yield* Failpoint
   const store = yield* MediaStore
-  const views = yield* VideoViews
-  const creation = yield* VideoCreate
-  const finish = yield* VideoFinish
-  const { submit } = yield* VideoSubmit
-  const worker = yield* VideoWorker
+  const sql = yield* SqlClient.SqlClient
+  const rows = makeVideoSql(sql)
+  const views = makeVideoViews(sql)
+  const inTurn = yield* makeTurns(transactionsAtOnce)
+  const finish = yield* makeFinish(rows, inTurn)
+  const upstream = yield* makeUpstream
+  const submission = yield* makeSubmit(rows, upstream)
+  const advance = yield* makeAdvance(rows, upstream, submission, finish)
+  const runner = yield* makeRunner(rows, advance, submission.underway, lookEvery)
+  const creation = yield* makeCreate(rows, inTurn, Duration.toSeconds(timeout))
 
-  const shown = (clip: VideoView): Video => ({
-    id: clip.id,
-    model: clip.model,
-    status: clip.status,
-    createdAt: unixSeconds(clip.createdAt),
-    completedAt: clip.completedAt === null ? undefined : unixSeconds(clip.completedAt),
-    seconds: clip.seconds,
-    url: clip.media === null ? undefined : store.link(clip.media),
-    error: clip.errorCode === null ? undefined : { code: clip.errorCode, message: clip.errorMessage ?? "" },
-    sandbox: clip.sandbox
+  const toVideo = (view: VideoView): Video => ({
+    id: view.id,
+    model: view.model,
+    status: view.status,
+    createdAt: unixSeconds(view.createdAt),
+    completedAt: view.completedAt === null ? undefined : unixSeconds(view.completedAt),
+    seconds: view.seconds,
+    url: view.media === null ? undefined : store.link(view.media),
+    error: view.errorCode === null ? undefined : { code: view.errorCode, message: view.errorMessage ?? "" },
+    sandbox: view.sandbox
   })
 
-  const queued = (kept: Kept): Video => ({
-    ...kept,
-    status: "queued",
-    completedAt: undefined,
-    url: undefined,
-    error: undefined,
-    sandbox: false
-  })
+  const accept = (id: string) => views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
 
-  const accept = (id: string) => views.accept(id).pipe(Effect.retry(brief), Effect.orDie, Effect.uninterruptible)
-
-  /** The job in its customer's presence. */
-  const begin = Effect.fnUntraced(function* ({ picture, work }: Created, record: RequestRecord) {
+  /** Submits a job while its customer waits. */
+  const begin = Effect.fnUntraced(function* ({ job, picture }: Created, record: RequestRecord) {
     const outcome = yield* Deferred.make<void, VideoFailure>()
     const begun = Effect.gen(function* () {
-      const submitted = yield* Effect.either(submit(work, record.attempts, picture))
+      const submitted = yield* Effect.either(submission.submit(job, record.attempts, picture))
       if (Either.isRight(submitted)) {
         record.route = submitted.right
         return yield* pollDelay(0)
       }
       const failure = submitted.left
-      const told = yield* finish.fail(work, errorOf(failure), { attempts: record.attempts.list })
-      if (told === false) yield* Deferred.fail(outcome, failure)
-      return "over" as const
+      const wasAccepted = yield* finish.fail(job, errorOf(failure), { attempts: record.attempts.list })
+      if (wasAccepted === false) yield* Deferred.fail(outcome, failure)
+      return Next.Finish()
     })
-    yield* worker.adopt(work, Effect.ensuring(begun, Deferred.succeed(outcome, undefined)))
+    yield* runner.run(job, Effect.ensuring(begun, Deferred.succeed(outcome, undefined)))
     yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerWithin))
-    if (yield* accept(work.id)) return
+    if (yield* accept(job.id)) return
     // It failed in this very moment: the reason is on its way.
     yield* Effect.interruptible(Deferred.await(outcome))
-    return yield* Effect.dieMessage(`video ${work.id} ended without a reason`)
+    return yield* Effect.dieMessage(`video ${job.id} ended without a reason`)
   })
 
-  const create = Effect.fnUntraced(function* (job: VideoCreation) {
-    const { record } = job
-    const placed = yield* creation.create(job)
-    if ("replay" in placed) {
+  const create = Effect.fnUntraced(function* (request: VideoCreation) {
+    const { record } = request
+    const created = yield* creation.create(request)
+    if ("replay" in created) {
       record.notes.add("replayed")
-      // It may have failed in this very moment, untold: its key is free again.
-      if (!(yield* accept(placed.replay.id))) return yield* new IdempotencyConflict()
-      return { video: queued(placed.replay), replayed: true }
+      // It may have failed in this very moment, before its customer knew of it: its key is free again.
+      if (!(yield* accept(created.replay.id))) return yield* new IdempotencyConflict()
+      return { video: queued(created.replay), replayed: true }
     }
     yield* failpoint.reach("after_hold")
-    yield* Effect.onError(begin(placed, record), (cause) =>
-      Cause.isFailure(cause) ? Effect.void : creation.disown(placed.work.id, holdOf(placed.work))
+    yield* Effect.onError(begin(created, record), (cause) =>
+      Cause.isFailure(cause) ? Effect.void : creation.disown(created.job.id, holdOf(created.job))
     )
-    return { video: queued(placed.kept), replayed: false }
+    return { video: queued(created.kept), replayed: false }
   }, Effect.scoped)
 
   const prune = Effect.fn("VideoJobs.prune")(function* (olderThan: Duration.Duration) {
-    const unneeded = yield* Effect.orDie(views.unneeded(1_000))
+    const unneeded = yield* Effect.orDie(views.unneededReferences(1_000))
     for (const { id, reference } of unneeded) {
-      yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), views.dropped(id)))
+      yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), views.forgetReference(id)))
     }
     return yield* Effect.orDie(views.prune(Duration.toSeconds(olderThan)))
   })
@@ -154,11 +171,11 @@ const make = Effect.fnUntraced(function* (answerWithin: Duration.DurationInput) 
     create,
     prune,
     find: Effect.fn("VideoJobs.find")(function* (org: OrgId, id: string) {
-      const clip = yield* Effect.orDie(views.find(org, id))
-      return clip === undefined ? yield* new VideoNotFound() : shown(clip)
+      const view = yield* Effect.orDie(views.find(org, id))
+      return view === undefined ? yield* new VideoNotFound() : toVideo(view)
     }, Effect.uninterruptible),
     list: Effect.fn("VideoJobs.list")(
-      (org: OrgId, limit: number) => Effect.map(Effect.orDie(views.list(org, limit)), (found) => found.map(shown)),
+      (org: OrgId, limit: number) => Effect.map(Effect.orDie(views.list(org, limit)), (found) => found.map(toVideo)),
       Effect.uninterruptible
     )
   })

@@ -1,8 +1,10 @@
-import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Schema } from "effect"
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
+import * as Closing from "../ledger/Closing.ts"
+import { transitions, type VideoError } from "./VideoState.ts"
 
-/** A render as customers see it. */
+/** A job as its customer sees it. */
 export const VideoView = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
@@ -20,22 +22,22 @@ export type VideoView = typeof VideoView.Type
 const decode = Schema.decodeUnknown(Schema.Array(VideoView))
 const pruneBatch = 5_000
 
-/** Without prompts, which may be long. */
-const shown = (sql: SqlClient.SqlClient) =>
+const columns = (sql: SqlClient.SqlClient) =>
   sql.literal("id, model, status, seconds, created_at, completed_at, media, error_code, error_message, sandbox")
 
 /** Newest first; found in the organization's index alone, however long ago its last was. */
 export const latest = (sql: SqlClient.SqlClient, org: OrgId, limit: number) => sql`
-  SELECT ${shown(sql)} FROM videos WHERE id = ANY (ARRAY(
+  SELECT ${columns(sql)} FROM videos WHERE id = ANY (ARRAY(
     SELECT id FROM videos WHERE org_id = ${org} AND accepted_at IS NOT NULL
     ORDER BY created_at DESC, id DESC LIMIT ${limit}
   )) ORDER BY created_at DESC, id DESC`
 
-const make = (sql: SqlClient.SqlClient) => ({
+/** What changes and shows a job to its customer; no lease is needed for it. */
+export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
   find: (org: OrgId, id: string) =>
-    sql`SELECT ${shown(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`.pipe(
+    sql`SELECT ${columns(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`.pipe(
       Effect.flatMap(decode),
-      Effect.map(([clip]) => clip)
+      Effect.map(([view]) => view)
     ),
 
   list: (org: OrgId, limit: number) => Effect.flatMap(latest(sql, org, limit), decode),
@@ -45,7 +47,7 @@ const make = (sql: SqlClient.SqlClient) => ({
       Effect.map(([row]) => row?.createdAt)
     ),
 
-  /** The customer is told of the job from now on; false where it has failed before that. */
+  /** From now on its customer knows of the job; false where it failed before. */
   accept: (id: string) =>
     sql`
       UPDATE videos SET accepted_at = coalesce(accepted_at, now())
@@ -53,14 +55,12 @@ const make = (sql: SqlClient.SqlClient) => ({
       Effect.map((rows) => rows.length > 0)
     ),
 
-  /** The private references of finished jobs, which go with them. */
-  unneeded: (limit: number) => sql<{ readonly id: string; readonly reference: string }>`
+  unneededReferences: (limit: number) => sql<{ readonly id: string; readonly reference: string }>`
     SELECT id, reference FROM videos WHERE step = 'over' AND reference IS NOT NULL LIMIT ${limit}`,
 
-  /** The file is gone. A job that is not over may need its reference again. */
-  dropped: (id: string) => sql`UPDATE videos SET reference = NULL WHERE id = ${id} AND step = 'over'`,
+  /** Of a job that is over: until then a submit may need it. */
+  forgetReference: (id: string) => sql`UPDATE videos SET reference = NULL WHERE id = ${id} AND step = 'over'`,
 
-  /** Says how many were removed. */
   prune: (olderThanSeconds: number) =>
     Effect.gen(function* () {
       let removed = 0
@@ -77,7 +77,26 @@ const make = (sql: SqlClient.SqlClient) => ({
     })
 })
 
-/** What customers may see of jobs, and how long it is kept. */
-export class VideoViews extends Context.Tag("gateway/VideoViews")<VideoViews, ReturnType<typeof make>>() {
-  static readonly layer = Layer.effect(VideoViews, Effect.map(SqlClient.SqlClient, make))
-}
+/**
+ * Fails a job and releases its hold in one transaction, whichever instance has its lease; false where it was over.
+ * @param isRefused whether its customer got an error instead of the job: its idempotency key is free then
+ */
+export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoError, isRefused: boolean) =>
+  Effect.gen(function* () {
+    const { from, to } = transitions.cancel
+    const [ended] = yield* sql<{ readonly holdId: string; readonly accepted: boolean }>`
+      UPDATE videos SET status = 'failed', cancelling = step = 'rendering', completed_at = now(),
+        next_at = CASE WHEN step = 'rendering' THEN now() END, step = ${to},
+        doubts = doubts + (step = 'submitting')::int, error_code = ${error.code}, error_message = ${error.message},
+        prompt = '', reference_url = NULL, lease = NULL, lease_until = NULL
+      WHERE id = ${id} AND step IN ${sql.in([...from])}
+      RETURNING hold_id, accepted_at IS NOT NULL AS accepted`
+    if (ended === undefined) return false
+    yield* Closing.closeOne(sql, { id: ended.holdId, cost: undefined })
+    if (isRefused || !ended.accepted) yield* unbind(sql, ended.holdId)
+    return true
+  }).pipe(sql.withTransaction, Effect.uninterruptible)
+
+/** Frees the idempotency key of a job that its customer does not know of. */
+export const unbind = (sql: SqlClient.SqlClient, hold: string) =>
+  sql`DELETE FROM idempotency_keys WHERE hold_id = ${hold}`

@@ -32,7 +32,7 @@ export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> =>
   })
 }
 
-/** Work on the file system; what the system refuses is told in its own words. */
+/** Work on the file system; failures carry the system's own message. */
 export const io = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed> =>
   Effect.tryPromise({
     try: () => within(patienceMillis, work),

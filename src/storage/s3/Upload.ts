@@ -1,7 +1,6 @@
 import { Effect, Exit, type Scope, type Stream } from "effect"
 import { forEachPart } from "../Parts.ts"
-import { type S3Client, S3Failed } from "./Client.ts"
-import { elementOf, escape } from "./Xml.ts"
+import { elementOf, type S3Client, S3Failed } from "./Client.ts"
 
 export const partBytes = 8 * 1024 * 1024
 /** S3 takes no more than this of one file. */
@@ -14,6 +13,9 @@ export interface Upload {
 }
 
 const noSuchUpload = "NoSuchUpload"
+
+const escape = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
 const unusable = (detail: string) => new S3Failed({ detail, status: 200, code: undefined, transient: false })
 

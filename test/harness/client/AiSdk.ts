@@ -1,5 +1,5 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
-import type { LanguageModelUsage } from "ai"
+import { APICallError, type LanguageModelUsage } from "ai"
 import { Effect } from "effect"
 import * as Served from "../gateway/ServedGateway.ts"
 import { costOf, model } from "../upstream/SandboxChat.ts"
@@ -20,3 +20,8 @@ export const customer = Effect.fnUntraced(function* (options: Parameters<typeof 
 /** What the usage costs, in nano-USD. */
 export const usageCost = ({ inputTokens, outputTokens }: LanguageModelUsage): bigint =>
   costOf(inputTokens, outputTokens)
+
+export const callError = (error: unknown): APICallError => {
+  if (!APICallError.isInstance(error)) throw new Error("it is no APICallError", { cause: error })
+  return error
+}

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
-import type { Envelope } from "../../../src/http/schema/Envelope.ts"
+import type { Envelope } from "../../../src/http/errors/Wire.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { ServedGateway } from "../gateway/ServedGateway.ts"
@@ -46,14 +46,20 @@ export const talk = (model: string, content = "hi") => ({ model, messages: [{ ro
 
 export const chatPath = "/v1/chat/completions"
 
-/** A chat request of a customer. */
-export const chat = ({ secret }: { readonly secret: string }, body: unknown, sent: Sent = {}) =>
-  call(chatPath, {
+/** A request of a customer to an address, JSON where its headers say nothing else. */
+export const postTo = (address: string, { secret }: { readonly secret: string }, body: unknown, sent: Sent = {}) =>
+  callAt(address, {
     method: "POST",
     ...sent,
     body,
     headers: { ...bearer(secret), "content-type": "application/json", ...sent.headers }
   })
+
+/** The requests of customers to a path of the gateway. */
+export const post = (path: string) => (customer: { readonly secret: string }, body: unknown, sent?: Sent) =>
+  Effect.flatMap(ServedGateway, ({ url }) => postTo(`${url}${path}`, customer, body, sent))
+
+export const chat = post(chatPath)
 
 export interface Refusal {
   readonly status: number
@@ -107,15 +113,22 @@ export const refusals = {
   insufficient: quota("insufficient_quota", "Insufficient credits."),
   capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`),
   scope: permission("insufficient_scope", "API key lacks scope: chat"),
+  scopeOf: (scope: string) => permission("insufficient_scope", `API key lacks scope: ${scope}`),
   denied: permission("access_denied", "Access denied."),
-  noModel: (id: string): Refusal => ({
+  noModel: (id: string, kind = "a chat"): Refusal => ({
     status: 404,
     type: "not_found_error",
     code: "model_not_found",
-    message: `The model \`${id}\` does not exist or is not a chat model.`,
+    message: `The model \`${id}\` does not exist or is not ${kind} model.`,
     param: "model"
   }),
   noEndpoint: { status: 404, type: "not_found_error", code: "unknown_endpoint", message: "Unknown endpoint." },
+  noVideo: { status: 404, type: "not_found_error", code: null, message: "No such video." },
+  conflict: {
+    ...badRequest("A request with the same `Idempotency-Key` is still in flight."),
+    status: 409,
+    code: "idempotency_conflict"
+  },
   tooLarge: (bytes: number): Refusal => ({
     status: 413,
     type: "invalid_request_error",

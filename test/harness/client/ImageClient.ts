@@ -5,9 +5,8 @@ import { Effect, Schema } from "effect"
 import { edits, generations } from "../upstream/ImageReplies.ts"
 import { type Answer, attempt, type ConnectionBroke } from "./ChatClient.ts"
 
-/** What the deployment's image model costs at 1K and at 2K, in nano-USD. */
+/** What the deployment's image model costs, in nano-USD. */
 export const price = 40_000_000n
-export const price2K = 80_000_000n
 
 export interface AskedImage {
   readonly url: string
@@ -77,9 +76,14 @@ export const mediaIn = (dataDir: string) =>
     const folders = await Promise.all(
       ["public", "private", "incoming"].map(async (folder) => {
         const names = await readdir(path.join(media, folder)).catch(() => [])
-        return Promise.all(
-          names.map(async (name) => [`${folder}/${name}`, await readFile(path.join(media, folder, name))] as const)
+        const files = await Promise.all(
+          names.map(async (name) => {
+            // What is being written may be moved meanwhile.
+            const bytes = await readFile(path.join(media, folder, name)).catch(() => undefined)
+            return bytes === undefined ? [] : [[`${folder}/${name}`, bytes] as const]
+          })
         )
+        return files.flat()
       })
     )
     return new Map<string, Buffer>(folders.flat())

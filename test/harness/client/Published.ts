@@ -1,7 +1,10 @@
 import { assert } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
+import { Either } from "effect"
+import type { InvalidRequest } from "../../../src/domain/Failure.ts"
 import type { Model } from "../../../src/domain/Model.ts"
-import type { Part } from "../../../src/http/body/Multipart.ts"
+import { type JsonObject, refused } from "../../../src/http/body/Fields.ts"
+import { type Part, readForm } from "../../../src/http/body/Multipart.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 
 /** The OpenAPI document of a catalog, and what its schemas say of a value. */
@@ -28,7 +31,7 @@ export const { accepts, document, validate } = published([
 const forms = new WeakMap<object, unknown>()
 
 /** Remembers the form that a body was read from, as a schema sees it: a file is some text. */
-export const remember = <A extends object>(body: A, parts: ReadonlyArray<Part>): A => {
+const remember = <A extends object>(body: A, parts: ReadonlyArray<Part>): A => {
   const fields = new Map<string, ReadonlyArray<string>>()
   for (const { name, value } of parts) {
     fields.set(name, [...(fields.get(name) ?? []), typeof value === "string" ? value : "bytes of a file"])
@@ -48,7 +51,7 @@ export const inexpressible: ReadonlyArray<readonly [what: string, in_: RegExp, m
 ]
 
 /** Proves that the published schema says of a request's body what the decoder says; `refusal` is its message. */
-export const assertAgreement = (
+const assertAgreement = (
   schemas: { readonly json: string; readonly form?: string },
   body: unknown,
   refusal: string | undefined
@@ -61,3 +64,37 @@ export const assertAgreement = (
   const shown = `${name} ${JSON.stringify(instance)?.slice(0, 300)}: ${refusal ?? "accepted"}`
   assert.strictEqual(accepts(name, instance), refusal === undefined, shown)
 }
+
+/** What a body that must be accepted is read as, and tag, param and message of the refusal of one. */
+export const judging = <A>(decode: (body: unknown) => Either.Either<A, InvalidRequest>) => ({
+  taken: (body: unknown): A => Either.getOrThrowWith(decode(body), ({ message }) => new Error(message)),
+  refusal: (body: unknown) => {
+    const result = decode(body)
+    return Either.isLeft(result) ? [result.left._tag, result.left.param, result.left.message] : "accepted"
+  }
+})
+
+/** The same, and of each body the proof that the published schema says of it what the decoder says. */
+export const agreeing = <A>(
+  schemas: Parameters<typeof assertAgreement>[0],
+  decode: (body: unknown) => Either.Either<A, InvalidRequest>,
+  rules: (read: A) => Either.Either<unknown, InvalidRequest> = Either.right
+) =>
+  judging((body) => {
+    const decoded = decode(body)
+    const message = Either.match(Either.flatMap(decoded, rules), {
+      onLeft: (left) => left.message,
+      onRight: () => undefined
+    })
+    assertAgreement(schemas, body, message)
+    return decoded
+  })
+
+/** Makes the bodies that forms stand for. */
+export const formBodies =
+  (toBody: (parts: ReadonlyArray<Part>) => JsonObject) =>
+  (type: string, form: Buffer): JsonObject => {
+    const read = readForm(type, form)
+    if (refused(read)) throw new Error(read.message)
+    return remember(toBody(read), read)
+  }

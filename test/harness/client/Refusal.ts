@@ -5,7 +5,7 @@ import { assertTold, type Told, thrownBy } from "./OfficialClients.ts"
 
 export const rateHeaders = ["x-ratelimit-limit", "x-ratelimit-remaining"]
 
-type Customer = Effect.Effect.Success<ReturnType<typeof Served.customer>>
+type Customer = Served.Customer
 
 /** A chat, or what else is asked for at the path, refused, with all that goes with it: the rate headers, the row in the log, and the money left alone. */
 export const refusedAs = Effect.fnUntraced(function* (

@@ -1,6 +1,18 @@
 import { SqlClient } from "@effect/sql"
 import { assert, it } from "@effect/vitest"
-import { Context, type Duration, Effect, Exit, Layer, Logger, LogLevel, Redacted, Schema, Scope } from "effect"
+import {
+  Context,
+  Deferred,
+  type Duration,
+  Effect,
+  Exit,
+  Layer,
+  Logger,
+  LogLevel,
+  Redacted,
+  Schema,
+  Scope
+} from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
@@ -19,9 +31,9 @@ import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import * as Fake from "../../fakes/VideoProviderFake.ts"
-import * as IdempotencyBench from "./IdempotencyBench.ts"
-import * as Ledger from "./LedgerBench.ts"
+import { png } from "../fixtures/TinyPictures.ts"
 import { assertCharged, eventually, moneyOf } from "./Money.ts"
+import * as MoneyProcess from "./MoneyProcess.ts"
 import * as Postgres from "./Postgres.ts"
 
 export const credits = 100_000_000_000n
@@ -77,10 +89,8 @@ const catalogOf = (sold: VideoModel) =>
   })
 
 const make = Effect.gen(function* () {
-  const url = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (made) =>
-    Effect.promise(() => Postgres.drop(made))
-  )
-  const observer = Layer.mergeAll(Ledger.layer, VideoAdmin.layer).pipe(
+  const url = yield* Postgres.freshUrl
+  const observer = Layer.mergeAll(MoneyProcess.bench, VideoAdmin.layer).pipe(
     Layer.provideMerge(LedgerAdmin.layer),
     Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(url))))
   )
@@ -97,9 +107,7 @@ const make = Effect.gen(function* () {
   const process = Effect.fnUntraced(function* (options: ProcessOptions = {}) {
     const { answerWithin, lookEvery = "50 millis", model = sold, reach, timeout = "30 minutes" } = options
     const base = Layer.mergeAll(
-      IdempotencyBench.process.pipe(
-        Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))
-      ),
+      MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
       ProviderRouter.layer().pipe(Layer.provide((options.provider ?? provider).layer)),
       References.layer.pipe(Layer.provide(fetcher.layer)),
       catalogOf(model),
@@ -195,6 +203,19 @@ export const videoTest = (
   title: string,
   body: (bench: VideoBench) => Effect.fn.Return<unknown, unknown, Scope.Scope>
 ) => it.live(title, () => withBench(Effect.fnUntraced(body)))
+
+/** For a call that says when it has come, and waits until it may go on, or the test ends. */
+export const makeGate = Effect.gen(function* () {
+  const here = yield* Deferred.make<void>()
+  const gate = yield* Deferred.make<void>()
+  const open = Deferred.succeed(gate, undefined)
+  yield* Effect.addFinalizer(() => open)
+  const wait = Effect.zipRight(Deferred.succeed(here, undefined), Deferred.await(gate))
+  return { reached: Deferred.await(here), wait, open }
+})
+
+/** A reference image as requests bring it. */
+export const picture = { _tag: "Bytes", bytes: png } as const
 
 /** They go once everybody can see that the job is over. */
 const referencesGone = (store: MediaStoreFake) =>

@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { bearer, call, type Sent } from "../client/HttpCalls.ts"
+import { post, type Sent } from "../client/HttpCalls.ts"
 import { freePort } from "../Port.ts"
 import { edits, generations } from "../upstream/ImageReplies.ts"
 import { hidden, Upstreams, layer as upstreams } from "../upstream/Upstreams.ts"
@@ -77,16 +77,6 @@ export const gateway = (models: ImageModels, env: Readonly<Record<string, string
       }
     })
   ).pipe(Layer.provideMerge(upstreams))
-
-const post =
-  (path: string) =>
-  ({ secret }: { readonly secret: string }, body: unknown, sent: Sent = {}) =>
-    call(path, {
-      method: "POST",
-      ...sent,
-      body,
-      headers: { ...bearer(secret), "content-type": "application/json", ...sent.headers }
-    })
 
 /** A request for an image, by a customer. */
 export const draw = post(generations)

@@ -1,4 +1,4 @@
-import { list, record } from "../../providers/gemini/Wire.ts"
+import { list, record } from "../../contracts/ChatHosts.ts"
 import type { Dialect } from "./Dialects.ts"
 import * as Fake from "./FakeUpstream.ts"
 

@@ -1,24 +1,16 @@
 import type { Answer } from "../../contracts/ChatHarness.ts"
+import { bodyWantsStream, type EncodedAnswer } from "../../contracts/ChatHosts.ts"
 import * as Anthropic from "../../providers/anthropic/Wire.ts"
-import * as Gemini from "../../providers/gemini/Hosts.ts"
-import { errors as geminiErrors } from "../../providers/gemini/Wire.ts"
-import * as Chat from "../../providers/openai-chat/Hosts.ts"
-import * as Responses from "../../providers/openai-responses/wire.ts"
+import * as Gemini from "../../providers/gemini/Wire.ts"
+import * as Chat from "../../providers/openai-chat/Wire.ts"
+import * as Responses from "../../providers/openai-responses/Wire.ts"
 import * as Fake from "./FakeUpstream.ts"
-
-/** What an answer is on a wire: whole, and as a stream in three. */
-interface Wire {
-  readonly body: unknown
-  readonly opening: ReadonlyArray<string>
-  readonly output: ReadonlyArray<string>
-  readonly end: ReadonlyArray<string>
-}
 
 /** A wire format of vendors, and how a host that speaks it answers, refuses and breaks. */
 export interface Dialect {
   readonly name: string
   readonly baseUrl: (origin: string) => string
-  readonly wire: (answer: Answer) => Wire
+  readonly wire: (answer: Answer) => EncodedAnswer
   readonly wantsStream: (received: Fake.Received) => boolean
   /** The body of an error, in the vendor's shape and with the vendor's word for it. */
   readonly error: (status: number) => unknown
@@ -28,8 +20,6 @@ export interface Dialect {
 
 /** Of which no word may reach a client. */
 const message = "hush: theirs"
-
-const asksForStream = ({ body }: Fake.Received) => Anthropic.record(body).stream === true
 
 const anthropicTypes: Readonly<Record<number, string>> = {
   401: "authentication_error",
@@ -48,19 +38,7 @@ const openAiError = (status: number) => ({ error: { message, type: "server_error
 
 const googleErrors: Readonly<Record<number, object>> = {
   401: { status: "UNAUTHENTICATED" },
-  429: { status: "RESOURCE_EXHAUSTED", details: geminiErrors.limit.details }
-}
-
-const responsesOf = (answer: Answer): Wire => {
-  const body = Responses.whole(answer)
-  const { end, opening, output } = Responses.streamed(body)
-  const all = Responses.written([...opening, ...output, ...end])
-  return {
-    body,
-    opening: all.slice(0, opening.length),
-    output: all.slice(opening.length, -end.length),
-    end: all.slice(-end.length)
-  }
+  429: { status: "RESOURCE_EXHAUSTED", details: Gemini.errors.limit.details }
 }
 
 /** A chunk without output, as Gemini sends them now and then: it has no opening of its own. */
@@ -70,11 +48,8 @@ export const dialects: ReadonlyArray<Dialect> = [
   {
     name: "anthropic",
     baseUrl: (origin) => origin,
-    wire: (answer) => {
-      const { opening, ...rest } = Anthropic.wire(answer)
-      return { ...rest, opening: [opening] }
-    },
-    wantsStream: asksForStream,
+    wire: Anthropic.wire,
+    wantsStream: bodyWantsStream,
     error: anthropicError,
     errorEvent: `event: error\n${Fake.event(anthropicError(529))}`
   },
@@ -89,8 +64,8 @@ export const dialects: ReadonlyArray<Dialect> = [
   {
     name: "openai-responses",
     baseUrl: (origin) => `${origin}/v1`,
-    wire: responsesOf,
-    wantsStream: asksForStream,
+    wire: Responses.wire,
+    wantsStream: bodyWantsStream,
     error: openAiError,
     errorEvent: Responses.written([{ type: "response.failed", response: Responses.failedWith("server_error") }]).join(
       ""
@@ -99,11 +74,8 @@ export const dialects: ReadonlyArray<Dialect> = [
   {
     name: "openai-chat",
     baseUrl: (origin) => `${origin}/v1`,
-    wire: (answer) => {
-      const { opening, ...rest } = Chat.wire(answer)
-      return { ...rest, opening: [opening] }
-    },
-    wantsStream: asksForStream,
+    wire: Chat.wire,
+    wantsStream: bodyWantsStream,
     error: openAiError,
     errorEvent: Fake.event(openAiError(500))
   }

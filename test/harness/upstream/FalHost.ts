@@ -65,10 +65,16 @@ export const jobOf = ({ body, headers, path }: Fake.Received): Job => ({
 })
 
 export const make = Effect.gen(function* () {
-  let status = "IN_QUEUE"
-  let result: unknown
-  let urls: Readonly<Record<string, unknown>> = {}
+  let state: { readonly status: string; readonly result?: unknown; readonly urls?: Readonly<Record<string, unknown>> } =
+    {
+      status: "IN_QUEUE"
+    }
   let jobs = 0
+  const set = (next: Partial<typeof state>) =>
+    Effect.sync(() => {
+      state = { ...state, ...next }
+    })
+  const isOver = () => state.status === "COMPLETED"
 
   const named = (path: string) => {
     const [
@@ -81,21 +87,22 @@ export const make = Effect.gen(function* () {
   }
 
   const usual: Readonly<Record<Step, Fake.Reply>> = {
-    submit: (response, received) =>
-      Fake.json(200, { ...named(received.path), status: "IN_QUEUE", queue_position: 0, ...urls })(response, received),
-    poll: (response, received) =>
-      Fake.json(status === "COMPLETED" ? 200 : 202, { status, ...named(received.path), logs: null })(
-        response,
-        received
-      ),
-    result: (response, received) =>
-      status === "COMPLETED"
-        ? Fake.json(200, result)(response, received)
-        : Fake.json(400, { detail: "Request is still in progress" })(response, received),
-    cancel: (response, received) =>
-      status === "COMPLETED"
-        ? Fake.json(400, { status: "ALREADY_COMPLETED" })(response, received)
-        : Fake.json(202, { status: "CANCELLATION_REQUESTED" })(response, received),
+    submit: (response, received) => {
+      const taken = { ...named(received.path), status: "IN_QUEUE", queue_position: 0, ...state.urls }
+      return Fake.json(200, taken)(response, received)
+    },
+    poll: (response, received) => {
+      const progress = { status: state.status, ...named(received.path), logs: null }
+      return Fake.json(isOver() ? 200 : 202, progress)(response, received)
+    },
+    result: (response, received) => {
+      const early = Fake.json(400, { detail: "Request is still in progress" })
+      return (isOver() ? Fake.json(200, state.result) : early)(response, received)
+    },
+    cancel: (response, received) => {
+      const late = Fake.json(400, { status: "ALREADY_COMPLETED" })
+      return (isOver() ? late : Fake.json(202, { status: "CANCELLATION_REQUESTED" }))(response, received)
+    },
     download: Fake.json(404, { detail: "no such file" })
   }
 
@@ -103,19 +110,9 @@ export const make = Effect.gen(function* () {
   const host: FalHost = {
     ...steps,
     url: `${steps.origin}/queue`,
-    stands: (next) =>
-      Effect.sync(() => {
-        status = next
-      }),
-    ends: (next) =>
-      Effect.sync(() => {
-        status = "COMPLETED"
-        result = next
-      }),
-    names: (next) =>
-      Effect.sync(() => {
-        urls = next
-      })
+    stands: (status) => set({ status }),
+    ends: (result) => set({ status: "COMPLETED", result }),
+    names: (urls) => set({ urls })
   }
   return host
 })

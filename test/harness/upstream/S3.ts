@@ -1,10 +1,11 @@
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises"
+import { readdir, rm, stat } from "node:fs/promises"
 import http from "node:http"
 import path from "node:path"
 import { Effect, Redacted } from "effect"
 import S3rver from "s3rver"
 import type { S3Options } from "../../../src/storage/s3/Client.ts"
-import { prefix } from "../temporary.ts"
+import { listen } from "../Listening.ts"
+import { temporaryDirectory } from "../temporary.ts"
 import { type Account, type SignedRequest, type Verdict, verify } from "./SigV4.ts"
 
 export const bucket = "media-of-tests"
@@ -112,10 +113,7 @@ const work = async (request: SignedRequest, directory: string, port: number) => 
  * would have it. Uploads can be given up, which the server itself cannot do.
  */
 export const make = Effect.gen(function* () {
-  const root = yield* Effect.acquireRelease(
-    Effect.promise(() => mkdtemp(prefix)),
-    (made) => Effect.promise(() => rm(made, { recursive: true, force: true }))
-  )
+  const root = yield* temporaryDirectory
   const server = new S3rver({
     address: "127.0.0.1",
     port: 0,
@@ -151,20 +149,7 @@ export const make = Effect.gen(function* () {
   }
 
   const door = http.createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
-  const doorPort = yield* Effect.acquireRelease(
-    Effect.async<number>((resume) => {
-      door.listen(0, "127.0.0.1", () => {
-        const address = door.address()
-        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-      })
-    }),
-    () =>
-      Effect.async<void>((resume) => {
-        door.close(() => resume(Effect.void))
-        door.closeAllConnections()
-      })
-  )
-  const url = `http://127.0.0.1:${doorPort}`
+  const url = `http://127.0.0.1:${yield* Effect.orDie(listen(door))}`
   const made: S3Server = {
     url,
     options: {

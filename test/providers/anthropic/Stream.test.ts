@@ -1,99 +1,97 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
+import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import {
-  adds,
-  begun,
-  check,
-  closes,
-  counted,
-  ends,
-  finished,
-  heard,
-  opens,
-  said,
-  says,
-  stopped,
-  text
-} from "./support.ts"
-import { event, wire } from "./Wire.ts"
+import { anthropic, event, wire } from "./Wire.ts"
 
-const opensText = (index: number, text = "") => opens(index, { type: "text", text })
-const opensCall = (index: number, id: string, name: string, input: object = {}) =>
-  opens(index, { type: "tool_use", id, name, input })
-const json = (index: number, partial_json: string) => adds(index, { type: "input_json_delta", partial_json })
+const { breaks, check, streams, streamsAs, survivesCuts } = scenarios(anthropic)
+
+const begun = (usage: object = {}) => {
+  const message = { id: "msg_1", type: "message", role: "assistant", content: [], stop_reason: null, usage }
+  return event({ type: "message_start", message })
+}
+const open = (index: number, content_block: object) => event({ type: "content_block_start", index, content_block })
+const openText = (index: number, text = "") => open(index, { type: "text", text })
+const openCall = (index: number, id: string, name: string, input: object = {}) =>
+  open(index, { type: "tool_use", id, name, input })
+const delta = (index: number, of: object) => event({ type: "content_block_delta", index, delta: of })
+const write = (index: number, words: string) => delta(index, { type: "text_delta", text: words })
+const json = (index: number, partial_json: string) => delta(index, { type: "input_json_delta", partial_json })
+const close = (index: number) => event({ type: "content_block_stop", index })
+const end = (stop_reason: string | null, more: object = {}) =>
+  event({ type: "message_delta", delta: { stop_reason, stop_sequence: null }, ...more })
+const stopped = event({ type: "message_stop" })
 
 describe("a stream of an anthropic host", () => {
-  heard(
-    "of pings, signatures, citations, server tools and events of tomorrow tells only what is said",
+  streamsAs([
     [
-      begun(),
-      event({ type: "ping" }),
-      opens(0, { type: "thinking", thinking: "", signature: "" }),
-      adds(0, { type: "thinking_delta", thinking: "Hm." }),
-      adds(0, { type: "signature_delta", signature: "EqQB" }),
-      closes(0),
-      opens(1, { type: "redacted_thinking", data: "secret" }),
-      closes(1),
-      opens(2, { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }),
-      json(2, '{"query":"x"}'),
-      closes(2),
-      opens(3, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }),
-      closes(3),
-      opensText(4),
-      adds(4, { type: "citations_delta", citation: { cited_text: "x" } }),
-      says(4, "a"),
-      event({ type: "of_tomorrow", text: "x" }),
-      closes(4),
-      ends("end_turn"),
-      stopped,
-      says(4, "after the end")
+      "shows no pings, signatures, citations, server tools or events of tomorrow",
+      [
+        begun(),
+        event({ type: "ping" }),
+        open(0, { type: "thinking", thinking: "", signature: "" }),
+        delta(0, { type: "thinking_delta", thinking: "Hm." }),
+        delta(0, { type: "signature_delta", signature: "EqQB" }),
+        close(0),
+        open(1, { type: "redacted_thinking", data: "secret" }),
+        close(1),
+        open(2, { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }),
+        json(2, '{"query":"x"}'),
+        close(2),
+        open(3, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }),
+        close(3),
+        openText(4),
+        delta(4, { type: "citations_delta", citation: { cited_text: "x" } }),
+        write(4, "a"),
+        event({ type: "of_tomorrow", text: "x" }),
+        close(4),
+        end("end_turn"),
+        stopped,
+        write(4, "after the end")
+      ],
+      [text(""), { type: "reasoning", text: "Hm." }, text("a"), finished("stop")]
     ],
-    (heard) => {
-      assert.deepStrictEqual(heard, said(text(""), { type: "reasoning", text: "Hm." }, text("a"), finished("stop")))
-    }
-  )
+    [
+      "takes what a block brings along at its start",
+      [
+        begun(),
+        open(0, { type: "thinking", thinking: "Hm." }),
+        openText(1, "a"),
+        write(1, "b"),
+        end("end_turn"),
+        stopped
+      ],
+      [text(""), { type: "reasoning", text: "Hm." }, text("a"), text("b"), finished("stop")]
+    ]
+  ])
 
-  heard(
-    "takes what a block brings along at its start",
+  streams(
+    "counts tool calls only, wherever their blocks stand",
     [
       begun(),
-      opens(0, { type: "thinking", thinking: "Hm." }),
-      opensText(1, "a"),
-      says(1, "b"),
-      ends("end_turn"),
-      stopped
-    ],
-    ({ events }) => assert.deepInclude(joined(events), { reasoning: "Hm.", content: "ab" })
-  )
-
-  heard(
-    "tool indexes count tool calls only, wherever their blocks stand",
-    [
-      begun(),
-      opensText(0),
-      says(0, "Let me look."),
-      closes(0),
-      opensCall(1, "toolu_a", "now"),
-      closes(1),
-      opensText(2, "And"),
-      closes(2),
-      opensCall(3, "toolu_b", "get_weather"),
+      openText(0),
+      write(0, "Let me look."),
+      close(0),
+      openCall(1, "toolu_a", "now"),
+      close(1),
+      openText(2, "And"),
+      close(2),
+      openCall(3, "toolu_b", "get_weather"),
       json(3, ""),
       json(3, '{"city":'),
       json(3, '"Bern"}'),
-      closes(3),
-      opensCall(4, "toolu_c", "whole", { given: true }),
-      closes(4),
-      ends("tool_use"),
+      close(3),
+      openCall(4, "toolu_c", "whole", { given: true }),
+      close(4),
+      end("tool_use"),
       stopped
     ],
     ({ events }) => {
       const { finish, toolCalls } = joined(events)
       assert.strictEqual(finish, "tool_calls")
       assert.deepStrictEqual(
-        toolCalls.map(({ function: called, id }) => [id, called.name, called.arguments]),
+        toolCalls.map(({ function: { arguments: given, name }, id }) => [id, name, given]),
         [
           ["toolu_a", "now", "{}"],
           ["toolu_b", "get_weather", '{"city":"Bern"}'],
@@ -103,18 +101,14 @@ describe("a stream of an anthropic host", () => {
     }
   )
 
-  heard(
+  streams(
     "gives a call an id where the host gave none, and ends what no block ended",
-    [begun(), opens(0, { type: "tool_use", name: "now" }), ends("tool_use"), stopped],
+    [begun(), open(0, { type: "tool_use", name: "now" }), end("tool_use"), stopped],
     ({ events }) => {
       const [call] = joined(events).toolCalls
       assert.match(call?.id ?? "", /^call_/)
       assert.deepStrictEqual(call?.function, { name: "now", arguments: "{}" })
     }
-  )
-
-  heard("with a call that has no name is broken", [begun(), opensCall(0, "toolu_a", "")], ({ failure }) =>
-    assert.strictEqual(failure?.class, "retry")
   )
 
   for (const [reason, finish] of [
@@ -126,72 +120,54 @@ describe("a stream of an anthropic host", () => {
     ["model_context_window_exceeded", "length"],
     ["refusal", "content_filter"]
   ] as const) {
-    heard(`${reason} is ${finish}`, [begun(), opensText(0, "a"), ends(reason), stopped], ({ events }) =>
-      assert.deepStrictEqual(events.at(-1), finished(finish))
-    )
+    streamsAs([
+      [
+        `ends by ${reason} with ${finish}`,
+        [begun(), openText(0, "a"), end(reason), stopped],
+        [text(""), text("a"), finished(finish)]
+      ]
+    ])
   }
-})
 
-describe("usage", () => {
-  heard(
-    "of the end is cumulative: it replaces that of the start, and keeps what it leaves out",
+  streams(
+    "counts cumulatively: the end's usage replaces the start's, and keeps what it leaves out",
     [
       begun({ input_tokens: 5, cache_creation_input_tokens: 7, cache_read_input_tokens: 11, output_tokens: 9 }),
-      opensText(0, "a"),
-      ends(null, { usage: { output_tokens: 3, cache_read_input_tokens: null } }),
-      ends("end_turn", { usage: { output_tokens: 9, output_tokens_details: { thinking_tokens: 4 } } }),
+      openText(0, "a"),
+      end(null, { usage: { output_tokens: 3, cache_read_input_tokens: null } }),
+      end("end_turn", { usage: { output_tokens: 9, output_tokens_details: { thinking_tokens: 4 } } }),
       stopped
     ],
-    ({ events }) =>
-      assert.deepStrictEqual(
-        events.at(-1),
-        counted({ prompt: 23, completion: 9, cached: 11, cacheWrite: 7, reasoning: 4 })
-      )
+    ({ events }) => {
+      const usage = { prompt: 23, completion: 9, cached: 11, cacheWrite: 7, reasoning: 4 }
+      assert.deepStrictEqual(events.at(-1), counted(usage))
+    }
   )
 
-  heard(
-    "that the end does not tell is left to the gateway, as far as the output goes",
-    [begun({ input_tokens: 5, output_tokens: 1 }), opensText(0, "a lot"), ends("end_turn"), stopped],
+  streams(
+    "without counts at its end leaves the output to the gateway's own count",
+    [begun({ input_tokens: 5, output_tokens: 1 }), openText(0, "a lot"), end("end_turn"), stopped],
     ({ events }) => assert.deepStrictEqual(events.at(-1), counted({ prompt: 5 }))
   )
+
+  const { end: ending, opening, output } = wire({ content: "Grüße, 你好 👋", finish: "stop" })
+  survivesCuts([...opening, ...output, ...ending], { content: "Grüße, 你好 👋" })
 })
 
-describe("split UTF-8", () => {
-  check("any cut of the bytes gives the same text", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const content = "Grüße, 你好 👋"
-      const { end, opening, output } = wire({ content, finish: "stop" })
-      const bytes = Buffer.from([opening, ...output, ...end].join(""))
-      for (const size of [1, 2, 3, 7]) {
-        const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
-          bytes.subarray(at * size, (at + 1) * size)
-        )
-        yield* fake.script(Fake.sse(...pieces.flatMap((piece) => [piece, Effect.yieldNow()])))
-        assert.strictEqual(joined((yield* hear(adapter, route, request())).events).content, content)
-      }
-    })
-  )
-})
+describe("a stream of an anthropic host that ends early", () => {
+  const start = [begun({ input_tokens: 5 }), openText(0), write(0, "a")]
+  const before = [counted({ prompt: 5 }), text("a")]
+  const ended = end("end_turn", { usage: { output_tokens: 1 } })
+  const recounted = [...before, counted({ prompt: 5, completion: 1 })]
+  breaks([
+    ["a call without a name", [begun(), openCall(0, "toolu_a", "")], "retry", 200, [text("")]],
+    ["an end after some text", start, "network", 200, before],
+    ["an end without message_stop", [...start, close(0), ended], "network", 200, recounted],
+    ["an end in the middle of an event", [...start, 'event: message_stop\ndata: {"type":"m'], "retry", 200, before],
+    ["a message_stop without a reason", [...start, stopped], "retry", 200, before]
+  ])
 
-describe("a stream that ends early", () => {
-  const start = [begun({ input_tokens: 5 }), opensText(0), says(0, "a")]
-  for (const [name, rest] of [
-    ["after some text", []],
-    ["without message_stop", [closes(0), ends("end_turn", { usage: { output_tokens: 1 } })]],
-    ["in the middle of an event", ['event: message_stop\ndata: {"type":"message_st']]
-  ] as const) {
-    heard(`${name} is cut, not whole`, [...start, ...rest], ({ events, failure }) => {
-      assert.isDefined(failure)
-      assert.isFalse(events.some(({ type }) => type === "finish"))
-      assert.strictEqual(failure?.class, name === "in the middle of an event" ? "retry" : "network")
-    })
-  }
-
-  heard("by message_stop without a reason is broken", [...start, stopped], ({ failure }) =>
-    assert.strictEqual(failure?.class, "retry")
-  )
-
-  for (const [type, kind] of [
+  for (const [type, meaning] of [
     ["overloaded_error", "retry"],
     ["api_error", "retry"],
     ["timeout_error", "retry"],
@@ -201,13 +177,54 @@ describe("a stream that ends early", () => {
     ["billing_error", "account"]
   ] as const) {
     const error = event({ type: "error", error: { type, message: "no" } })
-    heard(`with ${type} in its midst is a failure of class ${kind}`, [...start, error], ({ events, failure }) => {
-      assert.deepInclude(failure, { class: kind, status: 200 })
-      assert.deepStrictEqual(events.at(-1), text("a"))
-    })
-    heard(`with ${type} before any text lets another route take over`, [begun(), error], ({ events, failure }) => {
-      assert.strictEqual(failure?.class, kind)
-      assert.deepStrictEqual(events, [text("")])
-    })
+    breaks([
+      [`${type} after some text`, [...start, error], meaning, 200, before],
+      [`${type} before any text`, [begun(), error], meaning, 200, [text("")]]
+    ])
   }
+})
+
+describe("a stop sequence of white space, which an anthropic host refuses,", () => {
+  const start = [begun({ input_tokens: 5 }), openText(0), write(0, "One\n"), write(0, "\nTwo")]
+  const given = { stop: ["\n\n"] }
+
+  streams(
+    "cuts a stream, and reads no further where the gateway can count it",
+    start,
+    ({ events, failure }) => {
+      assert.isUndefined(failure)
+      const usage = { prompt: 5, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }
+      assert.deepInclude(joined(events), { content: "One", finish: "stop", usage })
+    },
+    given
+  )
+
+  streams(
+    "reads on for the usage of a model that has thought",
+    [...start, end("end_turn", { usage: { output_tokens: 50 } }), stopped],
+    ({ events }) => {
+      assert.strictEqual(joined(events).content, "One")
+      assert.deepStrictEqual(events.at(-1), counted({ prompt: 5, completion: 50 }))
+    },
+    { ...given, reasoningEffort: "high" }
+  )
+
+  check("cuts a whole answer", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      yield* fake.script(Fake.json(200, wire({ content: "One\n\nTwo", finish: "length" }).body))
+      assert.deepInclude(yield* adapter.complete(route, request(given)), { content: "One", finish: "stop" })
+    })
+  )
+
+  check("lets go of the call", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const gone = yield* Deferred.make<void>()
+      yield* fake.script((response, received) => {
+        response.on("close", () => Deferred.unsafeDone(gone, received.closed))
+        return Fake.sse(...start, Effect.never)(response, received)
+      })
+      assert.isUndefined((yield* hear(adapter, route, request(given))).failure)
+      yield* Deferred.await(gone)
+    })
+  )
 })

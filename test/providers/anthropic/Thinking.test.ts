@@ -1,143 +1,111 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
-import { request, weatherTool } from "../../contracts/ChatHarness.ts"
+import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
+import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
+import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
+import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { bodyOf, called, check } from "./support.ts"
-import { wire } from "./Wire.ts"
+import { anthropic, wire } from "./Wire.ts"
 
-const thinking = (given: Partial<ChatRequest>, options: Record<string, unknown>) => bodyOf(given, options).thinking
+const { check } = scenarios(anthropic)
+const callOf = callTo(anthropic, decoder, { thinking: true })
+const bodyOf = (...asked: Parameters<typeof callOf>) => encodeRequest(callOf(...asked))
 
-const shown = { type: "adaptive", display: "summarized" } as const
+const adaptive = { type: "adaptive", display: "summarized" }
+const enabled = (budget_tokens: number) => ({ type: "enabled", budget_tokens })
 const asked = { reasoningEffort: "low" } as const
 const question = { role: "user", content: "Weather in Bern?" } as const
 const calls: Message = { role: "assistant", content: null, tool_calls: [called("call_a", "get_weather", "{}")] }
 const result: Message = { role: "tool", content: "sunny", tool_call_id: "call_a" }
-const forced = { type: "function", function: { name: "get_weather" } } as const
+const answer: Message = { role: "assistant", content: "Sunny.", reasoning_content: "Let me see." }
+const loop = { ...asked, messages: [question, calls, result], tools: [weatherTool] }
+const named = { type: "function", function: { name: "get_weather" } } as const
+const forced = { ...asked, toolChoice: "required", tools: [weatherTool] } as const
+const forcedByName = { ...forced, toolChoice: named }
+const efforts = ["low", "medium", "high", "xhigh"] as const
 
-describe("the thinking switch differs by model generation", () => {
-  it("with a budget up to 4.5, adaptive from 4.6 on, and always on in some; any effort turns it on", () => {
-    for (const reasoningEffort of ["low", "medium", "high", "xhigh"] as const) {
-      assert.deepStrictEqual(thinking({ reasoningEffort }, { thinking: "budget" }), {
-        type: "enabled",
-        budget_tokens: 2048
-      })
-      assert.deepStrictEqual(thinking({ reasoningEffort }, { thinking: "adaptive" }), shown)
-      assert.deepStrictEqual(thinking({ reasoningEffort }, { thinking: "always" }), shown)
-    }
-    assert.deepStrictEqual(thinking(asked, {}), shown, "adaptive where the route does not say")
-  })
+describe("thinking", () => {
+  const budget = { thinking: "budget" }
+  const always = { thinking: "always" }
+  const rows: ReadonlyArray<readonly [string, Partial<ChatRequest>, Record<string, unknown>, unknown]> = [
+    ...efforts.flatMap((reasoningEffort) => [
+      [`is a budget up to 4.5, ${reasoningEffort}`, { reasoningEffort }, budget, enabled(2048)] as const,
+      [`is adaptive from 4.6 on, ${reasoningEffort}`, { reasoningEffort }, {}, adaptive] as const,
+      [`is adaptive in models that always think, ${reasoningEffort}`, { reasoningEffort }, always, adaptive] as const
+    ]),
+    ["is adaptive by name", asked, { thinking: "adaptive" }, adaptive],
+    ["is off by saying nothing to a budget's model", {}, budget, undefined],
+    ["is off by saying nothing to an adaptive model", {}, {}, undefined],
+    ["is not spoken of to models that always think", {}, always, undefined],
+    ["is turned off in models that think unless told not to", {}, { thinking_off: "disabled" }, { type: "disabled" }],
+    ["is turned off between tools", {}, { thinking_off: "between_tools" }, { type: "between_tools" }],
+    ["is on where asked for, whatever turns it off", asked, { thinking_off: "disabled" }, adaptive],
+    ["has no budget while the last assistant turn has called tools", loop, budget, undefined],
+    [
+      "has no budget after a question within the same turn",
+      { ...loop, messages: [...loop.messages, { role: "user", content: "And?" }] },
+      budget,
+      undefined
+    ],
+    [
+      "has a budget again once the assistant has answered in text",
+      { ...loop, messages: [...loop.messages, answer, question] },
+      budget,
+      enabled(2048)
+    ],
+    ["asks nothing of earlier turns when adaptive", loop, {}, adaptive],
+    ["asks nothing of earlier turns in models that always think", loop, always, adaptive],
+    ...[forced, forcedByName].flatMap((given, at) => [
+      [`gives way to a forced tool, budget ${at}`, given, budget, undefined] as const,
+      [`gives way to a forced tool, adaptive ${at}`, given, {}, undefined] as const,
+      [`is turned off for a forced tool ${at}`, given, { thinking_off: "disabled" }, { type: "disabled" }] as const,
+      [`always goes before a forced tool ${at}`, given, always, adaptive] as const
+    ]),
+    ["is left alone by the choice auto", { ...forced, toolChoice: "auto" }, {}, adaptive],
+    ["is left alone by the choice none", { ...forced, toolChoice: "none" }, {}, adaptive],
+    ...(
+      [
+        [8192, 4096],
+        [4096, 2048],
+        [4097, 2048],
+        [2048, 1024],
+        [2047, 1024],
+        [1537, 1024],
+        [1536, 1024],
+        [1535, undefined],
+        [1, undefined]
+      ] as const
+    ).map(([maxTokens, tokens]) => {
+      return [`of ${maxTokens} takes ${tokens}`, { ...asked, maxTokens }, budget, tokens && enabled(tokens)] as const
+    })
+  ]
+  it.each(rows)("%s", (_, given, options, expected) =>
+    assert.deepStrictEqual<unknown>(bodyOf(given, options).thinking, expected)
+  )
 
-  it("off is to say nothing: `disabled` is refused by models that think always or only when asked", () => {
-    for (const kind of ["budget", "adaptive", "always"]) assert.isUndefined(thinking({}, { thinking: kind }), kind)
-  })
-
-  it("models that think unless told not to are told so", () => {
-    for (const off of ["disabled", "between_tools"] as const) {
-      const options = { thinking: "adaptive", thinking_off: off }
-      assert.deepStrictEqual(thinking({}, options), { type: off })
-      assert.deepStrictEqual(thinking(asked, options), shown)
-    }
-  })
-
-  it("models that always think do so least where nobody asked for it", () => {
-    assert.deepStrictEqual(bodyOf({}, { thinking: "always" }).output_config, { effort: "low" })
-    assert.isUndefined(bodyOf(asked, { thinking: "always" }).output_config)
+  it("is least in models that always think, where nobody asked for it", () => {
+    assert.deepStrictEqual(bodyOf({}, always).output_config, { effort: "low" })
+    assert.isUndefined(bodyOf(asked, always).output_config)
     assert.isUndefined(bodyOf({}, { thinking: "adaptive" }).output_config)
   })
-})
 
-describe("empty reasoning", () => {
-  it("thinking is asked for with its summary, which newer models leave out by default", () => {
-    for (const kind of ["adaptive", "always"]) {
-      assert.deepInclude(thinking(asked, { thinking: kind }), { display: "summarized" })
-    }
+  it("that clients send back is not sent on: it has no signature", () => {
+    assert.notInclude(JSON.stringify(bodyOf({ messages: [question, answer, question] })), "Let me see.")
   })
-})
-
-describe("budget arithmetic", () => {
-  for (const [maxTokens, budget] of [
-    [8192, 4096],
-    [4096, 2048],
-    [4097, 2048],
-    [2048, 1024],
-    [2047, 1024],
-    [1537, 1024],
-    [1536, 1024],
-    [1535, undefined],
-    [1, undefined]
-  ] as const) {
-    it(`of ${maxTokens} tokens ${budget ?? "none"} are for thinking`, () => {
-      const sent = thinking({ ...asked, maxTokens }, { thinking: "budget" })
-      assert.deepStrictEqual(sent, budget && { type: "enabled", budget_tokens: budget })
-      if (budget !== undefined) assert.isAtMost(budget, maxTokens - 512)
-    })
-  }
-})
-
-describe("history without its signed thinking", () => {
-  const loop = { ...asked, messages: [question, calls, result], tools: [weatherTool] }
-
-  it("a budget is dropped while the last assistant turn has called tools", () => {
-    assert.isUndefined(thinking(loop, { thinking: "budget" }))
-    const later: ReadonlyArray<Message> = [...loop.messages, { role: "user", content: "And?" }]
-    assert.isUndefined(thinking({ ...loop, messages: later }, { thinking: "budget" }), "it is the same turn")
-  })
-
-  it("a budget comes back once the assistant has answered in text", () => {
-    const messages: ReadonlyArray<Message> = [
-      ...loop.messages,
-      { role: "assistant", content: "Sunny." },
-      { role: "user", content: "And Oslo?" }
-    ]
-    assert.isDefined(thinking({ ...loop, messages }, { thinking: "budget" }))
-  })
-
-  it("adaptive thinking asks nothing of earlier turns", () => {
-    assert.deepStrictEqual(thinking(loop, { thinking: "adaptive" }), shown)
-    assert.deepStrictEqual(thinking(loop, { thinking: "always" }), shown)
-  })
-
-  it("reasoning that clients send back is not sent on: it has no signature", () => {
-    const messages: ReadonlyArray<Message> = [
-      question,
-      { role: "assistant", content: "Sunny.", reasoning_content: "Let me see." },
-      question
-    ]
-    assert.notInclude(JSON.stringify(bodyOf({ messages })), "Let me see.")
-  })
-})
-
-describe("forced tool_choice", () => {
-  for (const toolChoice of ["required", forced] as const) {
-    const given = { ...asked, toolChoice, tools: [weatherTool] }
-    it(`${typeof toolChoice === "string" ? toolChoice : "a named tool"} beats thinking, which cannot come first`, () => {
-      assert.isUndefined(thinking(given, { thinking: "budget" }))
-      assert.isUndefined(thinking(given, { thinking: "adaptive" }))
-      assert.deepStrictEqual(thinking(given, { thinking_off: "disabled" }), { type: "disabled" })
-      assert.deepStrictEqual(thinking(given, { thinking: "always" }), shown, "which has no choice")
-    })
-  }
-
-  for (const toolChoice of ["auto", "none"] as const) {
-    it(`${toolChoice} leaves thinking alone`, () => {
-      assert.deepStrictEqual(thinking({ ...asked, toolChoice, tools: [weatherTool] }, {}), shown)
-    })
-  }
 
   const declined = { forced_tools: false }
   check(
-    "a route whose model takes none declines such a request, and no other",
+    "makes a route whose model takes no forced tool decline such a request, and no other",
     (adapter, _, route) =>
       Effect.sync(() => {
         const param = (given: Partial<ChatRequest>) => adapter.declines?.(route, request(given))
-        assert.strictEqual(param({ tools: [weatherTool], toolChoice: "required" }), "tool_choice")
-        assert.strictEqual(param({ tools: [weatherTool], toolChoice: forced }), "tool_choice")
-        for (const toolChoice of ["auto", "none", undefined] as const) {
-          assert.isUndefined(param({ tools: [weatherTool], toolChoice }))
-        }
-        const open = { ...route, options: {} }
-        assert.isUndefined(adapter.declines?.(open, request({ tools: [weatherTool], toolChoice: "required" })))
+        assert.strictEqual(param(forced), "tool_choice")
+        assert.strictEqual(param(forcedByName), "tool_choice")
+        for (const toolChoice of ["auto", "none"] as const) assert.isUndefined(param({ ...forced, toolChoice }))
+        assert.isUndefined(param({ tools: [weatherTool] }))
+        assert.isUndefined(param({ toolChoice: "required" }))
+        assert.isUndefined(adapter.declines?.({ ...route, options: {} }, request(forced)))
       }),
     declined
   )
@@ -151,34 +119,30 @@ describe("a host that refuses the thinking it was asked for", () => {
   check("is asked once more without", (adapter, fake, route) =>
     Effect.gen(function* () {
       yield* fake.script(refusal, Fake.json(200, body))
-      const answer = yield* adapter.complete(route, request(asked))
-      assert.strictEqual(answer.content, "42")
-      const { thinking: first, ...rest } = Object(yield* Effect.map(fake.received, (one) => one.body))
-      assert.deepStrictEqual(first, shown)
+      assert.strictEqual((yield* adapter.complete(route, request(asked))).content, "42")
+      const { thinking: first, ...rest } = Object((yield* fake.received).body)
+      assert.deepStrictEqual(first, adaptive)
       assert.deepStrictEqual((yield* fake.received).body, rest)
     })
   )
 
   check("is asked once more without, in a stream", (adapter, fake, route) =>
     Effect.gen(function* () {
-      yield* fake.script(refusal, Fake.sse(opening, ...output, ...end))
+      yield* fake.script(refusal, Fake.sse(...opening, ...output, ...end))
       const pull = yield* adapter.stream(route, request({ ...asked, stream: true }))
       assert.isAbove((yield* pull).length, 0)
     })
   )
 
-  check("is not asked a third time", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusal, refusal)
-      const failure = yield* Effect.flip(adapter.complete(route, request(asked)))
-      assert.strictEqual(failure.class, "request")
-    })
-  )
-
-  check("is asked once where nothing was said of thinking", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusal)
-      assert.strictEqual((yield* Effect.flip(adapter.complete(route, request()))).class, "request")
-    })
-  )
+  for (const [name, given, replies] of [
+    ["is not asked a third time", asked, [refusal, refusal]],
+    ["is asked once where nothing was said of thinking", {}, [refusal]]
+  ] as const) {
+    check(name, (adapter, fake, route) =>
+      Effect.gen(function* () {
+        yield* fake.script(...replies)
+        assert.strictEqual((yield* Effect.flip(adapter.complete(route, request(given)))).class, "request")
+      })
+    )
+  }
 })

@@ -1,70 +1,8 @@
-import { createServer, type Server, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Option, Redacted, Scope } from "effect"
-import type { ProviderAccount } from "../../../src/domain/Model.ts"
-import {
-  loggable,
-  Upstream,
-  type UpstreamRequest,
-  type UpstreamStream
-} from "../../../src/providers/client/Upstream.ts"
-import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { Effect, Option } from "effect"
+import { loggable, Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-
-const secret = "sk-upstream-secret"
-const account = (baseUrl: string, headers: Readonly<Record<string, string>> = {}): ProviderAccount => {
-  return { name: "fake", adapter: "openai-chat", baseUrl, credential: Redacted.make(secret), headers }
-}
-const post = (baseUrl: string, headers?: Readonly<Record<string, string>>): UpstreamRequest => ({
-  account: account(baseUrl, headers),
-  path: "/echo?q=1",
-  authorization: (key) => ({ authorization: `Bearer ${key}` }),
-  headers: { "x-adapter": "yes" },
-  body: '{"n":1}'
-})
-
-const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 1 })
-
-const check = <A, E>(name: string, body: (fake: Fake.FakeUpstream) => Effect.Effect<A, E, Upstream | Scope.Scope>) =>
-  it.scopedLive(name, () => Effect.flatMap(Fake.make, body).pipe(Effect.provide(layer)))
-
-/** What has come, or how it ended. */
-const pull = (stream: UpstreamStream) =>
-  Effect.async<ReadonlyArray<Uint8Array>, Option.Option<ProviderFailure>>((resume) => {
-    const callOff = stream.next((taken) =>
-      resume(taken._tag === "Over" ? Effect.fail(taken.outcome) : Effect.succeed(taken.chunks))
-    )
-    return Effect.sync(callOff)
-  })
-
-/** Reads to the end: how many bytes came, and how it ended. */
-const drained = (stream: UpstreamStream) => {
-  let bytes = 0
-  const reading = Effect.forever(
-    Effect.map(pull(stream), (chunks) => {
-      for (const chunk of chunks) bytes += chunk.length
-    })
-  )
-  return Effect.map(Effect.flip(reading), (end) => ({ bytes, failure: Option.getOrUndefined(end) }))
-}
-
-/** The port of a server that speaks below HTTP. */
-const listener = (talk: (socket: Socket) => void) =>
-  Effect.acquireRelease(
-    Effect.async<Server>((resume) => {
-      const server = createServer((socket) => {
-        socket.on("error", () => undefined)
-        talk(socket)
-      })
-      server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-    }),
-    (server) => Effect.sync(() => server.close())
-  ).pipe(
-    Effect.map((server) => {
-      const address = server.address()
-      return address === null || typeof address === "string" ? 0 : address.port
-    })
-  )
+import { account, check, drained, listen, post, secret } from "./Upstreams.ts"
 
 describe("Upstream", () => {
   check("posts JSON with the account's headers and credential, and gives back whatever came", (fake) =>
@@ -162,7 +100,7 @@ describe("Upstream", () => {
   check("a host that speaks no TLS, one that speaks no HTTP, one that hangs up", (fake) =>
     Effect.gen(function* () {
       const upstream = yield* Upstream
-      const other = yield* listener((socket) => socket.end("220 smtp ready\r\n"))
+      const other = yield* listen((socket) => socket.end("220 smtp ready\r\n"))
       yield* fake.script((response) => void response.socket?.destroy())
       for (const [url, unsent] of [
         [fake.url.replace("http:", "https:"), true],
@@ -178,7 +116,7 @@ describe("Upstream", () => {
   check("a connection that does not come about ends with the connect timeout", () =>
     Effect.gen(function* () {
       const upstream = yield* Upstream
-      const mute = yield* listener(() => undefined)
+      const mute = yield* listen(() => undefined)
       const failure = yield* Effect.flip(upstream.post(post(`https://127.0.0.1:${mute}`)))
       assert.deepStrictEqual([failure.class, failure.unsent], ["timeout", true])
       assert.include(failure.detail, "UND_ERR_CONNECT_TIMEOUT")
@@ -215,134 +153,6 @@ describe("Upstream", () => {
         sockets.add(second.socket)
       }
       assert.strictEqual(sockets.size, 10)
-    })
-  )
-
-  check("a stream's head comes before its body, its bytes as they come", (fake) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      const gate = yield* Deferred.make<void>()
-      const second = yield* Deferred.make<void>()
-      yield* fake.script(Fake.sse(Deferred.await(gate), "one", Deferred.await(second), "two"))
-      const stream = yield* upstream.open(post(fake.url))
-      assert.deepStrictEqual([stream.status, stream.headers["content-type"]], [200, "text/event-stream"])
-      const text = Effect.map(pull(stream), (chunks) => Buffer.concat(chunks).toString())
-      yield* Deferred.succeed(gate, undefined)
-      assert.strictEqual(yield* text, "one")
-      yield* Deferred.succeed(second, undefined)
-      assert.strictEqual(yield* text, "two")
-      assert.deepStrictEqual(yield* Effect.flip(pull(stream)), Option.none())
-      assert.deepStrictEqual(yield* Effect.flip(pull(stream)), Option.none(), "an end stays the end")
-    })
-  )
-
-  check("a stream cut in the middle gives what came, then a network failure", (fake) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      yield* fake.script(Fake.sse("half of it", Fake.cut))
-      const { bytes, failure } = yield* drained(yield* upstream.open(post(fake.url)))
-      assert.deepStrictEqual([bytes, failure?.class, failure?.status, failure?.unsent], [10, "network", 200, false])
-    })
-  )
-
-  check("silence inside a stream is a timeout, but a comment now and then is no silence", (fake) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      const comments = Array.from({ length: 12 }, () => [Effect.sleep("250 millis"), ": still here\n"]).flat()
-      yield* fake.script(Fake.sse(...comments), Fake.sse("one", Effect.never))
-      const [talking, silent] = yield* Effect.all([upstream.open(post(fake.url)), upstream.open(post(fake.url))])
-      const [alive, dead] = yield* Effect.all([drained(talking), drained(silent)], { concurrency: 2 })
-      assert.deepStrictEqual(alive, { bytes: 12 * 13, failure: undefined })
-      assert.deepStrictEqual([dead.bytes, dead.failure?.class, dead.failure?.status], [3, "timeout", 200])
-    })
-  )
-
-  check("a reader that does not read holds up the host, and is no silence of the host's", (fake) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      const total = 128 * 1024 * 1024
-      const piece = Buffer.alloc(64 * 1024, "x")
-      let written = 0
-      yield* fake.script(async (response) => {
-        response.writeHead(200, { "content-type": "text/event-stream" })
-        while (written < total) {
-          written += piece.length
-          if (!response.write(piece)) await new Promise((resume) => response.once("drain", resume))
-        }
-        response.end()
-      })
-      const stream = yield* upstream.open(post(fake.url))
-      yield* pull(stream)
-      // Still for two seconds: twice the idle timeout, and long after everything would have been through.
-      for (let still = 0, seen = -1; still < 20; still = seen === written ? still + 1 : 0) {
-        seen = written
-        yield* Effect.sleep("100 millis")
-      }
-      assert.isBelow(written, total / 2)
-      const { failure } = yield* drained(stream)
-      assert.isUndefined(failure)
-      assert.strictEqual(written, total)
-    })
-  )
-
-  const opened = (fake: Fake.FakeUpstream) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      const scope = yield* Scope.make()
-      const stream = yield* upstream.open(post(fake.url)).pipe(Scope.extend(scope))
-      yield* pull(stream)
-      return { stream, close: Scope.close(scope, Exit.void), received: yield* fake.received }
-    })
-
-  check("a closed scope takes the socket with it", (fake) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.sse("one", Effect.never))
-      const { close, received } = yield* opened(fake)
-      yield* close
-      yield* received.closed
-    })
-  )
-
-  check("a finished stream leaves its connection to the next request", (fake) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      const end = yield* Deferred.make<void>()
-      yield* fake.script(Fake.sse("one", Deferred.await(end)), Fake.json(200, {}))
-      const { close, received, stream } = yield* opened(fake)
-      stream.finish()
-      yield* close
-      yield* Deferred.succeed(end, undefined)
-      yield* Fake.settled
-      yield* upstream.post(post(fake.url))
-      assert.strictEqual((yield* fake.received).socket, received.socket)
-    })
-  )
-
-  check("a finished stream that goes on is cut all the same", (fake) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      yield* fake.script(Fake.sse("one", Effect.never))
-      const stream = yield* upstream.open(post(fake.url))
-      yield* pull(stream)
-      stream.finish()
-      const { closed } = yield* fake.received
-      yield* closed
-    })
-  )
-
-  check("interruption before the head cancels the call", (fake) =>
-    Effect.gen(function* () {
-      const upstream = yield* Upstream
-      yield* fake.script(Fake.silent, Fake.silent)
-      for (const asking of [
-        Effect.asVoid(upstream.post(post(fake.url))),
-        Effect.asVoid(upstream.open(post(fake.url)))
-      ]) {
-        const fiber = yield* Effect.fork(asking)
-        const { closed } = yield* fake.received
-        yield* Fiber.interrupt(fiber)
-        yield* closed
-      }
     })
   )
 

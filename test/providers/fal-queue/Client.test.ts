@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { ApiError, createFalClient, isCompletedQueueStatus, isQueueStatus, ValidationError } from "@fal-ai/client"
 import { Effect } from "effect"
-import { secret } from "../../contracts/VideoHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 
 const model = "fal-ai/veo3.1/fast"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { decodeFailure, isEarly, isOutcome } from "../../../src/providers/fal-queue/Failure.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
-import { secret } from "../../contracts/VideoHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import { account } from "./Hosts.ts"
 
 const detail = (type: string, ...loc: ReadonlyArray<string | number>) => ({
@@ -89,7 +89,7 @@ describe("what fal's refusals mean", () => {
     assert.isFalse(isEarly(answer(400, "The prompt is too long")))
   })
 
-  it("are told to the operator, without the credential", () => {
+  it("are in the operator's detail, without the credential", () => {
     const body = JSON.stringify(detail("image_too_small", "image_url")).replace("it was", `${secret} was`)
     const answer = { status: 422, headers: {}, body }
     const failure = decodeFailure(account("https://queue.fal.run"), answer, 0)

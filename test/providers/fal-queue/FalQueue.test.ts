@@ -1,4 +1,5 @@
 import { videoAdapterContract } from "../../contracts/VideoAdapter.ts"
-import { harnesses } from "./Hosts.ts"
+import { aimockHarness } from "./Aimock.ts"
+import { videoHarness } from "./Hosts.ts"
 
-for (const harness of harnesses) videoAdapterContract(harness)
+for (const harness of [videoHarness, aimockHarness]) videoAdapterContract(harness)

@@ -1,16 +1,17 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
-import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
-import { request, secret } from "../../contracts/ImageHarness.ts"
+import { request } from "../../contracts/ImageHarness.ts"
+import { checksOf, secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { refusals } from "../../harness/upstream/FalHost.ts"
-import { checking, drawing, harness, ownHost } from "./ImageHosts.ts"
+import { drawing } from "../jobs/Hosts.ts"
+import { imageHarness, imageHost } from "./Hosts.ts"
 
-imageAdapterContract(harness)
+imageAdapterContract(imageHarness)
 
-const check = checking(FalQueue.make, ownHost)
+const check = checksOf({ ...imageHarness, host: imageHost }, ({ image }) => image)
 
 describe("a picture in fal's queue", () => {
   check("waits through every state, and asks again after what may pass", (adapter, host) =>
@@ -86,7 +87,7 @@ describe("a picture in fal's queue", () => {
 
   check("is fetched again when its file host fails once, not when it has no such file", (adapter, { fal, ...host }) =>
     Effect.gen(function* () {
-      yield* host.answers(drawing)
+      yield* host.answer(drawing)
       yield* fal.meets("download", Fake.json(503, {}))
       const { bytes } = yield* adapter.generate(host.route, request())
       assert.deepStrictEqual(Buffer.from(bytes), Buffer.from(drawing.bytes))

@@ -4,8 +4,8 @@ import { decodeImage, encodeImage, encodePrediction } from "../../../src/provide
 import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { asSent } from "../../harness/fixtures/Pieces.ts"
-import { chunk } from "./Hosts.ts"
 import { base64, routeTo } from "./ImageHosts.ts"
+import { chunk } from "./Wire.ts"
 
 const [drawn, sketched] = [picture("image/png", 1).bytes, picture("image/png", 2).bytes]
 const inline = (bytes: Uint8Array, more = {}) => ({

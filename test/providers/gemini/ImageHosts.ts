@@ -3,19 +3,19 @@ import { Deferred, Effect, Layer, Redacted, type Scope } from "effect"
 import type { ImageType, Picture } from "../../../src/domain/Media.ts"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
-import type { Host, Painting, Understood, Weather } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/ImageHarness.ts"
+import { routeTo as chatRouteTo, list, record } from "../../contracts/ChatHosts.ts"
+import type { Fault, Host, Painting, Understood } from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
 import * as Tap from "../../harness/upstream/RecordingProxy.ts"
-import { chunk } from "./Hosts.ts"
-import { called, routeTo as chatRouteTo, errors, list, record } from "./Wire.ts"
+import { called, chunk, errors, gemini } from "./Wire.ts"
 
 /** Pictures by `generateContent`, or by `predict`, which edits none. */
 export type Way = "generate" | "predict"
 
 export const routeTo = (baseUrl: string, way: Way, options: ImageRoute["options"] = {}): ImageRoute => {
-  const { id, preference, provider, weight } = chatRouteTo(baseUrl)
+  const { id, preference, provider, weight } = chatRouteTo(gemini, baseUrl)
   return {
     id,
     provider: { ...provider, credential: Redacted.make(secret) },
@@ -47,8 +47,8 @@ const spoilt = (data: string, way: Way) =>
     ? { predictions: [{ mimeType: "image/png", bytesBase64Encoded: data }] }
     : chunk([{ inlineData: { mimeType: "image/png", data } }], "STOP")
 
-const badWeather = (weather: Exclude<Weather, keyof typeof errors>, way: Way): Fake.Reply => {
-  switch (weather) {
+const badResponse = (fault: Exclude<Fault, keyof typeof errors>, way: Way): Fake.Reply => {
+  switch (fault) {
     case "moderation":
       return way === "predict"
         ? Fake.json(200, { predictions: [{ raiFilteredReason: "Unable to show generated images." }] })
@@ -72,7 +72,7 @@ const badWeather = (weather: Exclude<Weather, keyof typeof errors>, way: Way): F
   }
 }
 
-export const isError = (weather: Weather): weather is keyof typeof errors => weather in errors
+export const isError = (fault: Fault): fault is keyof typeof errors => fault in errors
 
 const types: ReadonlyArray<ImageType> = ["image/png", "image/jpeg", "image/webp", "image/gif"]
 
@@ -103,15 +103,15 @@ export const ownHost = (way: Way) =>
     const host: Host & { readonly fake: Fake.FakeUpstream } = {
       fake,
       route: routeTo(fake.url, way),
-      answers: (painting) => fake.script(Fake.json(200, picture(painting, way))),
-      meets: (weather) =>
+      answer: (painting) => fake.script(Fake.json(200, picture(painting, way))),
+      fail: (fault) =>
         fake.script(
-          isError(weather)
-            ? Fake.json(errors[weather].code, { error: { ...errors[weather], hint: `not ${secret}` } })
-            : badWeather(weather, way)
+          isError(fault)
+            ? Fake.json(errors[fault].code, { error: { ...errors[fault], hint: `not ${secret}` } })
+            : badResponse(fault, way)
         ),
-      understood: Effect.map(fake.received, understood),
-      holds: (painting) =>
+      received: Effect.map(fake.received, understood),
+      hold: (painting) =>
         Effect.gen(function* () {
           const gate = yield* Deferred.make<void>()
           const gone = yield* Deferred.make<void>()
@@ -146,21 +146,21 @@ export const aimockHost = (way: Way): Effect.Effect<Host, never, Scope.Scope> =>
       })
     return {
       route: routeTo(tap.url, way),
-      answers: ({ bytes }) => draws(base64(bytes)),
-      meets: (weather) => {
-        if (weather === "key") {
+      answer: ({ bytes }) => draws(base64(bytes)),
+      fail: (fault) => {
+        if (fault === "key") {
           return next({ response: { error: { message: "Denied", type: "PERMISSION_DENIED" }, status: 403 } })
         }
-        if (isError(weather)) {
-          const { code, message, status } = errors[weather]
+        if (isError(fault)) {
+          const { code, message, status } = errors[fault]
           return next({ response: { error: { message, type: status }, status: code, retryAfter: 7 } })
         }
-        if (weather === "garbage") return next({ response: { images: [] }, chaos: { malformedRate: 1 } })
-        if (weather === "moderation") return next({ response: { content: "", finishReason: "IMAGE_SAFETY" } })
-        if (weather === "broken picture") return draws("no base64!")
+        if (fault === "garbage") return next({ response: { images: [] }, chaos: { malformedRate: 1 } })
+        if (fault === "moderation") return next({ response: { content: "", finishReason: "IMAGE_SAFETY" } })
+        if (fault === "broken picture") return draws("no base64!")
         return next({ response: way === "predict" ? { images: [] } : { content: "No.", finishReason: "NO_IMAGE" } })
       },
-      understood: Effect.map(tap.received, understood)
+      received: Effect.map(tap.received, understood)
     }
   })
 

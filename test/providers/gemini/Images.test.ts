@@ -1,11 +1,11 @@
-import * as Gemini from "../../../src/providers/gemini/Gemini.ts"
+import * as Gemini from "../../../src/providers/gemini/index.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
-import type { Harness, Weather } from "../../contracts/ImageHarness.ts"
+import type { Fault, Harness } from "../../contracts/ImageHarness.ts"
 import { aimockHost, ownHost, services, type Way } from "./ImageHosts.ts"
 
-const refused: ReadonlyArray<Weather> = ["limit", "funds", "key", "request", "image", "server", "missing", "garbage"]
-const spoilt: ReadonlyArray<Weather> = ["no picture", "broken picture"]
-const whole: ReadonlyArray<Weather> = ["moderation", "page", "empty", "error inside", "empty picture", "cut answer"]
+const refused: ReadonlyArray<Fault> = ["limit", "funds", "key", "request", "image", "server", "missing", "garbage"]
+const spoilt: ReadonlyArray<Fault> = ["no picture", "broken picture"]
+const whole: ReadonlyArray<Fault> = ["moderation", "page", "empty", "error inside", "empty picture", "cut answer"]
 
 const has = (way: Way, waiting: boolean): Harness["has"] => ({
   places: ["inside"],
@@ -20,7 +20,7 @@ const harnesses = (way: Way): ReadonlyArray<Harness> => [
     make: Gemini.make,
     services,
     host: ownHost(way),
-    weathers: [...refused, ...spoilt, ...whole].filter((weather) => way === "generate" || weather !== "image"),
+    faults: [...refused, ...spoilt, ...whole].filter((fault) => way === "generate" || fault !== "image"),
     has: has(way, true)
   },
   {
@@ -28,7 +28,7 @@ const harnesses = (way: Way): ReadonlyArray<Harness> => [
     make: Gemini.make,
     services,
     host: aimockHost(way),
-    weathers:
+    faults:
       way === "generate" ? [...refused, ...spoilt, "moderation"] : [...refused, ...spoilt].filter((w) => w !== "image"),
     has: has(way, false)
   }

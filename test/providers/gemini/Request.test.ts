@@ -9,16 +9,18 @@ import type {
   ToolConfig
 } from "@google/genai"
 import { Effect } from "effect"
-import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import type { Options } from "../../../src/providers/gemini/Options.ts"
-import { declinedBy, encodeRequest, type Quirks, type WireRequest } from "../../../src/providers/gemini/Request.ts"
+import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
+import { options as decoder } from "../../../src/providers/gemini/Options.ts"
+import { declinedBy, encodeRequest, encodeThinking, type Quirks } from "../../../src/providers/gemini/Request.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
+import { list, record, secret } from "../../contracts/ChatHosts.ts"
+import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { chunk } from "./Hosts.ts"
-import { check, user } from "./support.ts"
-import { list, record, routeTo, secret } from "./Wire.ts"
+import { chunk, gemini } from "./Wire.ts"
 
-/** A second opinion on the body, by the types of Google's own client, whose enums are but words on the wire. */
+const { bodies, check } = scenarios(gemini)
+
+/** The types of Google's own client, whose enums are but words on the wire. */
 interface Official {
   contents: Array<Content>
   systemInstruction?: Content
@@ -30,37 +32,38 @@ interface Official {
     thinkingConfig?: Omit<ThinkingConfig, "thinkingLevel"> & { thinkingLevel?: `${ThinkingLevel}` }
   }
 }
-const asOfficial = (body: WireRequest): Official => body
 
 const usual: Quirks = { signatures: "required", penalties: true, sampling: true }
-const said = (asked: Partial<ChatRequest>, options: Options = { thinking: "none" }) => {
-  const body = encodeRequest({ route: routeTo("http://x"), request: request(asked), options, quirks: usual })
-  asOfficial(body)
+const callOf = callTo(gemini, decoder, usual)
+const bodyOf = (asked: Partial<ChatRequest>, options: object = { thinking: "none" }) => {
+  const body = encodeRequest(callOf(asked, { ...options }))
+  const official: Official = body
+  assert.strictEqual(official.contents, body.contents)
   return body
 }
 
+const user = (content: string): Message => ({ role: "user", content })
+const fine = Fake.json(200, chunk([{ text: "a" }], "STOP"))
+
 describe("a request to a Gemini host", () => {
   it("says everything that can be asked", () => {
-    const body = said(
-      {
-        messages: [{ role: "system", content: "S" }, user("U")],
-        maxTokens: 9,
-        stop: ["a", "b"],
-        tools: [weatherTool, { type: "function", function: { name: "bare", strict: true } }],
-        toolChoice: "auto",
-        reasoningEffort: "low",
-        responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } },
-        webSearch: true,
-        temperature: 0,
-        topP: 0.5,
-        seed: 7,
-        frequencyPenalty: 0.5,
-        presencePenalty: -1
-      },
-      {}
-    )
-    const { description = "", name, parameters = {} } = weatherTool.function
-    assert.deepStrictEqual(body, {
+    const { description, name, parameters } = weatherTool.function
+    const asked: Partial<ChatRequest> = {
+      messages: [{ role: "system", content: "S" }, user("U")],
+      maxTokens: 9,
+      stop: ["a", "b"],
+      tools: [weatherTool, { type: "function", function: { name: "bare", strict: true } }],
+      toolChoice: "auto",
+      reasoningEffort: "low",
+      responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } },
+      webSearch: true,
+      temperature: 0,
+      topP: 0.5,
+      seed: 7,
+      frequencyPenalty: 0.5,
+      presencePenalty: -1
+    }
+    assert.deepStrictEqual<unknown>(bodyOf(asked, {}), {
       contents: [{ role: "user", parts: [{ text: "U" }] }],
       systemInstruction: { parts: [{ text: "S" }] },
       tools: [
@@ -83,64 +86,56 @@ describe("a request to a Gemini host", () => {
     })
   })
 
-  it("says nothing that was not asked", () => {
-    assert.deepStrictEqual(said({ messages: [user("U")] }), {
-      contents: [{ role: "user", parts: [{ text: "U" }] }],
-      generationConfig: { maxOutputTokens: 4096 }
-    })
-  })
-
-  const choices: ReadonlyArray<readonly [ChatRequest["toolChoice"], WireRequest["toolConfig"]]> = [
-    ["none", { functionCallingConfig: { mode: "NONE" } }],
-    ["required", { functionCallingConfig: { mode: "ANY" } }],
+  const stop = ["1", "2", "3", "4", "5", "6"]
+  const calling = (of: object) => ({ functionCallingConfig: of })
+  const bare = { contents: [{ role: "user", parts: [{ text: "Say something." }] }] }
+  const withTools = { tools: [weatherTool] }
+  const rows: ReadonlyArray<readonly [string, Partial<ChatRequest>, object]> = [
+    ["says nothing that was not asked", {}, { ...bare, generationConfig: { maxOutputTokens: 4096 } }],
+    ["chooses no tool", { ...withTools, toolChoice: "none" }, { toolConfig: calling({ mode: "NONE" }) }],
+    ["chooses any tool", { ...withTools, toolChoice: "required" }, { toolConfig: calling({ mode: "ANY" }) }],
     [
-      { type: "function", function: { name: "f" } },
-      { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["f"] } }
+      "chooses one tool",
+      { ...withTools, toolChoice: { type: "function", function: { name: "f" } } },
+      { toolConfig: calling({ mode: "ANY", allowedFunctionNames: ["f"] }) }
     ],
-    [undefined, undefined]
+    ["searches without a word on tools", { webSearch: true }, { tools: [{ googleSearch: {} }] }],
+    [
+      "asks for JSON without a schema",
+      { responseFormat: { type: "json_object" } },
+      { generationConfig: { maxOutputTokens: 4096, responseMimeType: "application/json" } }
+    ],
+    [
+      "has a seed of 32 bits, no penalties of zero and five stop sequences",
+      { seed: 2 ** 32 + 5, frequencyPenalty: 0, presencePenalty: 0, stop },
+      { generationConfig: { maxOutputTokens: 4096, seed: 5, stopSequences: stop.slice(0, 5) } }
+    ],
+    ["keeps a negative seed", { seed: -1 }, { generationConfig: { maxOutputTokens: 4096, seed: -1 } }],
+    ["folds a seed of 64 bits", { seed: 2 ** 63 }, { generationConfig: { maxOutputTokens: 4096, seed: 0 } }]
   ]
-  for (const [toolChoice, toolConfig] of choices) {
-    it(`tool_choice ${JSON.stringify(toolChoice)}`, () => {
-      assert.deepStrictEqual(said({ tools: [weatherTool], toolChoice }).toolConfig, toolConfig)
-    })
-  }
-
-  it("a search alone needs no word on tools, and JSON without a schema none on one", () => {
-    const { generationConfig, toolConfig, tools } = said({ webSearch: true, responseFormat: { type: "json_object" } })
-    assert.deepStrictEqual([tools, toolConfig], [[{ googleSearch: {} }], undefined])
-    assert.deepStrictEqual(generationConfig, { maxOutputTokens: 4096, responseMimeType: "application/json" })
+  it.each(rows)("%s", (_, asked, expected) => {
+    const body = bodyOf(asked)
+    assert.deepStrictEqual<object>({ ...body, ...expected }, body)
+    assert.strictEqual("toolConfig" in body, "toolConfig" in expected)
   })
 
-  it("seeds have 32 bits, penalties of zero are none, and five stop sequences are told", () => {
-    const stop = ["1", "2", "3", "4", "5", "6"]
-    const config = said({ seed: 2 ** 32 + 5, frequencyPenalty: 0, presencePenalty: 0, stop }).generationConfig
-    assert.deepStrictEqual(config, { maxOutputTokens: 4096, seed: 5, stopSequences: stop.slice(0, 5) })
-    assert.strictEqual(said({ seed: -1 }).generationConfig.seed, -1)
-    assert.strictEqual(said({ seed: 2 ** 63 }).generationConfig.seed, 0)
-  })
-
-  describe("tools with search", () => {
-    const schema = { type: "json_object" } as const
-    const rows: ReadonlyArray<readonly [Partial<ChatRequest>, string | undefined]> = [
-      [{ tools: [weatherTool] }, undefined],
-      [{ webSearch: true }, undefined],
-      [{ responseFormat: schema }, undefined],
-      [{ tools: [weatherTool], webSearch: true }, "web_search"],
-      [{ responseFormat: schema, webSearch: true }, "web_search"],
-      [{ tools: [weatherTool], responseFormat: schema }, "response_format"]
-    ]
-    for (const [asked, field] of rows) {
-      it(`${Object.keys(asked).join(" and ")}: ${field ?? "taken"} by Gemini 2.5, taken by later ones`, () => {
-        assert.strictEqual(declinedBy({ thinking: "budget" }, request(asked)), field)
-        assert.isUndefined(declinedBy({}, request(asked)))
-      })
-    }
+  const responseFormat = { type: "json_object" } as const
+  const combinations: ReadonlyArray<readonly [string, Partial<ChatRequest>, string | undefined]> = [
+    ["tools", withTools, undefined],
+    ["search", { webSearch: true }, undefined],
+    ["a format", { responseFormat }, undefined],
+    ["tools and search", { ...withTools, webSearch: true }, "web_search"],
+    ["a format and search", { responseFormat, webSearch: true }, "web_search"],
+    ["tools and a format", { ...withTools, responseFormat }, "response_format"]
+  ]
+  it.each(combinations)("with %s is taken by later models, and declined by Gemini 2.5 for %j", (_, asked, field) => {
+    assert.strictEqual(declinedBy({ thinking: "budget" }, request(asked)), field)
+    assert.isUndefined(declinedBy({}, request(asked)))
   })
 
   check("goes to the model's own path, with the key in its header alone", (adapter, fake, route) =>
     Effect.gen(function* () {
-      const fine = chunk([{ text: "a" }], "STOP")
-      yield* fake.script(Fake.json(200, fine), Fake.json(200, fine))
+      yield* fake.script(fine, fine)
       yield* adapter.complete(route, request())
       yield* adapter.complete({ ...route, model: "tunedModels/mine" }, request())
       const [first, second] = [yield* fake.received, yield* fake.received]
@@ -151,48 +146,72 @@ describe("a request to a Gemini host", () => {
     })
   )
 
+  const refusal = (message: string) => Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } })
+  const sampled = request({ frequencyPenalty: 0.5, temperature: 1 })
   for (const [message, field] of [
     ["Penalty is not enabled for this model", "frequencyPenalty"],
     ["temperature is not supported by this model.", "temperature"]
   ] as const) {
-    check(`${field} that the model does not know is left out, from then on`, (adapter, fake, route) =>
+    check(`leaves out ${field} that the model does not know, from then on`, (adapter, fake, route) =>
       Effect.gen(function* () {
-        const fine = Fake.json(200, chunk([{ text: "a" }], "STOP"))
-        yield* fake.script(Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } }), fine, fine)
-        const asked = request({ frequencyPenalty: 0.5, temperature: 1 })
-        yield* adapter.complete(route, asked)
-        yield* adapter.complete(route, asked)
-        const sent = [yield* fake.received, yield* fake.received, yield* fake.received]
-        const values = sent.map(({ body }) => record(record(body).generationConfig)[field])
-        assert.deepStrictEqual(values, [asked[field], undefined, undefined])
+        yield* fake.script(refusal(message), fine, fine)
+        yield* adapter.complete(route, sampled)
+        yield* adapter.complete(route, sampled)
+        const values = (yield* bodies(fake, 3)).map(({ generationConfig }) => generationConfig[field])
+        assert.deepStrictEqual(values, [sampled[field], undefined, undefined])
       })
     )
   }
 
-  check("a tool whose own temperature is refused teaches nothing", (adapter, fake, route) =>
+  check("learns nothing from a refused tool whose own field is a temperature", (adapter, fake, route) =>
     Effect.gen(function* () {
-      const message = "function_declarations[0].parameters.properties[temperature]: not supported"
-      const fine = Fake.json(200, chunk([{ text: "a" }], "STOP"))
-      yield* fake.script(Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } }), fine)
-      const asked = request({ temperature: 1 })
-      assert.strictEqual((yield* Effect.flip(adapter.complete(route, asked))).class, "request")
-      yield* adapter.complete(route, asked)
-      const [, second] = [yield* fake.received, yield* fake.received]
-      assert.strictEqual(record(record(second.body).generationConfig).temperature, 1)
+      yield* fake.script(refusal("function_declarations[0].parameters.properties[temperature]: not supported"), fine)
+      assert.strictEqual((yield* Effect.flip(adapter.complete(route, sampled))).class, "request")
+      yield* adapter.complete(route, sampled)
+      const [, second] = yield* bodies(fake, 2)
+      assert.strictEqual(second.generationConfig.temperature, 1)
     })
   )
 
-  check("is not sent where its pictures are elsewhere", (adapter, fake, route) =>
+  check("is not sent where its images are elsewhere", (adapter, fake, route) =>
     Effect.gen(function* () {
       const part = { type: "image_url", image_url: { url: "https://x.test/a.png" } } as const
       const far = request({ messages: [{ role: "user", content: [part] }] })
       const failure = yield* Effect.flip(adapter.complete(route, far))
       assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
-      yield* fake.script(Fake.json(200, chunk([{ text: "a" }], "STOP")))
+      yield* fake.script(fine)
       yield* adapter.complete(route, request({ messages: [user("only this")] }))
       const { body } = yield* fake.received
       assert.deepStrictEqual(list(record(body).contents), [{ role: "user", parts: [{ text: "only this" }] }])
       assert.isTrue(adapter.inlines?.(route))
     })
   )
+})
+
+describe("thinking on Gemini's wire", () => {
+  const level = (thinkingLevel: string) => ({ includeThoughts: true, thinkingLevel })
+  const budget = (thinkingBudget: number) => ({ includeThoughts: true, thinkingBudget })
+
+  it.each([
+    ["level", "low", 65_536, level("LOW")],
+    ["level", "medium", 65_536, level("MEDIUM")],
+    ["level", "high", 65_536, level("HIGH")],
+    ["level", "xhigh", 65_536, level("HIGH")],
+    // It thinks anyway, and would keep its thoughts to itself.
+    ["level", undefined, 65_536, { includeThoughts: true }],
+    ["budget", "low", 65_536, budget(1_024)],
+    ["budget", "medium", 65_536, budget(8_192)],
+    ["budget", "high", 65_536, budget(24_576)],
+    ["budget", "high", 4_096, budget(2_048)],
+    ["budget", "high", 1_025, budget(512)],
+    ["budget", "low", 1_024, budget(512)],
+    ["budget", "low", 1_023, { thinkingBudget: 0 }],
+    ["budget", "high", 1, { thinkingBudget: 0 }],
+    ["budget", undefined, 65_536, undefined],
+    ["none", "high", 65_536, undefined]
+  ] as const)("by %s with the effort %s within %i tokens is %j", (thinking, reasoningEffort, maxTokens, expected) => {
+    const asked = request({ reasoningEffort, maxTokens })
+    assert.deepStrictEqual<unknown>(encodeThinking(asked, { thinking }), expected)
+    if (thinking === "level") assert.deepStrictEqual<unknown>(encodeThinking(asked, {}), expected, "by default")
+  })
 })

@@ -1,18 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { callIdOnWire, readCallId } from "../../../src/domain/CallId.ts"
 import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
+import { callIdOnWire, readCallId } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { seal as sealSignature, unseal } from "../../../src/providers/chat/ThoughtSignatures.ts"
-import { encodeContents, type SignaturePolicy } from "../../../src/providers/gemini/Contents.ts"
+import { encodeContents, type SignaturePolicy } from "../../../src/providers/gemini/Request.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
+import { records, routeTo } from "../../contracts/ChatHosts.ts"
+import { scenarios } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { chunk } from "./Hosts.ts"
-import { called, calls, check, result, stop, user } from "./support.ts"
-import { list, record, routeTo } from "./Wire.ts"
+import { chunk, gemini } from "./Wire.ts"
+
+const { check } = scenarios(gemini)
+
+const user = (content: string): Message => ({ role: "user", content })
+const called = (id: string, signature?: string): ToolCall => {
+  return { id, type: "function", function: { name: `f_${id}`, arguments: "{}" }, ...(signature && { signature }) }
+}
+const calls = (...tool_calls: ReadonlyArray<ToolCall>): Message => ({ role: "assistant", content: null, tool_calls })
+const result = (id: string): Message => ({ role: "tool", content: "r", tool_call_id: id })
 
 const sentinel = "skip_thought_signature_validator"
-const route = routeTo("https://host.test")
+const route = routeTo(gemini)
 const other = { ...route, model: "gemini-3-other" }
 const seal = (signature: string, of: Route = route) => sealSignature(of, signature) ?? ""
 
@@ -42,7 +51,7 @@ describe("thought signatures over our wire", () => {
       assert.isUndefined(unseal(route, wrong), wrong)
     }
     assert.isUndefined(unseal(other, sig))
-    assert.isUndefined(unseal(routeTo("https://else.test"), sig))
+    assert.isUndefined(unseal(routeTo(gemini, "https://else.test"), sig))
   })
 
   it("that are none are not handed out", () => {
@@ -100,7 +109,10 @@ describe("thought signatures over our wire", () => {
         { functionCall: { name: "f", args: { a: 1 } }, thoughtSignature: "QUJD" },
         { functionCall: { name: "g", args: {} } }
       ]
-      yield* fake.script(Fake.json(200, chunk(parts, "STOP")), Fake.sse(Fake.event(chunk(parts)), Fake.event(stop)))
+      yield* fake.script(
+        Fake.json(200, chunk(parts, "STOP")),
+        Fake.sse(Fake.event(chunk(parts)), Fake.event(chunk([], "STOP")))
+      )
       const whole = yield* adapter.complete(own, request())
       const { events } = yield* hear(adapter, own, request())
       const streamed = events.flatMap((event) => (event.type === "tool_call" ? [event.signature] : []))
@@ -126,9 +138,9 @@ describe("thought signatures over our wire", () => {
 
   const refusal = (message: string) => Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } })
   const signaturesSent = ({ body }: Fake.Received) =>
-    list(record(body).contents)
-      .flatMap((content) => list(record(content).parts))
-      .map((part) => record(part).thoughtSignature)
+    records(Object(body).contents)
+      .flatMap(({ parts }) => records(parts))
+      .map(({ thoughtSignature }) => thoughtSignature)
       .filter((signature) => signature !== undefined)
 
   for (const message of [
@@ -148,20 +160,16 @@ describe("thought signatures over our wire", () => {
     )
   }
 
-  check("refused with the sentinel, too: the request is at fault", (adapter, fake, own) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusal("Corrupted thought signature."), refusal("Corrupted thought signature."))
-      const messages = [user("now"), calls(called("a", seal("QQ==", own))), result("a")]
-      const failure = yield* Effect.flip(adapter.complete(own, request({ messages })))
-      assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
-    })
-  )
-
-  check("refused where there were none to replace: asked no second time", (adapter, fake, own) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusal("Corrupted thought signature."))
-      const failure = yield* Effect.flip(adapter.complete(own, request()))
-      assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
-    })
-  )
+  for (const [name, messages, times] of [
+    ["are not replaced twice", [user("now"), calls(called("a", seal("QQ=="))), result("a")], 2],
+    ["are not replaced where there were none", undefined, 1]
+  ] as const) {
+    check(`refused by the host ${name}: the request is at fault`, (adapter, fake, own) =>
+      Effect.gen(function* () {
+        yield* fake.script(...Array.from({ length: times }, () => refusal("Corrupted thought signature.")))
+        const failure = yield* Effect.flip(adapter.complete(own, request({ ...(messages && { messages }) })))
+        assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
+      })
+    )
+  }
 })

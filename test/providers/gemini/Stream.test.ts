@@ -1,11 +1,15 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
+import type { ChatAnswer } from "../../../src/domain/Chat.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
+import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { type Chunk, chunk } from "./Hosts.ts"
-import { calling, check, finished, stop, text } from "./support.ts"
+import { type Chunk, chunk, gemini } from "./Wire.ts"
 
+const { breaks, check, streamsAs, survivesCuts } = scenarios(gemini)
+
+const stop = chunk([], "STOP")
+const calling = (name: string, more: object = {}): Chunk => chunk([{ functionCall: { name, args: {}, ...more } }])
 const said = (words: string, finish?: string) => chunk([{ text: words }], finish)
 const thought = (words: string) => chunk([{ text: words, thought: true }])
 
@@ -24,7 +28,7 @@ const addsUp = (name: string, chunks: ReadonlyArray<Chunk>, expected: Partial<Ch
     })
   )
 
-describe("what a Gemini host streams", () => {
+describe("a stream of a Gemini host", () => {
   addsUp("text and thoughts", [thought("Let me "), thought("see."), said("4"), said("2", "STOP")], {
     content: "42",
     reasoning: "Let me see.",
@@ -123,52 +127,36 @@ describe("what a Gemini host streams", () => {
     request({ stop: ["a1", "a2", "a3", "a4", "a5", "END"] })
   )
 
-  check("UTF-8 that is split anywhere", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const words = "Grüße 你好 👋🏽"
-      const bytes = Buffer.from(Fake.event(said(words)) + Fake.event(stop))
-      const pieces = Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))
-      yield* fake.script(Fake.sse(...pieces))
-      assert.strictEqual(joined((yield* hear(adapter, route, request())).events).content, words)
-    })
-  )
+  survivesCuts([Fake.event(said("Grüße 你好 👋🏽")), Fake.event(stop)], { content: "Grüße 你好 👋🏽" })
 
-  const fails = (
-    name: string,
-    all: ReadonlyArray<Fake.Step>,
-    meaning: string,
-    status: number | undefined,
-    before: ReadonlyArray<ChatEvent> = []
-  ) =>
-    check(`${name}: ${meaning}`, (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(Fake.sse(...all))
-        const { events, failure } = yield* hear(adapter, route, request())
-        assert.deepStrictEqual([events, failure?.class, failure?.status], [before, meaning, status])
-      })
-    )
   const a = Fake.event(said("a"))
   const error = (code: number, status: string) => Fake.event({ error: { code, status, message: "m" } })
 
-  fails("an end without a finishReason", [a], "network", 200, [text("a")])
-  fails("a cut without a finishReason", [a, Fake.cut], "network", 200, [text("a")])
-  fails("an empty body", [], "network", 200)
-  fails("garbage in the middle", [a, 'data: {"cand\n\n'], "retry", 200, [text("a")])
-  fails("an error chunk at the start", [error(429, "RESOURCE_EXHAUSTED")], "limit", 429)
-  fails("an error chunk on the way", [a, error(503, "UNAVAILABLE")], "retry", 503, [text("a")])
-  fails("a call without a name", [Fake.event(chunk([{ functionCall: {} }]))], "retry", 200)
-  fails("an empty candidate", [Fake.event(stop)], "retry", 200)
-  fails("[DONE] without a finishReason", [a, Fake.done], "retry", 200, [text("a")])
+  const ending = (reason: string) => Fake.event(chunk([], reason))
+  breaks([
+    ["an end without a finishReason", [a], "network", 200, [text("a")]],
+    ["a cut without a finishReason", [a, Fake.cut], "network", 200, [text("a")]],
+    ["an empty body", [], "network", 200],
+    ["garbage in the middle", [a, 'data: {"cand\n\n'], "retry", 200, [text("a")]],
+    ["an error chunk at the start", [error(429, "RESOURCE_EXHAUSTED")], "limit", 429],
+    ["an error chunk on the way", [a, error(503, "UNAVAILABLE")], "retry", 503, [text("a")]],
+    ["a call without a name", [Fake.event(chunk([{ functionCall: {} }]))], "retry", 200],
+    ["an empty candidate", [Fake.event(stop)], "retry", 200],
+    ["a [DONE] without a finishReason", [a, Fake.done], "retry", 200, [text("a")]],
+    ["RECITATION before a word", [ending("RECITATION")], "retry", 200]
+  ])
   for (const reason of ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "OTHER"]) {
-    fails(reason, [Fake.event(chunk([], reason))], "retry", 200)
-    fails(`${reason} on the way`, [a, Fake.event(chunk([], reason))], "retry", 200, [text("a")])
+    breaks([
+      [reason, [ending(reason)], "retry", 200],
+      [`${reason} on the way`, [a, ending(reason)], "retry", 200, [text("a")]]
+    ])
   }
   for (const reason of ["SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"]) {
-    fails(`${reason} before a word`, [Fake.event(chunk([], reason))], "moderation", 200)
+    breaks([[`${reason} before a word`, [ending(reason)], "moderation", 200]])
   }
-  fails("RECITATION before a word", [Fake.event(chunk([], "RECITATION"))], "retry", 200)
   for (const blockReason of ["SAFETY", "OTHER", "PROHIBITED_CONTENT"]) {
-    fails(`a prompt refused for ${blockReason}`, [Fake.event({ promptFeedback: { blockReason } })], "moderation", 200)
+    const blocked = Fake.event({ promptFeedback: { blockReason } })
+    breaks([[`a prompt refused for ${blockReason}`, [blocked], "moderation", 200]])
   }
 
   check("what was counted before a failure is told with it", (adapter, fake, route) =>
@@ -185,23 +173,18 @@ describe("what a Gemini host streams", () => {
     })
   )
 
-  check("a finishReason is whole, cut or not, and with a [DONE] of others' making", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const end = Fake.event(stop)
-      yield* fake.script(Fake.sse(a, end, Fake.cut), Fake.sse(a, end, Fake.done, Effect.never))
-      for (const _ of [1, 2]) {
-        const heard = yield* hear(adapter, route, request())
-        assert.deepStrictEqual(heard, { events: [text("a"), finished("stop")], failure: undefined })
-      }
-    })
-  )
-
-  check("the first event is told, even one without output", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const first = Fake.event({ usageMetadata: { promptTokenCount: 3 } })
-      yield* fake.script(Fake.sse(first, Fake.event(said("a", "STOP"))))
-      const { events } = yield* hear(adapter, route, request())
-      assert.deepStrictEqual(events.slice(0, 2), [text(""), text("a")])
-    })
-  )
+  const first = Fake.event({ usageMetadata: { promptTokenCount: 3 } })
+  streamsAs([
+    ["is whole by a finishReason, cut or not", [a, Fake.event(stop), Fake.cut], [text("a"), finished("stop")]],
+    [
+      "is whole with a [DONE] of others' making",
+      [a, Fake.event(stop), Fake.done, Effect.never],
+      [text("a"), finished("stop")]
+    ],
+    [
+      "passes the first event on, even one without output",
+      [first, Fake.event(said("a", "STOP"))],
+      [text(""), text("a"), finished("stop"), counted({ prompt: 3 })]
+    ]
+  ])
 })

@@ -1,51 +1,38 @@
-import { Predicate, Redacted } from "effect"
-import type { Route } from "../../../src/domain/Model.ts"
-import type { Answer, Turn, Understood } from "../../contracts/ChatHarness.ts"
+import { Predicate } from "effect"
+import { make } from "../../../src/providers/gemini/index.ts"
+import { type Answer, type Refusal, type Turn, turn, type Understood } from "../../contracts/ChatHarness.ts"
+import { type ChatWire, type EncodedAnswer, halves, list, record, records, string } from "../../contracts/ChatHosts.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
-export const secret = "AIza-upstream-secret"
+export type Chunk = Readonly<Record<string, unknown>>
 
-export const routeTo = (baseUrl: string, options: Route["options"] = {}): Route => ({
-  id: "ours@fake",
-  provider: { name: "fake", adapter: "gemini", baseUrl, credential: Redacted.make(secret), headers: {} },
-  model: "gemini-3-test",
-  preference: 1,
-  weight: 1,
-  capabilities: undefined,
-  cost: undefined,
-  options
+/** A piece of an answer, or all of it. */
+export const chunk = (parts: ReadonlyArray<unknown>, finishReason?: string, usageMetadata?: unknown): Chunk => ({
+  candidates: [{ content: { role: "model", parts }, index: 0, ...(finishReason && { finishReason }) }],
+  ...(usageMetadata === undefined ? undefined : { usageMetadata }),
+  modelVersion: "gemini-3-test",
+  responseId: "r-1"
 })
-
-export const record = (value: unknown): Record<PropertyKey, unknown> => (Predicate.isRecord(value) ? value : {})
-export const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
-const string = (value: unknown): string => (typeof value === "string" ? value : "")
 
 const textOf = (parts: ReadonlyArray<Record<PropertyKey, unknown>>): string =>
   parts.map(({ text }) => string(text)).join("")
 
-const turnsOf = (value: unknown): ReadonlyArray<Turn> => {
-  const content = record(value)
-  const parts = list(content.parts).map(record)
-  const results = parts.map(({ functionResponse }) => functionResponse).filter(Predicate.isRecord)
+const turnsOf = (content: Record<PropertyKey, unknown>): ReadonlyArray<Turn> => {
+  const parts = records(content.parts)
+  const of = (kind: string) => parts.map((part) => part[kind]).filter(Predicate.isRecord)
+  const results = of("functionResponse")
   if (results.length > 0) {
-    return results.map(({ id, response }) => {
-      return { role: "tool", text: string(record(response).output), images: [], calls: [], answers: string(id) }
-    })
+    return results.map(({ id, response }) => turn("tool", string(record(response).output), { answers: string(id) }))
   }
-  const images = parts.map(({ inlineData }) => inlineData).filter(Predicate.isRecord)
-  const calls = parts.map(({ functionCall }) => functionCall).filter(Predicate.isRecord)
-  return [
-    {
-      role: content.role === "model" ? "assistant" : "user",
-      text: textOf(parts),
-      images: images.map(({ data, mimeType }) => `data:${string(mimeType)};base64,${string(data)}`),
-      calls: calls.map(({ args, id, name }) => ({ id: string(id), name: string(name), arguments: args })),
-      answers: undefined
-    }
-  ]
+  const said = turn(content.role === "model" ? "assistant" : "user", textOf(parts), {
+    images: of("inlineData").map(({ data, mimeType }) => `data:${string(mimeType)};base64,${string(data)}`),
+    calls: of("functionCall").map(({ args, id, name }) => ({ id: string(id), name: string(name), arguments: args }))
+  })
+  return [said]
 }
 
-const choiceOf = (config: Record<PropertyKey, unknown>): Understood["toolChoice"] => {
-  const { allowedFunctionNames, mode } = record(config.functionCallingConfig)
+const choiceOf = (config: unknown): Understood["toolChoice"] => {
+  const { allowedFunctionNames, mode } = record(record(config).functionCallingConfig)
   const [name] = list(allowedFunctionNames)
   if (mode === "ANY") return name === undefined ? "required" : { name: string(name) }
   return mode === "AUTO" ? "auto" : mode === "NONE" ? "none" : undefined
@@ -55,28 +42,6 @@ const choiceOf = (config: Record<PropertyKey, unknown>): Understood["toolChoice"
 export const called = (path: string) => {
   const [, model = "", method = "", query = ""] = /^\/v1beta\/models\/([^:]+):(\w+)(.*)$/.exec(path) ?? []
   return { model, method, query }
-}
-
-export const understood = (path: string, given: unknown): Understood => {
-  const body = record(given)
-  const config = record(body.generationConfig)
-  const { method, model, query } = called(path)
-  return {
-    model,
-    stream: method === "streamGenerateContent" && query === "?alt=sse",
-    system: textOf(list(record(body.systemInstruction).parts).map(record)),
-    turns: list(body.contents).flatMap(turnsOf),
-    maxTokens: typeof config.maxOutputTokens === "number" ? config.maxOutputTokens : undefined,
-    stop: list(config.stopSequences).map(string),
-    tools: list(body.tools)
-      .flatMap((tool) => list(record(tool).functionDeclarations))
-      .map((declared) => {
-        const { name, parametersJsonSchema } = record(declared)
-        return { name: string(name), parameters: parametersJsonSchema }
-      }),
-    toolChoice: choiceOf(record(body.toolConfig)),
-    schema: config.responseJsonSchema
-  }
 }
 
 export const usageOnWire = ({ usage }: Answer) =>
@@ -123,3 +88,81 @@ export const errors = {
   server: { code: 503, status: "UNAVAILABLE", message: "The model is overloaded.", details: [] },
   missing: { code: 404, status: "NOT_FOUND", message: "models/x is not found for API version v1beta.", details: [] }
 } as const
+
+const isError = (refusal: Refusal): refusal is keyof typeof errors => refusal in errors
+
+/** Calls come whole, each in a chunk of its own; nothing opens a stream. */
+export const wire = (answer: Answer): EncodedAnswer => {
+  const { content, finish, reasoning, toolCalls = [] } = answer
+  const usage = usageOnWire(answer)
+  const calls = toolCalls.map(({ arguments: given, id, name }) => ({
+    functionCall: { id, name, args: JSON.parse(given) }
+  }))
+  const thoughts = (text: string) => ({ text, thought: true })
+  const texts = (text: string) => ({ text })
+  const parts = (split: (text: string) => ReadonlyArray<string>) => [
+    ...(reasoning === undefined ? [] : split(reasoning).map(thoughts)),
+    ...(content === undefined ? [] : split(content).map(texts)),
+    ...calls
+  ]
+  return {
+    body: chunk(
+      parts((text) => [text]),
+      finishOnWire[finish],
+      usage
+    ),
+    opening: [],
+    output: parts(halves).map((part) => Fake.event(chunk([part]))),
+    end: [Fake.event(chunk([{ text: "" }], finishOnWire[finish], usage))]
+  }
+}
+
+const errorInside = { error: { code: 500, status: "INTERNAL", message: "boom" } }
+const blocked = { promptFeedback: { blockReason: "PROHIBITED_CONTENT" }, usageMetadata: { promptTokenCount: 9 } }
+
+export const gemini: ChatWire = {
+  adapter: "gemini",
+  make,
+  model: "gemini-3-test",
+  basePath: "",
+  has: { tools: true, images: true, reasoning: true, schema: true, stop: true, cached: true, withholding: false },
+  wantsStream: ({ path }) => path.includes(":streamGenerateContent"),
+  understand: ({ body: given, path }) => {
+    const body = record(given)
+    const config = record(body.generationConfig)
+    const { method, model, query } = called(path)
+    return {
+      model,
+      stream: method === "streamGenerateContent" && query === "?alt=sse",
+      system: textOf(records(record(body.systemInstruction).parts)),
+      turns: records(body.contents).flatMap(turnsOf),
+      maxTokens: typeof config.maxOutputTokens === "number" ? config.maxOutputTokens : undefined,
+      stop: list(config.stopSequences).map(string),
+      tools: records(body.tools)
+        .flatMap(({ functionDeclarations }) => records(functionDeclarations))
+        .map(({ name, parametersJsonSchema: parameters }) => ({ name: string(name), parameters })),
+      toolChoice: choiceOf(body.toolConfig),
+      schema: config.responseJsonSchema
+    }
+  },
+  encode: wire,
+  refuse: (refusal) =>
+    isError(refusal)
+      ? { status: errors[refusal].code, body: { error: errors[refusal] } }
+      : { status: 200, body: blocked },
+  errorInside: { body: errorInside, event: Fake.event(errorInside) },
+  aimock: {
+    describe: (answer) => ({
+      ...(answer.usage && { usage: { promptTokenCount: answer.usage.prompt, candidatesTokenCount: 13 } }),
+      // Without a word it ends calls with a finishReason of its own, which is none of the host's.
+      ...(answer.toolCalls === undefined && { finishReason: finishOnWire[answer.finish] })
+    }),
+    refuse: (refusal) => {
+      if (!isError(refusal)) return { response: { content: "", finishReason: "SAFETY" } }
+      if (refusal === "key")
+        return { response: { error: { message: "Denied", type: "PERMISSION_DENIED" }, status: 403 } }
+      const { code, message, status } = errors[refusal]
+      return { response: { error: { message, type: status }, status: code, retryAfter: 7 } }
+    }
+  }
+}

@@ -1,7 +1,7 @@
 import { LLMock } from "@copilotkit/aimock"
 import { Effect, Predicate, type Scope } from "effect"
 import type { Host } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { base64, errors, isError, routeTo } from "./Hosts.ts"
 
@@ -21,21 +21,21 @@ export const aimockHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(fu
     next({ response: { images: [...images] } })
   return {
     route: routeTo(`${mock.url}/v1`),
-    answers: ({ bytes, revisedPrompt, where }) => {
+    answer: ({ bytes, revisedPrompt, where }) => {
       const words = revisedPrompt === undefined ? {} : { revisedPrompt }
       if (where !== "elsewhere") return draws({ b64Json: base64(bytes), ...words })
       const url = `${gallery.url}/1`
       return Effect.zipRight(draws({ url, ...words }), gallery.script(Fake.steps({ type: "image/png" }, bytes)))
     },
-    meets: (weather) => {
-      if (isError(weather)) {
-        const { error, status } = errors[weather]
+    fail: (fault) => {
+      if (isError(fault)) {
+        const { error, status } = errors[fault]
         return next({ response: { error, status, retryAfter: 7 } })
       }
-      if (weather === "garbage") return next({ response: { images: [] }, chaos: { malformedRate: 1 } })
-      return weather === "no picture" ? draws() : draws({ b64Json: "no base64!" })
+      if (fault === "garbage") return next({ response: { images: [] }, chaos: { malformedRate: 1 } })
+      return fault === "no picture" ? draws() : draws({ b64Json: "no base64!" })
     },
-    understood: Effect.sync(() => {
+    received: Effect.sync(() => {
       const body = mock.getRequests()[looked++]?.body
       const [message] = Array.isArray(body?.messages) ? body.messages : []
       return {

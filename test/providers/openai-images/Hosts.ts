@@ -2,7 +2,8 @@ import { Deferred, Effect, Layer, Predicate, Redacted, type Scope } from "effect
 import type { ImageType, Picture } from "../../../src/domain/Media.ts"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
-import { type Host, type Painting, secret, type Understood, type Weather } from "../../contracts/ImageHarness.ts"
+import type { Fault, Host, Painting, Understood } from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
 
@@ -40,7 +41,7 @@ export const errors = {
   missing: { status: 404, error: { message: "No such model", type: invalid, code: "model_not_found" } }
 } as const
 
-export const isError = (weather: Weather): weather is keyof typeof errors => weather in errors
+export const isError = (fault: Fault): fault is keyof typeof errors => fault in errors
 
 export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
 
@@ -58,8 +59,8 @@ const answer = (...data: ReadonlyArray<unknown>) => ({
   }
 })
 
-const badWeather = (weather: Exclude<Weather, keyof typeof errors>): Fake.Reply => {
-  switch (weather) {
+const badResponse = (fault: Exclude<Fault, keyof typeof errors>): Fake.Reply => {
+  switch (fault) {
     case "page":
       return Fake.text(502, "text/html", "<html><body>Bad gateway</body></html>")
     case "empty":
@@ -130,23 +131,23 @@ export const ownHost: Effect.Effect<Host & { readonly fake: Fake.FakeUpstream },
     return {
       fake,
       route: routeTo(`${fake.url}/v1`),
-      answers: (painting) => {
+      answer: (painting) => {
         const { where } = painting
         looksAt = where === "elsewhere" ? other : fake
         const reply = fake.script(Fake.json(200, answer(item(painting))))
         return where === "inside" ? reply : Effect.zipRight(reply, looksAt.script(serves(painting)))
       },
-      meets: (weather) => {
-        if (!isError(weather)) return fake.script(badWeather(weather))
-        const { error, status } = errors[weather]
-        return fake.script(Fake.json(status, { error }, weather === "limit" ? { "retry-after": "7" } : {}))
+      fail: (fault) => {
+        if (!isError(fault)) return fake.script(badResponse(fault))
+        const { error, status } = errors[fault]
+        return fake.script(Fake.json(status, { error }, fault === "limit" ? { "retry-after": "7" } : {}))
       },
-      understood: Effect.flatMap(fake.received, (received) => Effect.promise(() => understood(received))),
+      received: Effect.flatMap(fake.received, (received) => Effect.promise(() => understood(received))),
       fetched: Effect.suspend(() => looksAt.received).pipe(
         Effect.repeat({ until: isDownload }),
         Effect.map(({ headers }) => ({ credential: headers.authorization }))
       ),
-      holds: (painting) =>
+      hold: (painting) =>
         Effect.gen(function* () {
           const gate = yield* Deferred.make<void>()
           const gone = yield* Deferred.make<void>()

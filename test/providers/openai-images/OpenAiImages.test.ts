@@ -1,19 +1,10 @@
 import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
-import type { Harness, Weather } from "../../contracts/ImageHarness.ts"
+import type { Fault, Harness } from "../../contracts/ImageHarness.ts"
 import { aimockHost } from "./Aimock.ts"
 import { ownHost, services } from "./Hosts.ts"
 
-const answered: ReadonlyArray<Weather> = [
-  "limit",
-  "funds",
-  "key",
-  "request",
-  "image",
-  "moderation",
-  "server",
-  "missing"
-]
+const answered: ReadonlyArray<Fault> = ["limit", "funds", "key", "request", "image", "moderation", "server", "missing"]
 const has = { revisedPrompt: true, edits: true }
 
 const harnesses: ReadonlyArray<Harness> = [
@@ -22,7 +13,7 @@ const harnesses: ReadonlyArray<Harness> = [
     make: OpenAiImages.make,
     services,
     host: ownHost,
-    weathers: [
+    faults: [
       ...answered,
       "page",
       "garbage",
@@ -40,7 +31,7 @@ const harnesses: ReadonlyArray<Harness> = [
     make: OpenAiImages.make,
     services,
     host: aimockHost,
-    weathers: [...answered, "garbage", "no picture", "broken picture"],
+    faults: [...answered, "garbage", "no picture", "broken picture"],
     has: { ...has, places: ["inside", "elsewhere"], waiting: false }
   }
 ]

@@ -10,7 +10,8 @@ import {
   type WireFields,
   type WireGeneration
 } from "../../../src/providers/openai-images/Request.ts"
-import { picture, request, secret } from "../../contracts/ImageHarness.ts"
+import { picture, request } from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { formIn, routeTo, services } from "./Hosts.ts"

@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI, { APIError, toFile } from "openai"
 import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
-import { picture, request, secret } from "../../contracts/ImageHarness.ts"
+import { picture, request } from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
 import { errors, ownHost, services } from "./Hosts.ts"
 
@@ -20,15 +21,15 @@ describe("our own openai-images host", () => {
   it.scopedLive("gives the official client a picture, and takes its request for ours", () =>
     Effect.gen(function* () {
       const host = yield* ownHost
-      yield* host.answers(painting)
+      yield* host.answer(painting)
       const { model, ...asked } = { model: host.route.model, prompt: "Zürich\r\n👋", n: 1 as const }
       const answer = yield* calling(() => clientOf(host.fake.url).images.generate({ model, ...asked }))
       assert.deepInclude(answer.data?.[0], { b64_json: expected, revised_prompt: painting.revisedPrompt })
       assert.strictEqual(answer.usage?.total_tokens, 281)
-      const theirs = yield* host.understood
-      yield* host.answers(painting)
+      const theirs = yield* host.received
+      yield* host.answer(painting)
       yield* (yield* adapter).generate(host.route, request({ prompt: asked.prompt }))
-      assert.deepStrictEqual(yield* host.understood, theirs)
+      assert.deepStrictEqual(yield* host.received, theirs)
     }).pipe(Effect.provide(services))
   )
 
@@ -38,7 +39,7 @@ describe("our own openai-images host", () => {
         const host = yield* ownHost
         const references = [picture("image/png", 1), picture("image/jpeg", 2), picture("image/webp", 3)].slice(0, count)
         const { editModel = "" } = host.route
-        yield* host.answers(painting)
+        yield* host.answer(painting)
         const files = yield* Effect.promise(() =>
           Promise.all(references.map(({ bytes, type }) => toFile(bytes, "reference", { type })))
         )
@@ -48,11 +49,11 @@ describe("our own openai-images host", () => {
           clientOf(host.fake.url).images.edit({ model: editModel, prompt: "Blue", image, n: 1 })
         )
         assert.strictEqual(answer.data?.[0]?.b64_json, expected)
-        const theirs = yield* host.understood
+        const theirs = yield* host.received
         assert.lengthOf(theirs.references ?? [], count)
-        yield* host.answers(painting)
+        yield* host.answer(painting)
         yield* (yield* adapter).generate(host.route, request({ prompt: "Blue", references }))
-        assert.deepStrictEqual(yield* host.understood, theirs)
+        assert.deepStrictEqual(yield* host.received, theirs)
       }).pipe(Effect.provide(services))
     )
   }
@@ -60,18 +61,18 @@ describe("our own openai-images host", () => {
   it.scopedLive("gives the official client a URL", () =>
     Effect.gen(function* () {
       const host = yield* ownHost
-      yield* host.answers({ ...painting, where: "own" })
+      yield* host.answer({ ...painting, where: "own" })
       const answer = yield* calling(() => clientOf(host.fake.url).images.generate({ prompt: "x" }))
       assert.match(answer.data?.[0]?.url ?? "", /^http:\/\/127\.0\.0\.1:\d+\/pictures\//)
     })
   )
 
-  for (const weather of ["limit", "funds", "key", "request", "image", "moderation", "server", "missing"] as const) {
-    const { error, status } = errors[weather]
-    it.scopedLive(`says ${weather} as the official client reads it`, () =>
+  for (const fault of ["limit", "funds", "key", "request", "image", "moderation", "server", "missing"] as const) {
+    const { error, status } = errors[fault]
+    it.scopedLive(`says ${fault} as the official client reads it`, () =>
       Effect.gen(function* () {
         const host = yield* ownHost
-        yield* host.meets(weather)
+        yield* host.fail(fault)
         const thrown = yield* thrownBy(() => clientOf(host.fake.url).images.generate({ prompt: "x" }))
         if (!(thrown instanceof APIError)) return assert.fail(`not an API error: ${String(thrown)}`)
         assert.deepStrictEqual([thrown.status, thrown.code, thrown.type], [status, error.code, error.type])

@@ -1,89 +1,73 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ResponseCreateParams } from "openai/resources/responses/responses"
-import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import type { Options } from "../../../src/providers/openai-responses/Options.ts"
-import { encodeRequest, type WireRequest, type WireSearch } from "../../../src/providers/openai-responses/Request.ts"
-import { request, weatherTool } from "../../contracts/ChatHarness.ts"
-import { routeTo, secret } from "./Hosts.ts"
-import { check, inOnePiece } from "./support.ts"
+import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
+import { encodeRequest } from "../../../src/providers/openai-responses/Request.ts"
+import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
+import { secret } from "../../contracts/ChatHosts.ts"
+import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
+import { inEvents, inOnePiece, openAiResponses } from "./Wire.ts"
 
-type Tools = NonNullable<WireRequest["tools"]>
-type OwnTools = Array<Exclude<Tools[number], WireSearch> | { type: "web_search" }>
+const { bodies, check } = scenarios(openAiResponses)
 
-/** A second opinion on the body, by the types of the vendor's own client; what an option adds is the operator's. */
-const asOfficial = (body: Omit<WireRequest, "tools"> & { tools?: OwnTools }): ResponseCreateParams => body
+const callOf = callTo(openAiResponses, decoder, { summary: true, stream: true })
+type Tool = NonNullable<ReturnType<typeof encodeRequest>["tools"]>[number]
+type FunctionTool = Extract<Tool, { readonly strict: boolean }>
+const isFunction = (tool: Tool): tool is FunctionTool => tool.type === "function"
 
-const isOwn = (tools: Tools): tools is OwnTools =>
-  tools.every((tool) => tool.type === "function" || tool.type === "web_search")
-
-const encoded = (asked: ChatRequest, options: Options = {}, isStream = false): WireRequest => {
-  const quirks = { summary: true, stream: true }
-  return encodeRequest({ route: routeTo("http://x"), request: asked, options, isStream, quirks })
-}
-
-const bodyOf = (asked: ChatRequest, options: Options = {}, stream = false): unknown => {
-  const { tools, ...rest } = encoded(asked, options, stream)
-  if (tools !== undefined && !isOwn(tools)) throw new Error("a tool that the vendor does not know")
-  return JSON.parse(JSON.stringify(asOfficial(tools === undefined ? rest : { ...rest, tools })))
+/** Bodies are of the types of the vendor's own client, but for what an option adds. */
+const bodyOf = (...asked: Parameters<typeof callOf>) => {
+  const { tools, ...rest } = encodeRequest(callOf(...asked))
+  const body: ResponseCreateParams = { ...rest, tools: (tools ?? []).filter(isFunction) }
+  return { ...body, tools }
 }
 
 const { description, name, parameters } = weatherTool.function
 const search = { type: "web_search" }
 
 describe("a request to an openai-responses host", () => {
+  const parts = (...texts: ReadonlyArray<string>) => texts.map((text) => ({ type: "text", text }) as const)
+  const image = (url: string, detail: string) => ({ type: "image_url", image_url: { url, detail } }) as const
+
   it("says everything that was asked, and nothing else", () => {
-    const asked = request({
-      messages: [
-        { role: "system", content: "S", name: "boss" },
-        {
-          role: "user",
-          content: [
-            { type: "text", text: "t" },
-            { type: "image_url", image_url: { url: "https://x.test/a.png", detail: "low" } },
-            { type: "image_url", image_url: { url: "data:image/png;base64,AAAA", detail: "huge" } }
-          ]
-        },
-        {
-          role: "assistant",
-          content: [
-            { type: "text", text: "I " },
-            { type: "text", text: "look." }
-          ],
-          reasoning_content: "thought",
-          tool_calls: [
-            { id: "c", type: "function", function: { name: "f", arguments: "{}" } },
-            { id: "d", type: "function", function: { name: "g", arguments: "" }, signature: "s" }
-          ]
-        },
-        {
-          role: "tool",
-          content: [
-            { type: "text", text: "a" },
-            { type: "text", text: "b" }
-          ],
-          tool_call_id: "c"
-        },
-        { role: "tool", content: "", tool_call_id: "d" },
-        { role: "system", content: [{ type: "text", text: "Later." }] },
-        { role: "assistant", content: null, reasoning_content: "only" },
-        { role: "user", content: "ok" }
-      ],
-      maxTokens: 99,
-      stop: ["a"],
-      tools: [weatherTool, { type: "function", function: { name: "bare", strict: true } }],
-      toolChoice: { type: "function", function: { name: "bare" } },
-      parallelToolCalls: false,
-      reasoningEffort: "xhigh",
-      responseFormat: { type: "json_object" },
-      webSearch: true,
-      temperature: 0,
-      topP: 0.5,
-      seed: 7,
-      frequencyPenalty: -1,
-      presencePenalty: 1
-    })
-    assert.deepStrictEqual(bodyOf(asked, {}, true), {
+    const body = bodyOf(
+      {
+        messages: [
+          { role: "system", content: "S", name: "boss" },
+          {
+            role: "user",
+            content: [...parts("t"), image("https://x.test/a.png", "low"), image("data:image/png;base64,AAAA", "huge")]
+          },
+          {
+            role: "assistant",
+            content: parts("I ", "look."),
+            reasoning_content: "thought",
+            tool_calls: [called("c", "f", "{}"), { ...called("d", "g", ""), signature: "s" }]
+          },
+          { role: "tool", content: parts("a", "b"), tool_call_id: "c" },
+          { role: "tool", content: "", tool_call_id: "d" },
+          { role: "system", content: parts("Later.") },
+          { role: "assistant", content: null, reasoning_content: "only" },
+          { role: "user", content: "ok" }
+        ],
+        maxTokens: 99,
+        stop: ["a"],
+        tools: [weatherTool, { type: "function", function: { name: "bare", strict: true } }],
+        toolChoice: { type: "function", function: { name: "bare" } },
+        parallelToolCalls: false,
+        reasoningEffort: "xhigh",
+        responseFormat: { type: "json_object" },
+        webSearch: true,
+        temperature: 0,
+        topP: 0.5,
+        seed: 7,
+        frequencyPenalty: -1,
+        presencePenalty: 1
+      },
+      {},
+      true
+    )
+    assert.deepStrictEqual<unknown>(body, {
       model: "vendor/model-1",
       input: [
         { role: "developer", content: "S" },
@@ -120,8 +104,7 @@ describe("a request to an openai-responses host", () => {
   })
 
   it("leaves out what was not asked", () => {
-    const asked = request({ toolChoice: "auto", parallelToolCalls: true })
-    assert.deepStrictEqual(bodyOf(asked), {
+    assert.deepStrictEqual<unknown>(encodeRequest(callOf({ toolChoice: "auto", parallelToolCalls: true })), {
       model: "vendor/model-1",
       input: [{ role: "user", content: "Say something." }],
       store: false,
@@ -130,58 +113,48 @@ describe("a request to an openai-responses host", () => {
     })
   })
 
-  it("asks for no fewer tokens than the host takes", () => {
-    const asked = [1, 15, 16, 17].map((maxTokens) => bodyOf(request({ maxTokens })))
-    for (const [at, expected] of [16, 16, 16, 17].entries()) {
-      assert.deepInclude(asked[at], { max_output_tokens: expected })
-    }
-  })
+  it.each([
+    [1, 16],
+    [15, 16],
+    [16, 16],
+    [17, 17]
+  ])("with a cap of %i asks for %i tokens", (maxTokens, max_output_tokens) =>
+    assert.deepInclude(bodyOf({ maxTokens }), { max_output_tokens })
+  )
 
   it("has a schema flat, and strict only where asked", () => {
-    const format = (json_schema: { name: string; description?: string; schema?: object; strict?: boolean | null }) =>
-      bodyOf(
-        request({
-          responseFormat: { type: "json_schema", json_schema: { ...json_schema, schema: { type: "object" } } }
-        })
-      )
-    const flat = { type: "json_schema", name: "n", schema: { type: "object" } }
-    assert.deepInclude(format({ name: "n", strict: true, description: "d" }), {
-      text: { format: { ...flat, description: "d", strict: true } }
-    })
-    assert.deepInclude(format({ name: "n", strict: null }), { text: { format: { ...flat, strict: false } } })
+    const schema = { type: "object" }
+    const format = (more: object) =>
+      bodyOf({ responseFormat: { type: "json_schema", json_schema: { name: "n", schema, ...more } } })
+    const flat = { type: "json_schema", name: "n", schema }
+    const strict = format({ strict: true, description: "d" })
+    assert.deepInclude<object>(strict, { text: { format: { ...flat, description: "d", strict: true } } })
+    assert.deepInclude<object>(format({ strict: null }), { text: { format: { ...flat, strict: false } } })
   })
 
   it("takes the summary that the route asks for, or none", () => {
-    const thinking = request({ reasoningEffort: "low" })
-    assert.deepInclude(bodyOf(thinking, { reasoning_summary: "detailed" }), {
-      reasoning: { effort: "low", summary: "detailed" }
-    })
-    assert.deepInclude(bodyOf(thinking, { reasoning_summary: "none" }), { reasoning: { effort: "low" } })
-    assert.notProperty(bodyOf(request(), { reasoning_summary: "none" }), "reasoning")
+    const effort = "low"
+    const body = (reasoning_summary: string) => bodyOf({ reasoningEffort: effort }, { reasoning_summary })
+    assert.deepInclude(body("detailed"), { reasoning: { effort, summary: "detailed" } })
+    assert.deepInclude(body("none"), { reasoning: { effort } })
+    assert.notProperty(bodyOf({}, { reasoning_summary: "none" }), "reasoning")
   })
 
   it("keeps a search that functions must not get in the way of", () => {
-    const both = request({ webSearch: true, tools: [weatherTool], toolChoice: "none" })
-    assert.deepInclude(bodyOf(both), { tools: [search] })
+    const both = { webSearch: true, tools: [weatherTool], toolChoice: "none" } as const
+    assert.deepInclude<object>(bodyOf(both), { tools: [search] })
     assert.notProperty(bodyOf(both), "tool_choice")
     assert.deepInclude(bodyOf({ ...both, webSearch: false }), { tool_choice: "none" })
     const narrow = { ...search, search_context_size: "low" }
-    assert.deepInclude(bodyOf(request({ webSearch: true }), { web_search: narrow }), { tools: [narrow] })
+    assert.deepInclude<object>(bodyOf({ webSearch: true }, { web_search: narrow }), { tools: [narrow] })
   })
 
   it("shortens ids of calls that the host would refuse, a call's and its result's alike", () => {
     const idsFor = (id: string) => {
-      const body = encoded(
-        request({
-          messages: [
-            { role: "assistant", content: null, tool_calls: [{ id, ...callOf }] },
-            { role: "tool", content: "r", tool_call_id: id }
-          ]
-        })
-      )
-      return body.input.map((item) => ("call_id" in item ? item.call_id : undefined))
+      const call = { role: "assistant", content: null, tool_calls: [called(id, "f", "{}")] } as const
+      const { input } = encodeRequest(callOf({ messages: [call, { role: "tool", content: "r", tool_call_id: id }] }))
+      return input.map((item) => ("call_id" in item ? item.call_id : undefined))
     }
-    const callOf = { type: "function", function: { name: "f", arguments: "{}" } } as const
     const fits = "c".repeat(64)
     assert.deepStrictEqual(idsFor(fits), [fits, fits])
     const [call = "", result] = idsFor(`${fits}d`)
@@ -199,7 +172,7 @@ describe("a request to an openai-responses host", () => {
     })
   )
 
-  check("wants pictures as bytes unless its host fetches, or the route says otherwise", (adapter, _, route) =>
+  check("has images as bytes unless its host fetches, or the route says otherwise", (adapter, _, route) =>
     Effect.sync(() => {
       const to = (baseUrl: string) => ({ ...route, provider: { ...route.provider, baseUrl } })
       assert.isTrue(adapter.inlines?.(route))
@@ -207,6 +180,30 @@ describe("a request to an openai-responses host", () => {
       assert.isFalse(adapter.inlines?.(to("https://api.openai.com/v1")))
       assert.isTrue(adapter.inlines?.(to("https://api.openai.com.evil.example/v1")))
       assert.isTrue(adapter.inlines?.({ ...to("https://api.openai.com/v1"), options: { inline_images: true } }))
+    })
+  )
+
+  check("replays calls by their call_id alone, without the id that wants its reasoning", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const toolCalls = [{ id: "call_a", name, arguments: '{"city":"Bern"}' }]
+      const calling = { toolCalls, reasoning: "r", finish: "tool_calls" } as const
+      const hi = inOnePiece({ content: "hi", finish: "stop" })
+      yield* fake.script(inOnePiece(calling), inEvents(calling), hi)
+      const asked = request({ tools: [weatherTool], reasoningEffort: "high" })
+      const answer = yield* adapter.complete(route, asked)
+      assert.deepStrictEqual(joined((yield* hear(adapter, route, asked)).events).toolCalls, answer.toolCalls)
+      assert.strictEqual(answer.toolCalls[0]?.id, "call_a")
+      const messages = [
+        { role: "assistant", content: null, reasoning_content: answer.reasoning, tool_calls: answer.toolCalls },
+        { role: "tool", content: "sunny", tool_call_id: "call_a" }
+      ] as const
+      yield* adapter.complete(route, request({ messages }))
+      const [first, , third] = yield* bodies(fake, 3)
+      assert.nestedInclude(first, { "tools[0].name": name, "reasoning.effort": "high" })
+      assert.deepStrictEqual(third.input, [
+        { type: "function_call", call_id: "call_a", name, arguments: '{"city":"Bern"}' },
+        { type: "function_call_output", call_id: "call_a", output: "sunny" }
+      ])
     })
   )
 })

@@ -1,108 +1,95 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI from "openai"
+import type { Response } from "openai/resources/responses/responses"
 import type { Answer } from "../../contracts/ChatHarness.ts"
+import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { inEvents, inOnePiece } from "./support.ts"
-import { begun, failedWith, whole, written } from "./wire.ts"
+import { errors } from "../openai-chat/Wire.ts"
+import { begun, failedWith, openAiResponses, written } from "./Wire.ts"
 
-const answers: Readonly<Record<string, Answer>> = {
-  "text with reasoning": {
-    content: "Grüße 👋 aus Zürich",
-    reasoning: "Let me see.",
-    finish: "stop",
-    usage: { prompt: 21, completion: 13, cached: 8, cacheWrite: 2, reasoning: 5 }
-  },
-  "two calls": {
-    toolCalls: [
-      { id: "call_a", name: "get_weather", arguments: '{"city":"Bern"}' },
-      { id: "call_b", name: "get_weather", arguments: '{"city":"Oslo"}' }
-    ],
-    finish: "tool_calls"
-  },
-  "text cut by its limit": { content: "One two", finish: "length" }
-}
 const asked = { model: "vendor/model-1", input: "Say something." }
+const clientOf = (origin: string) => new OpenAI({ baseURL: `${origin}/v1`, apiKey: "k", maxRetries: 0 })
 
-describe("our fake of a responses host, read by the vendor's own client", () => {
-  const client = Effect.map(Fake.make, (fake) => ({
-    fake,
-    openai: new OpenAI({ baseURL: `${fake.url}/v1`, apiKey: "k", maxRetries: 0 })
-  }))
-
-  for (const [name, answer] of Object.entries(answers)) {
-    it.scopedLive(`${name}, in one piece and as a stream`, () =>
-      Effect.gen(function* () {
-        const { fake, openai } = yield* client
-        yield* fake.script(inOnePiece(answer), inEvents(answer))
-        const piece = yield* calling(() => openai.responses.create(asked))
-        const streamed = yield* calling(() => openai.responses.stream(asked).finalResponse())
-        const expected = whole(answer)
-        for (const { output, output_text, status, usage } of [piece, streamed]) {
-          assert.strictEqual(output_text, answer.content ?? "")
-          assert.strictEqual(status, expected.status)
-          assert.deepStrictEqual(usage, expected.usage)
-          assert.deepStrictEqual(
-            output.map(({ type }) => type),
-            expected.output.map(({ type }) => type)
-          )
-          assert.deepStrictEqual(
-            output.flatMap((item) => (item.type === "function_call" ? [[item.call_id, item.arguments]] : [])),
-            (answer.toolCalls ?? []).map(({ arguments: given, id }) => [id, given])
-          )
-        }
-      })
-    )
-
-    it.scopedLive(`${name}, from its deltas alone`, () =>
-      Effect.gen(function* () {
-        const { fake, openai } = yield* client
-        yield* fake.script(inEvents(answer))
-        const pieces = yield* calling(async () => {
-          const said = { text: "", reasoning: "", calls: new Map<string, string>() }
-          for await (const event of await openai.responses.create({ ...asked, stream: true })) {
-            if (event.type === "response.output_text.delta") said.text += event.delta
-            if (event.type === "response.reasoning_summary_text.delta") said.reasoning += event.delta
-            if (event.type === "response.function_call_arguments.delta") {
-              said.calls.set(event.item_id, (said.calls.get(event.item_id) ?? "") + event.delta)
-            }
-          }
-          return said
-        })
-        assert.deepStrictEqual([pieces.text, pieces.reasoning], [answer.content ?? "", answer.reasoning ?? ""])
-        assert.deepStrictEqual(
-          [...pieces.calls.values()],
-          (answer.toolCalls ?? []).map((call) => call.arguments)
-        )
-      })
-    )
+/** `shown` is the output as it was read; the rest stands in the response. */
+const answerOf = (
+  { incomplete_details, output, status, usage }: Response,
+  shown: Pick<Answer, "content" | "reasoning" | "toolCalls">
+): Answer => {
+  const cut = incomplete_details?.reason === "content_filter" ? "content_filter" : "length"
+  const hasCalls = output.some(({ type }) => type === "function_call")
+  return {
+    ...shown,
+    finish: status === "incomplete" ? cut : hasCalls ? "tool_calls" : "stop",
+    usage: usage && {
+      prompt: usage.input_tokens,
+      completion: usage.output_tokens,
+      cached: usage.input_tokens_details.cached_tokens,
+      cacheWrite: usage.input_tokens_details.cache_write_tokens,
+      reasoning: usage.output_tokens_details.reasoning_tokens
+    }
   }
+}
 
-  it.scopedLive("a failed response, and a break", () =>
+const wholeOf = (response: Response): Answer =>
+  answerOf(response, {
+    content: response.output_text,
+    reasoning: response.output.flatMap((item) => (item.type === "reasoning" ? item.summary : []))[0]?.text,
+    toolCalls: response.output.flatMap((item) => {
+      return item.type === "function_call" ? [{ id: item.call_id, name: item.name, arguments: item.arguments }] : []
+    })
+  })
+
+const fromDeltas = async (origin: string): Promise<Answer> => {
+  let content = ""
+  let reasoning = ""
+  const calls = new Map<number, { readonly id: string; readonly name: string; arguments: string }>()
+  for await (const event of await clientOf(origin).responses.create({ ...asked, stream: true })) {
+    if (event.type === "response.output_text.delta") content += event.delta
+    if (event.type === "response.reasoning_summary_text.delta") reasoning += event.delta
+    if (event.type === "response.output_item.added" && event.item.type === "function_call") {
+      calls.set(event.output_index, { id: event.item.call_id, name: event.item.name, arguments: "" })
+    }
+    if (event.type === "response.function_call_arguments.delta") {
+      const call = calls.get(event.output_index)
+      if (call !== undefined) call.arguments += event.delta
+    }
+    if (event.type === "response.completed" || event.type === "response.incomplete") {
+      return answerOf(event.response, { content, reasoning: reasoning || undefined, toolCalls: [...calls.values()] })
+    }
+  }
+  return assert.fail("the stream has no end")
+}
+
+officialClientContract(openAiResponses, {
+  readers: {
+    "in one piece": async (origin) => wholeOf(await clientOf(origin).responses.create(asked)),
+    "as a stream": async (origin) => wholeOf(await clientOf(origin).responses.stream(asked).finalResponse()),
+    "from its deltas alone": fromDeltas
+  },
+  countsCacheWrites: true,
+  assertRefusal: (error, refusal) => {
+    const { error: said, status } = errors[refusal]
+    assert.deepInclude(Object(error), { status, code: said.code, type: said.type })
+  }
+})
+
+describe("the vendor's own client of the Responses API", () => {
+  it.scopedLive("reads a failed response and a break", () =>
     Effect.gen(function* () {
-      const { fake, openai } = yield* client
+      const fake = yield* Fake.make
+      const { responses } = clientOf(fake.url)
       const failed = failedWith("server_error")
+      const created = { type: "response.created", response: begun } as const
       yield* fake.script(
         Fake.json(200, failed),
-        Fake.sse(
-          ...written([
-            { type: "response.created", response: begun },
-            { type: "response.failed", response: failed }
-          ])
-        ),
-        Fake.sse(
-          ...written([
-            { type: "response.created", response: begun },
-            { type: "error", code: "server_error", message: "boom", param: null }
-          ])
-        )
+        Fake.sse(...written([created, { type: "response.failed", response: failed }])),
+        Fake.sse(...written([created, { type: "error", code: "server_error", message: "boom", param: null }]))
       )
-      const piece = yield* calling(() => openai.responses.create(asked))
-      assert.strictEqual(piece.error?.code, "server_error")
-      const streamed = yield* calling(() => openai.responses.stream(asked).finalResponse())
-      assert.strictEqual(streamed.status, "failed")
-      const broken = yield* thrownBy(() => openai.responses.stream(asked).finalResponse())
+      assert.strictEqual((yield* calling(() => responses.create(asked))).error?.code, "server_error")
+      assert.strictEqual((yield* calling(() => responses.stream(asked).finalResponse())).status, "failed")
+      const broken = yield* thrownBy(() => responses.stream(asked).finalResponse())
       assert.deepInclude(broken, { code: "server_error", message: "boom" })
     })
   )

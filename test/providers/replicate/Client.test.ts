@@ -4,18 +4,18 @@ import Replicate from "replicate"
 import * as Ours from "../../../src/providers/replicate/Replicate.ts"
 import type { ImageAdapter, VideoAdapter } from "../../../src/services/routing/Provider.ts"
 import * as Images from "../../contracts/ImageHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import * as Videos from "../../contracts/VideoHarness.ts"
 import type { Received } from "../../harness/upstream/FakeUpstream.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
-import { services } from "../fal-queue/Hosts.ts"
-import { clipRoute } from "./Hosts.ts"
-import { drawRoute } from "./ImageHosts.ts"
+import { services } from "../jobs/Hosts.ts"
+import { clipRoute, drawRoute } from "./Hosts.ts"
 
 const model = "google/veo-3.1"
 const input = { prompt: "A red bicycle", duration: 8 } as const
 
 const client = (host: ReplicateHost.ReplicateHost) =>
-  new Replicate({ auth: Videos.secret, baseUrl: `${host.origin}/v1`, useFileOutput: false })
+  new Replicate({ auth: secret, baseUrl: `${host.origin}/v1`, useFileOutput: false })
 
 const check = (
   name: string,

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { decodeFailure, predictionFailure } from "../../../src/providers/replicate/Failure.ts"
 import { decodeProgress } from "../../../src/providers/replicate/Response.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
-import { secret } from "../../contracts/VideoHarness.ts"
+import { secret } from "../../contracts/MediaHarness.ts"
 import { replicateAccount } from "./Hosts.ts"
 
 const account = replicateAccount("https://api.replicate.com")
@@ -81,7 +81,7 @@ describe("what Replicate's refusals mean", () => {
     })
   }
 
-  it("are told to the operator, without the credential", () => {
+  it("are in the operator's detail, without the credential", () => {
     const body = JSON.stringify({ title: "Insufficient credit", detail: `for\n${secret}`, request: "abc" })
     const failure = decodeFailure(account, { status: 402, headers: {}, body }, 0)
     assert.strictEqual(failure.detail, "402 Insufficient credit for [credential]")

@@ -1,20 +1,20 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
-import { request, secret } from "../../contracts/ImageHarness.ts"
+import { request } from "../../contracts/ImageHarness.ts"
+import { checksOf, secret } from "../../contracts/MediaHarness.ts"
 import { predictionOf, refusals } from "../../harness/upstream/ReplicateHost.ts"
-import { checking, drawing } from "../fal-queue/ImageHosts.ts"
-import { harness, ownHost } from "./ImageHosts.ts"
+import { drawing } from "../jobs/Hosts.ts"
+import { imageHarness, imageHost } from "./Hosts.ts"
 
-imageAdapterContract(harness)
+imageAdapterContract(imageHarness)
 
-const check = checking(Replicate.make, ownHost)
+const check = checksOf({ ...imageHarness, host: imageHost }, ({ image }) => image)
 
 describe("a picture of Replicate's", () => {
-  check("is waited for, and not asked after where the wait was enough", (adapter, { answers, replicate, route }) =>
+  check("is waited for, and not asked after where the wait was enough", (adapter, { answer, replicate, route }) =>
     Effect.gen(function* () {
-      yield* answers(drawing)
+      yield* answer(drawing)
       const { bytes } = yield* adapter.generate(route, request())
       assert.deepStrictEqual(Buffer.from(bytes), Buffer.from(drawing.bytes))
       const sent = yield* replicate.heard("submit")
@@ -35,7 +35,7 @@ describe("a picture of Replicate's", () => {
     })
   )
 
-  check("that takes longer is asked after through every state", (adapter, { answers, replicate, route }) =>
+  check("that takes longer is asked after through every state", (adapter, { answer, replicate, route }) =>
     Effect.gen(function* () {
       const waiting = yield* Effect.fork(adapter.generate(route, request()))
       yield* replicate.heard("poll")
@@ -44,7 +44,7 @@ describe("a picture of Replicate's", () => {
       yield* Effect.replicateEffect(replicate.heard("poll"), 4)
       yield* replicate.stands("whatever")
       yield* replicate.heard("poll")
-      yield* answers(drawing)
+      yield* answer(drawing)
       const { bytes } = yield* Fiber.join(waiting)
       assert.deepStrictEqual(Buffer.from(bytes), Buffer.from(drawing.bytes))
     })

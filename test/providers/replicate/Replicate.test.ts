@@ -1,4 +1,4 @@
 import { videoAdapterContract } from "../../contracts/VideoAdapter.ts"
-import { harness } from "./Hosts.ts"
+import { videoHarness } from "./Hosts.ts"
 
-videoAdapterContract(harness)
+videoAdapterContract(videoHarness)

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type ListedModel, listing } from "../../../src/services/catalog/Listing.ts"
+import type { ListedModel } from "../../../src/services/catalog/ListedModel.ts"
+import { listing } from "../../../src/services/catalog/Surfaces.ts"
 import { edited, keys, load } from "../../harness/fixtures/Catalogs.ts"
 
 const field = (model: ListedModel | undefined, name: string) => model?.params.find(({ key }) => key === name)

@@ -1,5 +1,7 @@
 import { Deferred, Effect, Layer, Ref } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
+import type { ChatModel, Route } from "../../../src/domain/Model.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
@@ -7,7 +9,7 @@ import { Departure } from "../../../src/services/runtime/Departure.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
-import { ProviderFake } from "../../fakes/ProviderFake.ts"
+import { model, type ProviderFake } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
 
 interface Line {
@@ -35,6 +37,14 @@ export const makeSink = Effect.gen(function* () {
   }
   return { sink, departure, written, line: Ref.get(line) }
 })
+
+export const nano = (perToken: bigint) => NanoUsd(perToken * 1_000_000n)
+
+/** A prompt token costs 1 nano-dollar, a completion token 10. */
+export const priced = (...routes: ReadonlyArray<Route>): ChatModel => {
+  const { pricing, ...rest } = model(...routes)
+  return { ...rest, pricing: { ...pricing, prompt: nano(1n), completion: nano(10n) } }
+}
 
 /** An account of its own, and the record of a chat that it asks for. */
 export const openChat = (credits: bigint) =>

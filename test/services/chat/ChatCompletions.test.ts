@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
-import type { ChatModel, Route } from "../../../src/domain/Model.ts"
-import { NanoUsd } from "../../../src/domain/Money.ts"
+import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import type { ChatModel } from "../../../src/domain/Model.ts"
 import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import {
@@ -12,24 +12,17 @@ import {
   failure,
   finish,
   hangs,
-  model,
   ProviderFake,
   request,
   route,
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
-import { chatsOver, makeSink, openChat } from "./ChatBench.ts"
+import { chatsOver, makeSink, nano, openChat, priced } from "./ChatBench.ts"
 
-const nano = (perToken: bigint) => NanoUsd(perToken * 1_000_000n)
 const a = route("a")
 const b = route("b")
 
-/** A prompt token costs 1 nano-dollar, a completion token 10. */
-const priced = (...routes: ReadonlyArray<Route>): ChatModel => {
-  const { pricing, ...rest } = model(...routes)
-  return { ...rest, pricing: { ...pricing, prompt: nano(1n), completion: nano(10n) } }
-}
 const credits = 1_000_000n
 
 /** One job on an account of its own, with what it left behind. */
@@ -44,7 +37,12 @@ const bench = Effect.gen(function* () {
     assert.strictEqual(spent, record.charge)
     return { spent, charges: yield* books.charges(org) }
   })
-  return { chat, ledger, org, record, settled, ...(yield* makeSink) }
+  const { sink, ...seen } = yield* makeSink
+  const complete = (sold: ChatModel, more: Partial<ChatRequest> = {}) =>
+    chat.complete({ model: sold, request: request(more), record })
+  const stream = (sold: ChatModel, into = sink) =>
+    chat.stream({ model: sold, request: request({ stream: true }), record }, into)
+  return { complete, stream, ledger, org, record, settled, sink, ...seen }
 })
 
 type Bench = Effect.Effect.Success<typeof bench>
@@ -56,8 +54,8 @@ const running = (fake: ProviderFake, body: (job: Bench) => Effect.fn.Return<unkn
 describe("a chat answered in one piece", () => {
   it.effect("is charged by the provider's usage", () => {
     const fake = new ProviderFake().on(a, answers())
-    return running(fake, function* ({ chat, record, settled }) {
-      const result = yield* chat.complete({ model: priced(a), request: request(), record })
+    return running(fake, function* ({ complete, record, settled }) {
+      const result = yield* complete(priced(a))
       assert.deepInclude(result.usage, { prompt: 7, completion: 3 })
       assert.deepStrictEqual(yield* settled, { spent: 37n, charges: [37n] })
       assert.deepStrictEqual([...record.notes], [])
@@ -71,8 +69,8 @@ describe("a chat answered in one piece", () => {
         ...hangs,
         complete: Effect.succeed({ ...answer("twelve chars"), usage: reported })
       })
-      return running(fake, function* ({ chat, record, settled }) {
-        yield* chat.complete({ model: priced(a), request: request(), record })
+      return running(fake, function* ({ complete, record, settled }) {
+        yield* complete(priced(a))
         assert.strictEqual((yield* settled).spent, 100n + 12n * 10n)
         assert.deepStrictEqual([...record.notes], ["usage_estimated"])
       })
@@ -82,8 +80,8 @@ describe("a chat answered in one piece", () => {
   it.effect("never costs more than was held", () => {
     const greedy = { prompt: 90_000, completion: 9, cached: 0, cacheWrite: 0, reasoning: 0 }
     const fake = new ProviderFake().on(a, { ...hangs, complete: Effect.succeed({ ...answer("x"), usage: greedy }) })
-    return running(fake, function* ({ chat, record, settled }) {
-      yield* chat.complete({ model: priced(a), request: request({ maxTokens: 1 }), record })
+    return running(fake, function* ({ complete, record, settled }) {
+      yield* complete(priced(a), { maxTokens: 1 })
       const { spent } = yield* settled
       assert.isBelow(Number(spent), 90_000)
       assert.deepStrictEqual([...record.notes], ["hold_exceeded"])
@@ -92,8 +90,8 @@ describe("a chat answered in one piece", () => {
 
   it.effect("costs nothing when every route fails", () => {
     const fake = new ProviderFake().on(a, fails(failure("retry", 503))).on(b, fails(failure("retry", 500)))
-    return running(fake, function* ({ chat, record, settled }) {
-      const failed = yield* Effect.flip(chat.complete({ model: priced(a, b), request: request(), record }))
+    return running(fake, function* ({ complete, record, settled }) {
+      const failed = yield* Effect.flip(complete(priced(a, b)))
       assert.deepInclude(failed, { _tag: "AllProvidersFailed", provider: "b", status: 500 })
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
       assert.deepStrictEqual(
@@ -105,8 +103,8 @@ describe("a chat answered in one piece", () => {
 
   it.effect("gives its hold back when it is ended from outside", () => {
     const fake = new ProviderFake().on(a, hangs)
-    return running(fake, function* ({ chat, ledger, org, record, settled }) {
-      const work = yield* Effect.fork(chat.complete({ model: priced(a), request: request(), record }))
+    return running(fake, function* ({ complete, ledger, org, settled }) {
+      const work = yield* Effect.fork(complete(priced(a)))
       yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), ledger.balance(org)), { until: ({ held }) => held > 0n })
       yield* Fiber.interrupt(work)
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
@@ -116,8 +114,8 @@ describe("a chat answered in one piece", () => {
   it.effect("asks no provider when the balance cannot cover the hold", () => {
     const fake = new ProviderFake()
     const dear = { ...priced(a), pricing: { ...priced(a).pricing, completion: nano(1000n) } }
-    return running(fake, function* ({ chat, record, settled }) {
-      const failed = yield* Effect.flip(chat.complete({ model: dear, request: request(), record }))
+    return running(fake, function* ({ complete, settled }) {
+      const failed = yield* Effect.flip(complete(dear))
       assert.strictEqual(failed._tag, "InsufficientCredits")
       assert.deepStrictEqual(fake.calls, [])
       assert.strictEqual((yield* settled).spent, 0n)
@@ -126,12 +124,10 @@ describe("a chat answered in one piece", () => {
 })
 
 describe("a streamed chat", () => {
-  const streamed = request({ stream: true })
-
   it.effect("is whole, charged, and only then ended", () => {
     const fake = new ProviderFake().on(a, answers())
-    return running(fake, function* ({ chat, line, record, settled, sink }) {
-      yield* chat.stream({ model: priced(a), request: streamed, record }, sink)
+    return running(fake, function* ({ line, settled, stream }) {
+      yield* stream(priced(a))
       assert.deepInclude(yield* line, { events: [content("hello"), finish, usage], end: "done 7+3" })
       assert.deepStrictEqual(yield* settled, { spent: 37n, charges: [37n] })
     })
@@ -139,8 +135,8 @@ describe("a streamed chat", () => {
 
   it.effect("fails as a plain error while nothing was sent", () => {
     const fake = new ProviderFake().on(a, fails(failure("retry", 503)))
-    return running(fake, function* ({ chat, line, record, settled, sink }) {
-      const failed = yield* Effect.flip(chat.stream({ model: priced(a), request: streamed, record }, sink))
+    return running(fake, function* ({ line, settled, stream }) {
+      const failed = yield* Effect.flip(stream(priced(a)))
       assert.strictEqual(failed._tag, "UpstreamFailed")
       assert.deepStrictEqual(yield* line, { open: 0, events: [], end: undefined })
       assert.strictEqual((yield* settled).spent, 0n)
@@ -149,8 +145,8 @@ describe("a streamed chat", () => {
 
   it.effect("that breaks after output costs nothing and ends with an error", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], failure("network", undefined)))
-    return running(fake, function* ({ chat, line, record, settled, sink }) {
-      yield* chat.stream({ model: priced(a, b), request: streamed, record }, sink)
+    return running(fake, function* ({ line, record, settled, stream }) {
+      yield* stream(priced(a, b))
       assert.deepInclude(yield* line, { events: [content("half")], end: "UpstreamFailed" })
       assert.strictEqual(record.code, "stream_error")
       assert.deepStrictEqual(fake.calls, [a.id])
@@ -160,8 +156,8 @@ describe("a streamed chat", () => {
 
   it.effect("whose client leaves pays the prompt and what it received", () => {
     const fake = new ProviderFake().on(a, streams([content("12345")], "hang"))
-    return running(fake, function* ({ chat, departure, line, record, settled, sink, written }) {
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
+    return running(fake, function* ({ departure, line, record, settled, stream, written }) {
+      const work = yield* Effect.fork(stream(priced(a)))
       yield* Deferred.await(written)
       departure.leave()
       assert.isTrue(Exit.isSuccess(yield* Fiber.await(work)))
@@ -174,8 +170,8 @@ describe("a streamed chat", () => {
 
   it.effect("whose client leaves before the provider's first event pays nothing", () => {
     const fake = new ProviderFake().on(a, hangs)
-    return running(fake, function* ({ chat, departure, ledger, org, record, settled, sink }) {
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
+    return running(fake, function* ({ departure, ledger, org, settled, stream }) {
+      const work = yield* Effect.fork(stream(priced(a)))
       yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), ledger.balance(org)), { until: ({ held }) => held > 0n })
       departure.leave()
       yield* Fiber.join(work)
@@ -186,9 +182,9 @@ describe("a streamed chat", () => {
 
   it.effect("whose client leaves between the first event and the first delta pays the prompt", () => {
     const fake = new ProviderFake().on(a, streams([content("")], "hang"))
-    return running(fake, function* ({ chat, departure, record, settled, sink }) {
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
-      yield* Effect.repeat(Effect.yieldNow(), { until: () => record.attempts.underway !== undefined })
+    return running(fake, function* ({ departure, record, settled, stream }) {
+      const work = yield* Effect.fork(stream(priced(a)))
+      yield* TestClock.adjust("1 second")
       departure.leave()
       yield* Fiber.join(work)
       assert.strictEqual((yield* settled).spent, 100n)
@@ -200,8 +196,8 @@ describe("a streamed chat", () => {
     const fake = new ProviderFake()
       .on(a, fails(failure("retry", 503), "20 seconds"))
       .on(b, answers("late", "20 seconds"))
-    return running(fake, function* ({ chat, line, record, settled, sink }) {
-      const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
+    return running(fake, function* ({ line, settled, stream }) {
+      const work = yield* Effect.fork(stream(priced(a, b)))
       yield* TestClock.adjust("24 seconds")
       assert.strictEqual((yield* line).open, 0)
       yield* TestClock.adjust("2 seconds")
@@ -217,8 +213,8 @@ describe("a streamed chat", () => {
     const fake = new ProviderFake()
       .on(a, fails(failure("retry", 503), "20 seconds"))
       .on(b, fails(failure("retry", 500), "20 seconds"))
-    return running(fake, function* ({ chat, line, record, settled, sink }) {
-      const work = yield* Effect.fork(chat.stream({ model: priced(a, b), request: streamed, record }, sink))
+    return running(fake, function* ({ line, record, settled, stream }) {
+      const work = yield* Effect.fork(stream(priced(a, b)))
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(work)
       assert.deepStrictEqual(yield* line, { open: 1, events: [], end: "AllProvidersFailed" })
@@ -229,11 +225,11 @@ describe("a streamed chat", () => {
 
   it.effect("that a bug interrupts is ended all the same, once its head is out", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], [content("more")]))
-    return running(fake, function* ({ chat, line, record, settled, sink }) {
+    return running(fake, function* ({ line, record, settled, sink, stream }) {
       let writes = 0
       const write: ChatSink["write"] = (events) =>
         Effect.suspend(() => (++writes > 1 ? Effect.die("a bug") : sink.write(events)))
-      yield* chat.stream({ model: priced(a), request: streamed, record }, { ...sink, write })
+      yield* stream(priced(a), { ...sink, write })
       assert.deepInclude(yield* line, { events: [content("half")], end: "UpstreamFailed" })
       assert.strictEqual(record.code, "stream_error")
       assert.strictEqual((yield* settled).spent, 0n)
@@ -243,8 +239,8 @@ describe("a streamed chat", () => {
 
   it.effect("that is ended from outside gives its hold back and says so to the client", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], "hang"))
-    return running(fake, function* ({ chat, line, record, settled, sink, written }) {
-      const work = yield* Effect.fork(chat.stream({ model: priced(a), request: streamed, record }, sink))
+    return running(fake, function* ({ line, record, settled, stream, written }) {
+      const work = yield* Effect.fork(stream(priced(a)))
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
       assert.strictEqual((yield* line).end, "Aborted")

@@ -15,7 +15,7 @@ describe("base64 in pieces", () => {
   }
 })
 
-describe("base64 of others", () => {
+describe("base64 as it is received", () => {
   const bytes = [0xfb, 0xff, 0xfe, 0x00]
   it.each([
     ["padded", "+//+AA=="],
@@ -31,7 +31,7 @@ describe("base64 of others", () => {
     (text) => assert.isUndefined(fromBase64(text))
   )
 
-  it("is read wherever its pieces end, in lines or not", () => {
+  it("is decoded wherever its pieces end, in lines or not", () => {
     for (const size of [49_151, 49_152, 49_153, 98_304, 150_001]) {
       const large = randomBytes(size)
       const text = large.toString("base64")
@@ -44,5 +44,5 @@ describe("base64 of others", () => {
     }
   })
 
-  it("of nothing is nothing", () => assert.lengthOf(fromBase64("") ?? [1], 0))
+  it("of no text is no bytes", () => assert.lengthOf(fromBase64("") ?? [1], 0))
 })

@@ -64,7 +64,7 @@ const changed = (bytes: Buffer, at: number, to: ReadonlyArray<number>) => {
 }
 
 describe("a real picture", () => {
-  it.effect.each(made)("is known: %s", ([, type, make]) =>
+  it.effect.each(made)("is recognized: %s", ([, type, make]) =>
     Effect.gen(function* () {
       const bytes = yield* Effect.promise(make)
       const found = yield* pictureOf(bytes)
@@ -75,7 +75,7 @@ describe("a real picture", () => {
     })
   )
 
-  it.effect.each(made)("is none when it was cut off anywhere: %s", ([, , make]) =>
+  it.effect.each(made)("is refused when it was cut off anywhere: %s", ([, , make]) =>
     Effect.gen(function* () {
       const bytes = yield* Effect.promise(make)
       for (let length = 0; length < bytes.length; length++) yield* refused(bytes.subarray(0, length), `${length} bytes`)
@@ -103,8 +103,8 @@ const heads: ReadonlyArray<readonly [string, Buffer]> = [
   ["a GIF", Buffer.from("GIF89a", "latin1")]
 ]
 
-describe("what only looks like a picture", () => {
-  it.effect.each(heads)("is none: HTML behind the signature of %s", ([what, head]) =>
+describe("a file that only looks like a picture", () => {
+  it.effect.each(heads)("is refused: HTML behind the signature of %s", ([what, head]) =>
     refused(Buffer.concat([head, html]), what)
   )
 
@@ -124,7 +124,7 @@ describe("what only looks like a picture", () => {
   ]
   it.effect.each(others)("is none: %s", ([what, bytes]) => refused(bytes, what))
 
-  it.effect("is none with a side of zero, or a header that cannot be", () =>
+  it.effect("is refused with a side of zero, or an impossible header", () =>
     Effect.gen(function* () {
       const [pngFile, jpeg, webp, gif] = yield* Effect.promise(() =>
         Promise.all([noise(3).png(), noise(3).jpeg(), noise(3).webp(), noise(3).gif()].map((one) => one.toBuffer()))
@@ -155,17 +155,15 @@ describe("what only looks like a picture", () => {
     ["a GIF of one-byte blocks", () => noise(3).gif().toBuffer(), -2, [1]],
     ["a PNG of empty chunks", () => noise(4).png().toBuffer(), -12, [0, 0, 0, 0, 0x74, 0x45, 0x58, 0x74, 0, 0, 0, 0]]
   ]
-  it.effect.each(endless)(
-    "is none without an end, and other work goes on however long it is: %s",
-    ([, make, cut, more]) =>
-      Effect.gen(function* () {
-        const bytes = yield* Effect.promise(make)
-        let turns = 0
-        const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.turn, () => turns++)))
-        yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
-        yield* Fiber.interrupt(other)
-        assert.isAbove(turns, 10)
-      })
+  it.effect.each(endless)("is refused without an end, and other work goes on meanwhile: %s", ([, make, cut, more]) =>
+    Effect.gen(function* () {
+      const bytes = yield* Effect.promise(make)
+      let turns = 0
+      const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.turn, () => turns++)))
+      yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
+      yield* Fiber.interrupt(other)
+      assert.isAbove(turns, 10)
+    })
   )
 })
 
@@ -198,9 +196,9 @@ describe("a video", () => {
     ["HTML", html],
     ["nothing", new Uint8Array(0)]
   ]
-  it.effect.each(not)("it is not: %s", ([, bytes]) => Effect.map(isVideo(bytes), (video) => assert.isFalse(video)))
+  it.effect.each(not)("is not: %s", ([, bytes]) => Effect.map(isVideo(bytes), (video) => assert.isFalse(video)))
 
-  it.effect("is not known by less than its beginning", () =>
+  it.effect("is not recognized by less than its beginning", () =>
     Effect.gen(function* () {
       const bytes = file("isom")
       for (let length = 0; length < bytes.length; length++) assert.isFalse(yield* isVideo(bytes.subarray(0, length)))

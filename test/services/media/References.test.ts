@@ -29,7 +29,7 @@ const refused = (references: ReadonlyArray<Reference>, param: Param = "image") =
   )
 
 describe("references", () => {
-  it.effect("become pictures in their own order, whatever their hosts or names say of them", () => {
+  it.effect("become pictures in their order, with the types of their bytes", () => {
     const fetcher = new FetcherFake()
       .on("https://a.test/slow.jpg", Effect.delay(Effect.succeed(png), "10 seconds"))
       .on("http://b.test/", gif)
@@ -103,7 +103,7 @@ describe("references", () => {
     }).pipe(over(fetcher))
   })
 
-  it.effect("are given up at once: with the request, and when another is no good", () => {
+  it.effect("are interrupted with the request, and when another one fails", () => {
     const fetcher = new FetcherFake()
       .on("https://a.test/never", Effect.never)
       .on("https://a.test/late", Effect.delay(fetchFailed("status", 404), "1 second"))
@@ -119,7 +119,7 @@ describe("references", () => {
     }).pipe(over(fetcher))
   })
 
-  it.scopedLive("are really fetched, from where that is allowed", () =>
+  it.scopedLive("are fetched from an exempt address", () =>
     Effect.gen(function* () {
       const inner = yield* make((_, response) => response.end(png), { address: "127.0.0.2" })
       const host = yield* make((request, response) => {

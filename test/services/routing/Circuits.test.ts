@@ -246,8 +246,8 @@ describe("health", () => {
     const { circuit, circuits, fail, succeed } = bench("a", "b")
     fail("a", 5, failure("retry", 503, { detail: "overloaded" }))
     succeed("a", 6)
-    circuit("a").answered(100)
-    circuit("a").answered(200)
+    circuit("a").measure(100)
+    circuit("a").measure(200)
     assert.deepStrictEqual(circuits.health(7, 5_007), [
       {
         route: "m@a",

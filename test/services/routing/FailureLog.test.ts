@@ -1,46 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Logger, TestClock } from "effect"
-import { Attempts } from "../../../src/services/routing/Attempts.ts"
-import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import {
-  answers,
-  content,
-  fails,
-  failure,
-  model,
-  ProviderFake,
-  request,
-  route,
-  type Step,
-  streams
-} from "../../fakes/ProviderFake.ts"
-
-const a = route("a")
-const outage = failure("retry", 503)
+import { Effect, Logger, TestClock } from "effect"
+import type { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { answers, content, fails, failure, model, ProviderFake, type Step, streams } from "../../fakes/ProviderFake.ts"
+import { a, complete, outage, routed, streamWhole } from "./RoutedCalls.ts"
 
 /** What is logged while the route `a` takes these steps and the test asks for chats. */
 const logged = <A, E>(
   steps: ReadonlyArray<Step>,
   test: (ask: Effect.Effect<void>) => Effect.Effect<A, E>,
-  stream = false
+  isStream = false
 ) =>
   Effect.gen(function* () {
     const lines: Array<string> = []
     const logger = Logger.make(({ logLevel, message }) => lines.push(`${logLevel.label} ${String(message)}`))
-    yield* Effect.gen(function* () {
-      const router = yield* ProviderRouter
-      const asked = stream
-        ? Effect.scoped(
-            Effect.flatMap(router.stream(model(a), request({ stream }), new Attempts()), ({ pull }) =>
-              Effect.forever(pull)
-            )
-          )
-        : router.complete(model(a), request(), new Attempts())
-      yield* test(Effect.ignore(asked))
-    }).pipe(
-      Effect.provide(Layer.provide(ProviderRouter.layer(), new ProviderFake().on(a, ...steps).layer)),
-      Effect.provide(Logger.replace(Logger.defaultLogger, logger))
-    )
+    yield* routed(new ProviderFake().on(a, ...steps), function* () {
+      const ask = isStream ? Effect.scoped(Effect.asVoid(streamWhole(model(a)))) : Effect.asVoid(complete(model(a)))
+      yield* test(Effect.provide(Effect.ignore(ask), yield* Effect.context<ProviderRouter>()))
+    }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
     return lines
   })
 

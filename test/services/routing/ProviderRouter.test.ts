@@ -33,10 +33,10 @@ for (const { ask, surface, whole } of surfaces) {
           assert.strictEqual(yield* outcome(ask(model(a, b), attempts)), b.id)
           assert.deepStrictEqual(fake.calls, [a.id, b.id])
           assert.deepStrictEqual(
-            attempts.list.map(({ outcome: told, provider, status }) => ({ told, provider, status })),
+            attempts.list.map(({ outcome: result, provider, status }) => ({ result, provider, status })),
             [
-              { told: what.class, provider: "a", status: what.status },
-              { told: "ok", provider: "b", status: 200 }
+              { result: what.class, provider: "a", status: what.status },
+              { result: "ok", provider: "b", status: 200 }
             ]
           )
         })
@@ -63,7 +63,7 @@ for (const { ask, surface, whole } of surfaces) {
   })
 
   describe(`${surface}: when the last try fails, the client gets`, () => {
-    const told: ReadonlyArray<readonly [string, ReadonlyArray<ProviderFailure>, string]> = [
+    const cases: ReadonlyArray<readonly [string, ReadonlyArray<ProviderFailure>, string]> = [
       ["UpstreamFailed where the one able route answered", [outage], "UpstreamFailed"],
       ["UpstreamFailed where it answered 200 with something broken", [failure("retry", 200)], "UpstreamFailed"],
       ["UpstreamAuthFailed where its account is at fault", [failure("account", 401)], "UpstreamAuthFailed"],
@@ -101,7 +101,7 @@ for (const { ask, surface, whole } of surfaces) {
         "AllProvidersFailed b 503"
       ]
     ]
-    for (const [name, failures, expected] of told) {
+    for (const [name, failures, expected] of cases) {
       it.effect(name, () => {
         const routes = [a, b].slice(0, failures.length)
         const fake = new ProviderFake()
@@ -245,7 +245,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("tells of a bug in an adapter without keeping a probe or blaming the route", () => {
+    it.effect("reports a bug in an adapter without keeping a probe or blaming the route", () => {
       const fake = new ProviderFake().on(a, ...Array.from({ length: 5 }, () => fails(outage)), dies, answers())
       return routed(fake, function* () {
         for (let times = 0; times < 5; times++) yield* outcome(ask(model(a)))

@@ -100,7 +100,7 @@ describe("routes are tried", () => {
   })
 })
 
-describe("whatever the weather", () => {
+describe("under random faults", () => {
   const kinds: ReadonlyArray<FailureClass> = [
     "retry",
     "limit",
@@ -125,7 +125,7 @@ describe("whatever the weather", () => {
     },
     { weight: 1, arbitrary: FastCheck.constant<Step>(hangs) }
   )
-  const weather = FastCheck.record({
+  const faults = FastCheck.record({
     scripts: FastCheck.array(FastCheck.array(steps, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 4 }),
     requests: FastCheck.array(
       FastCheck.record({ streaming: FastCheck.boolean(), pause: FastCheck.constantFrom(0, 0, 0, 1, 6, 61) }),
@@ -133,20 +133,20 @@ describe("whatever the weather", () => {
     )
   })
 
-  /** One request under the weather: which routes it asked, and what became of it. */
-  const weathered = Effect.fnUntraced(function* (fake: ProviderFake, of: ChatModel, streaming: boolean) {
+  /** One request: which routes it asked, and what became of it. */
+  const askOnce = Effect.fnUntraced(function* (fake: ProviderFake, of: ChatModel, streaming: boolean) {
     const attempts = new Attempts()
     const before = fake.calls.length
     const asked = (streaming ? streamWhole : complete)(of, attempts)
     const fiber = yield* Effect.fork(Effect.scoped(outcome(asked)))
     while (Option.isNone(yield* Fiber.poll(fiber))) yield* TestClock.adjust("3 seconds")
-    return { told: yield* Fiber.join(fiber), called: fake.calls.slice(before), attempts: attempts.list }
+    return { result: yield* Fiber.join(fiber), called: fake.calls.slice(before), attempts: attempts.list }
   })
 
   it.effect.prop(
-    "no route is asked twice, no success is told as a failure, and a recovered route is found again",
-    { weather },
-    ({ weather: { requests, scripts } }) => {
+    "no route is asked twice, no success is reported as a failure, and a recovered route is found again",
+    { faults },
+    ({ faults: { requests, scripts } }) => {
       const fake = new ProviderFake()
       const routes = scripts.map((script, index) => {
         const one = route(`p${index}`)
@@ -158,7 +158,7 @@ describe("whatever the weather", () => {
         fake,
         function* () {
           for (const { pause, streaming } of requests) {
-            const { attempts, called, told } = yield* weathered(fake, of, streaming)
+            const { attempts, called, result } = yield* askOnce(fake, of, streaming)
             assert.strictEqual(new Set(called).size, called.length, "a route was asked twice")
             const tried = attempts.filter((one) => one.outcome !== "skipped")
             assert.deepStrictEqual(
@@ -166,17 +166,17 @@ describe("whatever the weather", () => {
               called
             )
             const ok = tried.find((one) => one.outcome === "ok")
-            assert.strictEqual(told, ok?.route ?? told)
-            assert.strictEqual(ok !== undefined, told.startsWith("m@"))
+            assert.strictEqual(result, ok?.route ?? result)
+            assert.strictEqual(ok !== undefined, result.startsWith("m@"))
             if (ok !== undefined) assert.strictEqual(tried.at(-1), ok, "something was asked after a success")
-            if (tried.length === 0) assert.strictEqual(told, "NoHealthyProvider")
+            if (tried.length === 0) assert.strictEqual(result, "NoHealthyProvider")
             assert.deepStrictEqual(fake.busy, [])
             yield* TestClock.adjust(Duration.seconds(pause))
           }
           for (const one of routes) fake.on(one, answers())
           yield* TestClock.adjust("1 hour")
           for (const one of routes) {
-            assert.strictEqual((yield* weathered(fake, { ...of, routes: [one] }, false)).told, one.id)
+            assert.strictEqual((yield* askOnce(fake, { ...of, routes: [one] }, false)).result, one.id)
             assert.strictEqual(yield* circuitOf(one.id), "closed")
           }
         },

@@ -1,18 +1,19 @@
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { assert, describe } from "@effect/vitest"
-import { Context, Deferred, Effect, Either, Fiber } from "effect"
+import { Context, Effect, Either, Fiber } from "effect"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import {
   assertDelivered,
   assertFailed,
+  makeGate,
+  picture,
   price,
   submitsOnly,
   type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
 
 /** A video that a provider renders, and never finishes by itself. */
 const renders = (bench: VideoBench, more: Parameters<VideoBench["job"]>[0] = {}) =>
@@ -37,16 +38,14 @@ const somebodyWaits = ({ outside }: VideoBench) =>
     Context.get(outside, SqlClient.SqlClient)
   )
 
-describe.concurrent("the operator's desk", () => {
+describe.concurrent("the video administration", () => {
   videoTest("lists videos of everybody, newest first, and shows nothing of their prompts", function* (bench) {
     const { desk, job, org, over, process, sql } = bench
     const { videos } = yield* process()
     const { video: first } = yield* videos.create(job({ prompt: "a secret wish" }))
     yield* over
     bench.provider.on("m@a", { poll: [rendering] })
-    const { video: second } = yield* videos.create(
-      job({ prompt: "a secret wish", references: [{ _tag: "Bytes", bytes: png }] })
-    )
+    const { video: second } = yield* videos.create(job({ prompt: "a secret wish", references: [picture] }))
     const other = yield* bench.bench.organization(0n)
     yield* sql`UPDATE videos SET created_at = now() - interval '1 minute' WHERE id = ${first.id}`
     const ids = (query: Parameters<typeof desk.list>[0]) =>
@@ -119,14 +118,13 @@ describe.concurrent("the operator's desk", () => {
   videoTest("cancels a submit on its way: it may have arrived, and whoever took it is told", function* (bench) {
     const { desk, job, process, provider, row, over } = bench
     const { videos } = yield* process()
-    const arrived = yield* Deferred.make<void>()
-    const gate = yield* Deferred.make<void>()
-    provider.on("m@a", { submit: [Effect.zipRight(Deferred.succeed(arrived, undefined), Deferred.await(gate))] })
+    const { open, reached, wait } = yield* makeGate
+    provider.on("m@a", { submit: [wait] })
     const creating = yield* Effect.fork(Effect.exit(videos.create(job({ key: "k" }))))
-    yield* Deferred.await(arrived)
+    yield* reached
     yield* desk.cancel((yield* row).id)
     assert.deepInclude(yield* over, { status: "failed", accepted: false, doubts: 1 })
-    yield* Deferred.succeed(gate, undefined)
+    yield* open
     assert.strictEqual((yield* Fiber.join(creating))._tag, "Failure")
     yield* told(bench, ["m@a"])
     yield* assertFailed(bench, "internal_error")
@@ -152,18 +150,16 @@ describe.concurrent("the operator's desk", () => {
 
   videoTest("cancels what is completed too late, whose file goes again", function* (bench) {
     const { desk, job, org, outside, process, store } = bench
-    const stored = yield* Deferred.make<void>()
-    const gate = yield* Deferred.make<void>()
-    const waits = Effect.zipRight(Deferred.succeed(stored, undefined), Deferred.await(gate))
-    const { videos } = yield* process({ reach: (name) => (name === "video_stored" ? waits : Effect.void) })
+    const stored = yield* makeGate
+    const { videos } = yield* process({ reach: (name) => (name === "video_stored" ? stored.wait : Effect.void) })
     const { video } = yield* videos.create(job())
     yield* bench.hurry
-    yield* Deferred.await(stored)
+    yield* stored.reached
     assert.lengthOf(store.names.public, 1)
     const { unlock } = yield* Effect.provide(lock(org), outside)
     const cancelling = yield* Effect.fork(desk.cancel(video.id))
     yield* somebodyWaits(bench)
-    yield* Deferred.succeed(gate, undefined)
+    yield* stored.open
     yield* unlock
     assert.deepInclude(yield* Fiber.join(cancelling), { status: "failed", media: null })
     yield* eventually(

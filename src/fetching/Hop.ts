@@ -1,0 +1,110 @@
+import { NodeStream } from "@effect/platform-node"
+import { Effect, Stream } from "effect"
+import { buildConnector, Client } from "undici"
+import { FetchFailed } from "../services/media/Fetcher.ts"
+import { type Address, canonical, parseAddress } from "./Addresses.ts"
+
+/** The most addresses of one name that are tried. */
+const mostAddresses = 8
+const nextAddressMillis = 1_000
+const detailLimit = 300
+
+/** Paths and queries may hold secrets, so of a URL nothing but its host is logged. */
+export const failed = (reason: FetchFailed["reason"], url: URL | undefined, what: string, status?: number) => {
+  const detail = url === undefined ? what : `${url.host.slice(0, 255)}: ${what}`
+  return new FetchFailed({ reason, status, detail: detail.replaceAll(/\s+/g, " ").slice(0, detailLimit) })
+}
+
+/** What went wrong on the wire, in Node's words. */
+export const broken = (url: URL, error: Error, status?: number): FetchFailed => {
+  if (error instanceof FetchFailed) return error
+  const code = "code" in error && typeof error.code === "string" ? `${error.code} ` : ""
+  const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
+  return failed("network", url, code + text, status)
+}
+
+const brokenBy = (url: URL, status?: number) => (error: unknown) =>
+  broken(url, error instanceof Error ? error : new Error(String(error)), status)
+
+export interface HopRequest {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  /** The only addresses to connect to, without another look-up. Undefined: wherever the system takes the name. */
+  readonly addresses: ReadonlyArray<Address> | undefined
+  /** PEM of the only authorities trusted; undefined: the usual ones. */
+  readonly ca: string | undefined
+  readonly onConnect: () => void
+}
+
+export interface HopResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  /** Past 64 KiB unread, the socket is paused. */
+  readonly body: Stream.Stream<Uint8Array, FetchFailed>
+  /** Ends the body with this failure, whether or not it is read. */
+  readonly fail: (failure: FetchFailed) => void
+}
+
+const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSignal): buildConnector.connector => {
+  const answers = addresses?.slice(0, mostAddresses).map((address) => ({
+    address: address.toString(),
+    family: address.kind() === "ipv4" ? 4 : 6
+  }))
+  const checked = addresses?.map(canonical)
+  const connect = buildConnector({
+    timeout: 0,
+    signal,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: nextAddressMillis,
+    ...(answers === undefined ? undefined : { lookup: (_host, _options, answer) => answer(null, answers) }),
+    ...(ca === undefined ? undefined : { ca })
+  })
+  return (target, take) =>
+    connect({ ...target, servername: (target.servername ?? "").replace(/\.$/, "") }, (...[error, socket]) => {
+      if (error !== null) return take(error, null)
+      const reached = parseAddress(socket.remoteAddress ?? "")
+      if (checked !== undefined && (reached === undefined || !checked.includes(canonical(reached)))) {
+        socket.destroy()
+        return take(new Error("the connection led elsewhere"), null)
+      }
+      onConnect()
+      return take(null, socket)
+    })
+}
+
+/** GET over a connection of its own, which nothing else will ever use and which is gone when the scope closes. */
+export const get = Effect.fnUntraced(function* (request: HopRequest) {
+  const { headers, url } = request
+  const ending = new AbortController()
+  const connect = connectorFor(request, ending.signal)
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(() => new Client(url.origin, { headersTimeout: 0, bodyTimeout: 0, connect })),
+    (made) =>
+      Effect.sync(() => {
+        // Undici would leave a connection that is still being made.
+        ending.abort()
+        made.destroy(() => undefined)
+      })
+  )
+  const {
+    body,
+    headers: received,
+    statusCode: status
+  } = yield* Effect.tryPromise({
+    try: (signal) => client.request({ path: url.pathname + url.search, method: "GET", headers, signal }),
+    catch: brokenBy(url)
+  })
+  // An error that nobody hears would end the process.
+  body.on("error", () => undefined)
+  const toFailure = brokenBy(url, status)
+  const response: HopResponse = {
+    status,
+    headers: received,
+    // `fromReadable` takes a body that broke before it was read for one that ended.
+    body: Stream.suspend(() =>
+      body.errored === null ? NodeStream.fromReadable(() => body, toFailure) : Stream.fail(toFailure(body.errored))
+    ),
+    fail: (failure) => void body.destroy(failure)
+  }
+  return response
+})

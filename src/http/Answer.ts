@@ -1,0 +1,62 @@
+import type { ServerResponse } from "node:http"
+import { Readable } from "node:stream"
+import { HttpServerResponse } from "@effect/platform"
+import { Effect } from "effect"
+import type { Pieces } from "../services/runtime/Pieces.ts"
+import type { WireError } from "./errors/Wire.ts"
+
+export const resultHeaders = ({ replayed, sandbox }: { readonly replayed: boolean; readonly sandbox: boolean }) => ({
+  ...(sandbox ? { "x-gateway-sandbox": "true" } : {}),
+  ...(replayed ? { "idempotency-replayed": "true" } : {})
+})
+
+type Headers = Readonly<Record<string, string>>
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: string | Pieces
+}
+
+const headersOf = (length: number, headers: Headers): Headers => ({
+  "content-type": "application/json; charset=utf-8",
+  "content-length": String(length),
+  ...headers
+})
+
+export const jsonText = (status: number, text: string, headers: Headers = {}): Answer => ({
+  status,
+  headers: headersOf(Buffer.byteLength(text), headers),
+  body: text
+})
+
+export const jsonInPieces = (status: number, pieces: Pieces, headers: Headers = {}): Answer => ({
+  status,
+  headers: headersOf(pieces.length, headers),
+  body: pieces
+})
+
+export const json = (status: number, body: unknown, headers: Headers = {}): Answer =>
+  jsonText(status, JSON.stringify(body), headers)
+
+export const wireError = (error: WireError, headers: Headers = {}): Answer =>
+  json(error.status, error.body, { ...headers, ...error.headers })
+
+export const respond = ({ body, headers, status }: Answer): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.raw(body, { status, headers })
+
+export const send = (response: ServerResponse, { body, headers, status }: Answer): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (response.destroyed) return Effect.void
+    // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
+    response.on("error", () => {})
+    response.writeHead(status, headers)
+    if (typeof body === "string") {
+      response.end(body)
+      return Effect.void
+    }
+    return Effect.async<void>((resume) => {
+      response.once("close", () => resume(Effect.void))
+      Readable.from(body, { objectMode: false }).pipe(response)
+    })
+  })

@@ -1,0 +1,43 @@
+import { HttpApiError, HttpServerError } from "@effect/platform"
+import { Cause, Effect, Option } from "effect"
+import { Aborted, type Failure, InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
+import { logFailure, outageIn } from "../../services/sql/Outage.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
+import { internalError, outage, toWire, type WireError } from "./Wire.ts"
+
+const asFailure = (error: unknown): Option.Option<Failure> => {
+  if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())
+  if (error instanceof HttpApiError.HttpApiDecodeError) {
+    return Option.some(new InvalidRequest({ message: error.message, param: null }))
+  }
+  return Option.liftPredicate(error, isFailure)
+}
+
+/** The reasons of `Metrics.refused`: requests that are not logged, since nobody is known to have sent them. */
+const refusals: Readonly<Partial<Record<Failure["_tag"], string>>> = {
+  AddressBlocked: "access_denied",
+  MissingApiKey: "invalid_api_key",
+  InvalidApiKey: "invalid_api_key"
+}
+
+const logUnexpected = (cause: Cause.Cause<unknown>) => Effect.logError("A request failed unexpectedly", cause)
+
+const unexpected = (cause: Cause.Cause<unknown>): Effect.Effect<WireError> =>
+  Option.isSome(outageIn(cause))
+    ? Effect.as(logFailure("A request failed because the database did not take its part of it", cause), outage)
+    : Effect.as(logUnexpected(cause), internalError)
+
+const expected = (failure: Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
+  const wire = toWire(failure)
+  const reason = refusals[failure._tag]
+  if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
+  return wire.status === 500 ? Effect.as(logUnexpected(cause), wire) : Effect.succeed(wire)
+}
+
+/** The response to whatever ended a request. A defect is an internal error whatever it looks like, and is logged. */
+export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
+  if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Aborted()))
+  const failure = Option.flatMap(Cause.failureOption(cause), asFailure)
+  const response = Option.isSome(failure) && !Cause.isDie(cause) ? expected(failure.value, cause) : unexpected(cause)
+  return Effect.annotateLogs(response, "request_id", requestId)
+}

@@ -1,0 +1,87 @@
+import { HttpApiSchema } from "@effect/platform"
+import { ParseResult, Schema } from "effect"
+import {
+  Aborted,
+  AddressBlocked,
+  AllProvidersFailed,
+  BodyTooLarge,
+  BodyTooSlow,
+  ContentRejected,
+  type Failure,
+  GatewayBusy,
+  IdempotencyConflict,
+  InsufficientCredits,
+  InsufficientScope,
+  InvalidRequest,
+  ModelNotFound,
+  NoHealthyProvider,
+  RateLimited,
+  SettleFailed,
+  SpendLimitReached,
+  TimedOut,
+  UpstreamAuthFailed,
+  UpstreamFailed,
+  UpstreamRejected,
+  VideoNotFound
+} from "../../domain/Failure.ts"
+import { Envelope, toWire } from "./Wire.ts"
+
+type FailureClass = abstract new (...args: never) => Failure
+
+/** The failures that share a status, encoded as the envelope; a handler fails with them as they are. */
+export const onWire = <Classes extends ReadonlyArray<FailureClass>>(status: number, ...failures: Classes) => {
+  const failure = Schema.Union(...failures.map((type) => Schema.instanceOf<Classes[number]>(type)))
+  return Schema.transformOrFail(Envelope, failure, {
+    strict: true,
+    decode: (wire, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, wire, "failures are only encoded")),
+    encode: (_, __, ___, instance) => ParseResult.succeed(toWire(instance).body)
+  }).annotations({ ...HttpApiSchema.annotations({ status }), jsonSchema: { failures } })
+}
+
+const BadRequest = onWire(400, InvalidRequest, BodyTooSlow, UpstreamRejected, ContentRejected).annotations({
+  description: "The request is wrong, or was refused by moderation or by the provider."
+})
+const PaymentRequired = onWire(402, InsufficientCredits, SpendLimitReached).annotations({
+  description: "The balance cannot cover the request, or the key's spending cap is exhausted."
+})
+const Blocked = onWire(403, AddressBlocked).annotations({ description: "The client's address is blocked." })
+const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({
+  description: "The key may not use this surface, or the client's address is blocked."
+})
+const NoSuchModel = onWire(404, ModelNotFound).annotations({
+  description: "The model does not exist or belongs to another surface."
+})
+export const NoSuchVideo = onWire(404, VideoNotFound).annotations({
+  description: "The organization has no such video."
+})
+export const NotCompleted = onWire(400, InvalidRequest).annotations({ description: "The video is not completed." })
+export const Conflict = onWire(409, IdempotencyConflict).annotations({
+  description: "A request with the same `Idempotency-Key` is still in flight."
+})
+const TooLarge = onWire(413, BodyTooLarge).annotations({ description: "The body is too large." })
+const TooManyRequests = onWire(429, RateLimited).annotations({ description: "The key's request rate is spent." })
+const Internal = onWire(500, SettleFailed).annotations({ description: "The gateway failed." })
+const BadGateway = onWire(502, UpstreamFailed, UpstreamAuthFailed).annotations({
+  description: "The provider returned an error."
+})
+const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted, GatewayBusy).annotations({
+  description: "No provider could serve the request, or the gateway is busy."
+})
+const OutOfTime = onWire(504, TimedOut).annotations({ description: "The request exceeded the allowed time." })
+
+/** What reading anything may fail with, beside a wrong key. */
+export const ReadErrors = Schema.Union(Blocked, Internal)
+
+/** What generating anything may fail with, beside a wrong key. */
+export const GenerationErrors = Schema.Union(
+  BadRequest,
+  PaymentRequired,
+  Forbidden,
+  NoSuchModel,
+  TooLarge,
+  TooManyRequests,
+  Internal,
+  BadGateway,
+  Unavailable,
+  OutOfTime
+)

@@ -1,0 +1,28 @@
+import { HttpApiMiddleware } from "@effect/platform"
+import { Context, Schema } from "effect"
+import type { Caller } from "../../domain/ApiKey.ts"
+import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
+import { onWire } from "../errors/Schemas.ts"
+
+export class CurrentCaller extends Context.Tag("gateway/http/CurrentCaller")<CurrentCaller, Caller>() {}
+
+/** Not two security schemes: the last one's failure would win, and a missing key would look like a wrong one. */
+export class Authenticated extends HttpApiMiddleware.Tag<Authenticated>()("gateway/http/Authenticated", {
+  provides: CurrentCaller,
+  failure: onWire(401, MissingApiKey, InvalidApiKey).annotations({ description: "The key is missing or not valid." })
+}) {}
+
+export const idempotencyKey = "idempotency-key"
+
+/** Only described: the services check it, after the body. */
+export const IdempotencyKey = Schema.Struct({
+  [idempotencyKey]: Schema.optional(
+    Schema.String.annotations({
+      jsonSchema: {
+        type: "string",
+        pattern: "^[!-~]{1,255}$",
+        description: "For 24 hours a repeated request with the same key gets the result of the first one."
+      }
+    })
+  )
+})

@@ -1,0 +1,32 @@
+import { makeChatProvider } from "../chat/ChatClient.ts"
+import { inlinesImages } from "../chat/Messages.ts"
+import { features, type Options, options } from "./Options.ts"
+import { encodeRequest, forcesTool, isCountable, ownStops, type Quirks, thinkingOf } from "./Request.ts"
+import { decodeAnswer, decodeFailure, decodeUsage, errorIn, refusesThinking } from "./Response.ts"
+import { makeDecoder } from "./Stream.ts"
+
+/** Anthropic's Messages API, and any host that speaks it. */
+export const make = makeChatProvider<Options, Quirks>("anthropic", {
+  options,
+  features,
+  inlines: inlinesImages,
+  // Left to the model, the answer would be another than the one asked for.
+  declines: (route, request) => (!options.of(route).forced_tools && forcesTool(request) ? "tool_choice" : undefined),
+  endpoint: ({ options: { auth, version } }) => ({
+    path: "/v1/messages",
+    authorization: (secret) => (auth === "bearer" ? { authorization: `Bearer ${secret}` } : { "x-api-key": secret }),
+    headers: { "anthropic-version": version }
+  }),
+  encode: encodeRequest,
+  decode: (body, { newId }) => decodeAnswer(body, newId),
+  decoder: (call) => ({ ...makeDecoder(call.newId), isCountable: () => isCountable(call) }),
+  errorIn,
+  usageIn: ({ usage }) => decodeUsage(usage),
+  decodeFailure,
+  quirks: () => ({ thinking: true }),
+  adapt: ({ options, quirks, request }, refusal) =>
+    quirks.thinking && thinkingOf(options, request) !== undefined && refusesThinking(refusal)
+      ? { changes: { thinking: false }, isLasting: false }
+      : undefined,
+  ownStops
+})

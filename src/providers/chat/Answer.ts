@@ -1,0 +1,102 @@
+import { Either } from "effect"
+import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
+
+/** Usage from a host's counts, of which a part never exceeds its whole; undefined where the host counted nothing. */
+export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: Usage): Usage | undefined => {
+  if (prompt === 0 && completion === 0) return undefined
+  const read = Math.min(prompt, cached)
+  return {
+    prompt,
+    completion,
+    cached: read,
+    cacheWrite: Math.min(prompt - read, cacheWrite),
+    reasoning: Math.min(completion, reasoning)
+  }
+}
+
+/** The host's own reason where it has one of ours, else what the answer's content implies. */
+export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
+  reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
+
+/** An answer's parts as a host gives them: empty texts are absent ones. */
+export interface AnswerParts {
+  readonly text: string
+  /** Shown where there is no text. */
+  readonly refusal?: string
+  readonly reasoning: string
+  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string }>
+  readonly finish: FinishReason | undefined
+  readonly usage: Usage | undefined
+}
+
+/** The answer that the parts make up; Left says what breaks the protocol. */
+export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
+  const { calls, finish, reasoning, refusal = "", text, usage } = parts
+  if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
+  const hasCalls = calls.length > 0
+  const content = text || refusal
+  return Either.right({
+    content: content === "" && hasCalls ? null : content,
+    reasoning: reasoning || undefined,
+    toolCalls: calls.map(({ arguments: given, id, name }) => {
+      return { id: id || newId(), type: "function", function: { name, arguments: given || "{}" } }
+    }),
+    finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
+    usage
+  })
+}
+
+/** The same answer as the events of a stream. */
+export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
+  const events: Array<ChatEvent> = []
+  if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
+  if (answer.content !== null && answer.content !== "") events.push({ type: "content", text: answer.content })
+  answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
+    events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
+  })
+  events.push({ type: "finish", reason: answer.finish })
+  if (answer.usage !== undefined) events.push({ type: "usage", usage: answer.usage })
+  return events
+}
+
+export interface StreamedCall {
+  readonly index: number
+  isOpen: boolean
+  isEmpty: boolean
+}
+
+/** The tool calls of one stream, counted from 0 in the order in which they begin. */
+export class StreamedCalls {
+  readonly #calls: Array<StreamedCall> = []
+
+  get hasAny(): boolean {
+    return this.#calls.length > 0
+  }
+
+  begin(): StreamedCall {
+    const call = { index: this.#calls.length, isOpen: false, isEmpty: true }
+    this.#calls.push(call)
+    return call
+  }
+
+  open(call: StreamedCall, id: string, name: string, text: string, out: Array<ChatEvent>): void {
+    call.isOpen = true
+    call.isEmpty = text === ""
+    out.push({ type: "tool_call", index: call.index, id, name, arguments: text })
+  }
+
+  append(call: StreamedCall, text: string, out: Array<ChatEvent>): void {
+    if (text === "") return
+    call.isEmpty = false
+    out.push({ type: "tool_call", index: call.index, arguments: text })
+  }
+
+  /** Completes calls without arguments; false where one never had a name. */
+  close(out: Array<ChatEvent>): boolean {
+    for (const call of this.#calls) {
+      if (!call.isOpen) return false
+      if (call.isEmpty) this.append(call, "{}", out)
+    }
+    return true
+  }
+}

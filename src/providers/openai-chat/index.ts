@@ -1,0 +1,42 @@
+import { type Adaptation, type ChatCall, makeChatProvider } from "../chat/ChatClient.ts"
+import { inlinesImages } from "../chat/Messages.ts"
+import { readHostError } from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { parseJson } from "../client/Json.ts"
+import { bearer } from "../client/Upstream.ts"
+import { features, type Options, options } from "./Options.ts"
+import { encodeRequest, ownStops, type Quirks } from "./Request.ts"
+import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
+import { makeDecoder } from "./Stream.ts"
+
+const adapt = (
+  { adapted, quirks }: ChatCall<Options, Quirks>,
+  { body }: UpstreamResponse
+): Adaptation<Quirks> | undefined => {
+  const { param, words = [] } = readHostError(parseJson(body)) ?? {}
+  const isUnknown = words.includes("unsupported_parameter") || words.includes("extra_forbidden")
+  if (param === "stream_options" || param?.startsWith("stream_options.") === true) {
+    const isRefused = isUnknown || words.includes("unsupported_value")
+    return isRefused && quirks.streamOptions ? { changes: { streamOptions: false }, isLasting: true } : undefined
+  }
+  if (!isUnknown || adapted.maxTokensField !== undefined) return undefined
+  if (param !== "max_tokens" && param !== "max_completion_tokens") return undefined
+  const other = quirks.maxTokensField === "max_tokens" ? "max_completion_tokens" : "max_tokens"
+  return { changes: { maxTokensField: other }, isLasting: true }
+}
+
+/** Any host that speaks the chat-completions convention, with `Authorization: Bearer`. */
+export const make = makeChatProvider<Options, Quirks>("openai-chat", {
+  options,
+  features,
+  inlines: inlinesImages,
+  endpoint: () => ({ path: "/chat/completions", authorization: bearer }),
+  encode: encodeRequest,
+  decode: (body, { newId }) => decodeAnswer(body, newId),
+  decoder: ({ newId }) => makeDecoder(newId),
+  errorIn,
+  usageIn: ({ usage }) => decodeUsage(usage),
+  quirks: ({ max_tokens_field = "max_tokens" }) => ({ maxTokensField: max_tokens_field, streamOptions: true }),
+  adapt,
+  ownStops
+})

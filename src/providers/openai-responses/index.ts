@@ -1,0 +1,41 @@
+import { hasImage } from "../../domain/ChatRules.ts"
+import { type Adaptation, type ChatCall, makeChatProvider } from "../chat/ChatClient.ts"
+import { inlinesImages } from "../chat/Messages.ts"
+import { readHostError } from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { parseJson } from "../client/Json.ts"
+import { bearer } from "../client/Upstream.ts"
+import { features, type Options, options } from "./Options.ts"
+import { encodeRequest, type Quirks } from "./Request.ts"
+import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
+import { makeDecoder } from "./Stream.ts"
+
+/** Below this, no host bills a part of the prompt at its cached price. */
+const cacheableCharacters = 4_096
+
+/** An organization that is not verified gets no summaries, and of some models no streams. */
+const adapt = ({ quirks }: ChatCall<Options, Quirks>, { body }: UpstreamResponse): Adaptation<Quirks> | undefined => {
+  const { param, words = [] } = readHostError(parseJson(body)) ?? {}
+  if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
+  if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting: true }
+  return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined
+}
+
+/** Any host that speaks OpenAI's Responses API, with `Authorization: Bearer`. */
+export const make = makeChatProvider<Options, Quirks>("openai-responses", {
+  options,
+  features,
+  inlines: inlinesImages,
+  endpoint: () => ({ path: "/responses", authorization: bearer }),
+  encode: encodeRequest,
+  decode: (body, { newId }) => decodeAnswer(body, newId),
+  decoder: ({ newId, request }, body, failureIn) => {
+    const isShort = !hasImage(request) && typeof body === "string" && body.length < cacheableCharacters
+    return makeDecoder(newId, isShort, failureIn)
+  },
+  errorIn,
+  usageIn: ({ usage }) => decodeUsage(usage),
+  quirks: () => ({ summary: true, stream: true }),
+  adapt,
+  ownStops: ({ stop }) => stop
+})

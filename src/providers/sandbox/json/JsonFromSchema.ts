@@ -1,0 +1,237 @@
+/**
+ * An own generator: json-schema-faker 0.6.3 hangs on every third schema of JsonFromSchemaHostile.test.ts, executes
+ * patterns, and ajv compiles what customers send.
+ */
+import { Array, Predicate } from "effect"
+import { conforms } from "./Conformity.ts"
+import {
+  alternatives,
+  dereference,
+  isNode,
+  isSpent,
+  listAt,
+  maxEntries,
+  type Node,
+  namesAt,
+  namesOf,
+  nodeAt,
+  own,
+  positions,
+  propertySchema,
+  type Run,
+  spend,
+  typesAllowed,
+  typesOf
+} from "./JsonSchema.ts"
+import { atLeast, atMost, numbers, texts } from "./Values.ts"
+import { wordsOf } from "./Words.ts"
+
+const maxSteps = 12_000
+const maxCharacters = 65_536
+/** What required properties may overdraw the budget, so that a spent one leaves none of them out. */
+const overdraft = 1_000
+const maxSimple = 100
+const maxAlternatives = 16
+const maxChoices = 60
+/** Items tried beyond those wanted, where they have to differ. */
+const maxRepeats = 60
+const maxExtras = 200
+/** Below this depth values stay plain, so that a recursion ends where its schema lets it. */
+const plainDepth = 4
+const maxDepth = 32
+const maxDepthChosen = 60
+
+/** Where a value is: how deep, and which of several like ones, so that siblings can differ. */
+interface Place {
+  readonly depth: number
+  readonly salt: number
+}
+
+/**
+ * A JSON value that satisfies a JSON schema (draft 7 to 2020-12), with words of `prompt` where a text is wanted. The
+ * same input gives the same value. `pattern` is ignored. Time and size are bounded whatever the schema, and once more
+ * by `shares`, the number of schemas that one request has filled: one that cannot be satisfied, or only by something
+ * huge, gets a value that satisfies a part of it.
+ */
+export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
+  const budget = { steps: maxSteps / shares, characters: maxCharacters / shares }
+  return fill({ root: schema, names: new WeakMap(), words: wordsOf(prompt), texts: 0, ...budget }, [schema], {
+    depth: 0,
+    salt: 0
+  })
+}
+
+/** A value for which all of `schemas` hold and whose JSON is not `taken`, or else the first one thought of. */
+const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, taken?: ReadonlySet<string>): unknown => {
+  spend(run, 8)
+  if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
+  const isGood = (value: unknown): boolean =>
+    isFree(run, value, taken) && schemas.every((schema) => conforms(run, schema, value))
+  let tried = 0
+  let first: { readonly value: unknown } | undefined
+  for (const facets of alternatives(run, schemas, place.depth > plainDepth)) {
+    for (const value of candidates(run, facets, place)) {
+      first ??= { value }
+      const isChosen = isGood(value)
+      if (isChosen || isSpent(run)) return charge(run, isChosen ? value : first.value)
+    }
+    if (++tried >= maxAlternatives) break
+  }
+  return first === undefined ? simplestValue(run, schemas) : charge(run, first.value)
+}
+
+const isFree = (run: Run, value: unknown, taken: ReadonlySet<string> | undefined): boolean => {
+  if (taken === undefined) return true
+  const json = JSON.stringify(value)
+  spend(run, json.length >> 4)
+  return !taken.has(json)
+}
+
+/** Takes the room of a text; objects and arrays have been charged part by part. */
+const charge = (run: Run, value: unknown): unknown => {
+  if (typeof value === "string") run.characters -= value.length
+  return value
+}
+
+const simple: Node = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
+
+const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
+  const heads = schemas.slice(0, 4).filter(isNode)
+  const nodes = heads.flatMap((node) => [node, ...dereference(run, node)]).filter(isNode)
+  for (const node of nodes) {
+    const choice = own(node, "const") ?? listAt(run, node, "enum")[0]
+    if (typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)) return choice
+  }
+  const [type = "null"] = typesAllowed(nodes.filter((node) => typesOf(node) !== undefined))
+  return own(simple, type) ?? null
+}
+
+function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
+  for (const value of values) {
+    const size = sizeOf(run, value)
+    if (isSpent(run)) return
+    if (size > run.characters) continue
+    if (typeof value !== "string") run.characters -= size
+    yield value
+  }
+}
+
+/** The characters of a value as JSON, roughly; infinite for one that is too deep to be written. */
+const sizeOf = (run: Run, value: unknown, depth = 0): number => {
+  if (!spend(run, 1) || depth > maxDepthChosen) return Number.POSITIVE_INFINITY
+  if (typeof value === "string") return value.length
+  const names = isNode(value) ? namesOf(run, value) : []
+  if (names.length >= maxEntries) return Number.POSITIVE_INFINITY
+  let size = 4 + names.join("").length
+  for (const part of isNode(value) ? names.map((name) => value[name]) : Array.isArray(value) ? value : []) {
+    size += sizeOf(run, part, depth + 1)
+    if (size > run.characters) break
+  }
+  return size
+}
+
+/** The choices of an `enum`, those first that the prompt mentions, and of these another one for each salt. */
+const choicesOf = (run: Run, node: Node, salt: number): ReadonlyArray<unknown> => {
+  const all = listAt(run, node, "enum")
+  spend(run, all.length)
+  const [others, mentioned] = Array.partition(all, (choice) => typeof choice === "string" && run.words.mention(choice))
+  return Array.rotate([...mentioned, ...others], -salt).slice(0, maxChoices)
+}
+
+function* candidates(run: Run, facets: ReadonlyArray<Node>, place: Place): Generator {
+  spend(run, facets.length >> 2)
+  const constant = facets.find((facet) => Object.hasOwn(facet, "const"))
+  const choosing = facets.find((facet) => Object.hasOwn(facet, "enum"))
+  if (constant !== undefined) yield* withinBudget(run, [own(constant, "const")])
+  else if (choosing !== undefined) yield* withinBudget(run, choicesOf(run, choosing, place.salt))
+  else {
+    for (const facet of place.salt === 0 ? facets : []) {
+      const suggested = Object.hasOwn(facet, "default") ? [own(facet, "default")] : []
+      yield* withinBudget(run, [...suggested, ...listAt(run, facet, "examples").slice(0, 1)])
+    }
+    const types = typesAllowed(facets)
+    const isNullFirst = place.depth > plainDepth && types.includes("null")
+    for (const type of isNullFirst ? ["null", ...types] : types) yield* valuesOfType(run, facets, place, type)
+  }
+}
+
+function* valuesOfType(run: Run, facets: ReadonlyArray<Node>, place: Place, type: string): Generator {
+  if (type === "object") {
+    yield objectOf(run, facets, place, place.depth <= plainDepth)
+    if (facets.some((facet) => Object.hasOwn(facet, "properties"))) yield objectOf(run, facets, place, false)
+  } else if (type === "array") {
+    yield arrayOf(run, facets, place, 1)
+    yield arrayOf(run, facets, place, 0)
+  } else if (type === "string") yield* texts(facets, run.words, run.texts++)
+  else if (type === "number" || type === "integer") {
+    for (const value of numbers(facets, type === "integer", run.words, place.salt)) {
+      if (Number.isFinite(value)) yield value
+    }
+  } else if (type === "boolean") yield* place.salt % 2 === 0 ? [true, false] : [false, true]
+  else if (type === "null") yield null
+}
+
+const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, isGenerous: boolean): unknown => {
+  const union = (read: (facet: Node) => ReadonlyArray<string>): Set<string> =>
+    new Set(facets.flatMap((facet) => (isSpent(run) ? [] : read(facet))))
+  const required = union((facet) => namesAt(run, facet, "required"))
+  const known = new Set([...union((facet) => namesOf(run, nodeAt(facet, "properties"))), ...required])
+  const made = new Map<string, unknown>()
+  const add = (name: string, isNeeded: boolean): void => {
+    const isOver = isNeeded ? Math.min(run.steps, run.characters) < -overdraft : isSpent(run)
+    if (isOver || made.has(name)) return
+    spend(run, 1 + (facets.length >> 3))
+    run.characters -= name.length
+    const schemas = facets.map((facet) => propertySchema(run, facet, name)).filter(Predicate.isNotUndefined)
+    const value = fill(run, schemas, { depth: place.depth + 1, salt: place.salt })
+    if (isNeeded || schemas.every((schema) => conforms(run, schema, value))) made.set(name, value)
+  }
+  let room = atMost(facets, "maxProperties") - required.size
+  for (const name of known) {
+    if (required.has(name)) add(name, true)
+    else if (isGenerous && room-- > 0) add(name, false)
+  }
+  for (const name of made.keys()) {
+    for (const facet of facets) {
+      for (const needed of namesAt(run, nodeAt(facet, "dependentRequired"), name)) add(needed, true)
+    }
+  }
+  const least = Math.min(atLeast(facets, "minProperties"), maxExtras)
+  for (const name of [...known, ...extraNames(run, facets, least)]) if (made.size < least) add(name, false)
+  return Object.fromEntries(made)
+}
+
+/** Names beyond the properties that a schema lists, as its rules for names have them. */
+function* extraNames(run: Run, facets: ReadonlyArray<Node>, count: number): Generator<string> {
+  const rules = facets.flatMap((facet) => (Object.hasOwn(facet, "propertyNames") ? [own(facet, "propertyNames")] : []))
+  const taken = new Set<string>()
+  for (let salt = 0; salt < count * 2 && !isSpent(run); salt++) {
+    const rule = [{ type: "string" }, ...rules]
+    const name = rules.length === 0 ? `extra${salt + 1}` : fill(run, rule, { depth: 1, salt }, taken)
+    taken.add(JSON.stringify(name))
+    if (typeof name === "string") yield name
+  }
+}
+
+const arrayOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, wish: number): unknown => {
+  const contained = facets.flatMap((facet) => (Object.hasOwn(facet, "contains") ? [own(facet, "contains")] : []))
+  const held = contained.length === 0 ? 0 : Math.max(1, atLeast(facets, "minContains"))
+  const listed = facets.map((facet) => positions(run, facet))
+  const prefixes = wish === 0 ? [] : listed.map(({ prefix }) => prefix.length)
+  const count = Math.min(Math.max(atLeast(facets, "minItems"), held, wish, ...prefixes), atMost(facets, "maxItems"))
+  const isUnique = facets.some((facet) => own(facet, "uniqueItems") === true)
+  const taken = new Set<string>()
+  const items: globalThis.Array<unknown> = []
+  for (let salt = place.salt; items.length < count && salt < place.salt + count + maxRepeats; salt++) {
+    if (isSpent(run)) break
+    spend(run, facets.length >> 3)
+    const schemas = listed.map(({ prefix, rest }) => (items.length < prefix.length ? prefix[items.length] : rest))
+    const wanted = [...schemas, ...(items.length < held ? contained : [])].filter(Predicate.isNotUndefined)
+    const item = fill(run, wanted, { depth: place.depth + 1, salt }, isUnique ? taken : undefined)
+    const json = isUnique ? JSON.stringify(item) : ""
+    if (isUnique && taken.has(json)) continue
+    taken.add(json)
+    items.push(item)
+  }
+  return items
+}

@@ -1,0 +1,96 @@
+import { Predicate } from "effect"
+import { type Node, own } from "./JsonSchema.ts"
+import type { Words } from "./Words.ts"
+
+const maxLength = 16_384
+/** Multiples tried one after the other: some are not exact as floating point numbers. */
+const maxMultiples = 20
+
+const limits = (facets: ReadonlyArray<Node>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
+  facets.flatMap((facet) => keys.map((key) => own(facet, key))).filter((limit) => typeof limit === "number")
+
+export const atLeast = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+  Math.max(...limits(facets, keys))
+
+export const atMost = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+  Math.min(...limits(facets, keys))
+
+const twoDigits = (n: number): string => String(n).padStart(2, "0")
+const date = (n: number): string => `2026-${twoDigits(1 + (Math.floor(n / 28) % 12))}-${twoDigits(1 + (n % 28))}`
+const uri = (_: number, name: string): string => `https://example.com/${name}`
+const path = (_: number, name: string): string => `/${name}`
+
+/** The `n`th example of each format, with a name in it where there is room for one. */
+const formats: Readonly<Record<string, (n: number, name: string) => string>> = {
+  date,
+  "date-time": (n) => `${date(n)}T12:00:00Z`,
+  time: (n) => `${twoDigits(9 + (n % 12))}:${twoDigits(Math.floor(n / 12) % 60)}:00Z`,
+  duration: (n) => `PT${n + 1}H`,
+  email: (_, name) => `${name}@example.com`,
+  hostname: (_, name) => `${name}.example.com`,
+  uri,
+  url: uri,
+  iri: uri,
+  "uri-template": uri,
+  "uri-reference": path,
+  "iri-reference": path,
+  "json-pointer": path,
+  "relative-json-pointer": String,
+  ipv4: (n) => `192.0.2.${1 + (n % 254)}`,
+  ipv6: (n) => `2001:db8::${(1 + (n % 0xfffe)).toString(16)}`,
+  uuid: (n) => `00000000-0000-4000-8000-${(1 + n).toString(16).padStart(12, "0")}`
+}
+
+const nameOf = (topic: string, n: number): string => {
+  const words = topic.toLowerCase().match(/[a-z0-9]+/g) ?? ["sandbox"]
+  return `${words.join("-").slice(0, 24).replace(/-$/, "")}${n === 0 ? "" : `-${n}`}`
+}
+
+/** Texts to try for a schema, the likeliest first; `n` counts the texts of the document, for variety. */
+export function* texts(facets: ReadonlyArray<Node>, { topics }: Words, n: number): Generator<string> {
+  const topic = topics[n % topics.length] ?? "sandbox"
+  const round = Math.floor(n / topics.length)
+  for (const format of facets.map((facet) => own(facet, "format")).filter(Predicate.isString)) {
+    const common = format.replace(/^idn-/, "")
+    if (Object.hasOwn(formats, common)) yield formats[common]?.(n, nameOf(topic, n)) ?? ""
+  }
+  const min = Math.min(Math.max(atLeast(facets, "minLength"), 0), maxLength)
+  const max = Math.min(Math.max(atMost(facets, "maxLength"), 0), maxLength)
+  for (const text of [round === 0 ? topic : `${topic} ${round + 1}`, n.toString(36), ""]) {
+    yield fitLength(text, min, max)
+  }
+}
+
+const fitLength = (text: string, min: number, max: number): string => {
+  const characters = Array.from(text)
+  if (characters.length > max) return characters.slice(0, max).join("")
+  return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
+}
+
+/** Numbers to try for a schema, the prompt's own first; `salt` tells siblings apart. */
+export function* numbers(facets: ReadonlyArray<Node>, isWhole: boolean, words: Words, salt: number): Generator<number> {
+  yield words.numbers[salt] ?? Number.NaN
+  const low = atLeast(facets, "minimum", "exclusiveMinimum")
+  const high = atMost(facets, "maximum", "exclusiveMaximum")
+  const step = stepOf(facets, isWhole)
+  if (step !== undefined) {
+    const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
+    for (let n = salt; n < salt + maxMultiples; n++) {
+      yield (Number.isFinite(low) ? first + (n % (last - first + 1)) : Math.min(1 + n, last - n)) * step
+    }
+    return
+  }
+  const from = Number.isFinite(low) ? low : Math.min(1, high - 1 - salt)
+  const to = Number.isFinite(high) ? high : from + 1
+  yield* [from + salt, from + (to - from) * ((salt + 1) / (salt + 2)), from, high]
+}
+
+const stepOf = (facets: ReadonlyArray<Node>, isWhole: boolean): number | undefined => {
+  const steps = [...(isWhole ? [1] : []), ...limits(facets, ["multipleOf"])].filter((step) => step > 0)
+  const [first, ...others] = steps.toSorted((one, other) => other - one).slice(0, 10)
+  if (first === undefined) return undefined
+  for (let times = 1; times <= 1_000; times++) {
+    if (others.every((other) => Number.isInteger((first * times) / other))) return first * times
+  }
+  return first
+}

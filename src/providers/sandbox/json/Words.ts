@@ -1,0 +1,40 @@
+/** What a prompt offers to fill values with, so that an answer visibly belongs to its question. */
+export interface Words {
+  /** Never empty: quoted phrases first, then names, then longer words. */
+  readonly topics: ReadonlyArray<string>
+  readonly numbers: ReadonlyArray<number>
+  readonly mention: (text: string) => boolean
+}
+
+const maxRead = 4_000
+const maxMention = 100
+const mostKept = 50
+
+const flat = (text: string): string =>
+  ` ${text
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_]+/gu, " ")
+    .trim()} `
+
+export const wordsOf = (prompt: string): Words => {
+  const text = prompt.slice(0, maxRead)
+  const [lower, flatText] = [text.toLowerCase(), flat(text)]
+  const quoted = Array.from(
+    text.matchAll(/["\u201c\xab`]([^"\u201c\u201d\xab\xbb`\n]{1,60})["\u201d\xbb`]/gu),
+    ([, phrase = ""]) => phrase.trim()
+  )
+  // A capital only tells a name where it does not begin a sentence.
+  const names = text.match(/(?<=[\p{L}\p{N},;:] )\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu) ?? []
+  const words = text.match(/[\p{L}\p{M}]{5,24}/gu) ?? []
+  const topics = [...new Set([...quoted, ...names, ...words])].filter((topic) => topic !== "").slice(0, mostKept)
+  const numbers = text.match(/(?<![\p{L}\p{N}.,-])\d{1,9}(?![\p{L}\p{N}])/gu) ?? []
+  return {
+    topics: topics.length === 0 ? ["sandbox"] : topics,
+    numbers: numbers.slice(0, mostKept).map(Number),
+    mention: (wanted) => {
+      if (wanted.length > maxMention || !lower.includes(wanted.toLowerCase())) return false
+      const said = flat(wanted)
+      return said !== "  " && flatText.includes(said)
+    }
+  }
+}

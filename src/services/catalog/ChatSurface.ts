@@ -1,0 +1,226 @@
+import { Schema } from "effect"
+import {
+  type Capability,
+  type ChatModel,
+  type ChatPricing,
+  type Feature,
+  type ReasoningEffort,
+  type Route,
+  reasoningEfforts
+} from "../../domain/Model.ts"
+import { toUsd } from "../../domain/Money.ts"
+import { ratesAt } from "../../domain/Pricing.ts"
+import { Capabilities, type FamilyEntry, familyRules, model, Name, optional, route, Tokens, Usd } from "./Fields.ts"
+import { type ChatPrices, discount, type ParamField } from "./ListedModel.ts"
+import type { Path } from "./Source.ts"
+import {
+  type BaseOf,
+  checkNarrowing,
+  type EntryContext,
+  list,
+  type Margin,
+  type NonEmpty,
+  type Report,
+  required,
+  type Surface
+} from "./Surface.ts"
+
+const tokenPrices = { prompt_per_1m_usd: Usd, completion_per_1m_usd: Usd }
+const cachePrices = { cached_prompt_per_1m_usd: optional(Usd), cache_write_per_1m_usd: optional(Usd) }
+const prices = {
+  ...tokenPrices,
+  ...cachePrices,
+  long_context: optional(Schema.Struct({ above: Tokens, ...tokenPrices, ...cachePrices }))
+}
+const ChatCost = Schema.Struct(prices)
+const RouteEntry = Schema.Struct({
+  ...route,
+  /** Narrows what the model can to what this route can. */
+  capabilities: optional(Capabilities),
+  reasoning: optional(Schema.Literal("none")),
+  cost: optional(ChatCost)
+})
+export const ChatModelEntry = Schema.Struct({
+  ...model,
+  surface: Schema.Literal("chat"),
+  family: Name,
+  context_length: Tokens,
+  ...familyRules,
+  pricing: Schema.Struct({ ...prices, official: optional(Schema.Struct(tokenPrices)) }),
+  routes: Schema.NonEmptyArray(RouteEntry)
+})
+export type ChatModelEntry = typeof ChatModelEntry.Type
+
+/** What a chat model's own words and its family's come to together. */
+const chatRules = (entry: ChatModelEntry, family: FamilyEntry | undefined) => {
+  const caps = [entry.max_output, family?.max_output].filter((cap) => cap !== undefined)
+  const reasoning: ReadonlyArray<ReasoningEffort> | "binary" | "none" = entry.reasoning ?? family?.reasoning ?? "none"
+  return {
+    maxOutput: caps.length === 0 ? undefined : Math.min(...caps),
+    maxOutputPolicy: family?.max_output_policy ?? "clamp",
+    sampling: family?.sampling ?? false,
+    reasoning,
+    capabilities: entry.capabilities ?? family?.capabilities ?? [],
+    imageTokens: entry.image_tokens ?? family?.image_tokens ?? 5000,
+    webSearchTokens: entry.web_search_tokens ?? family?.web_search_tokens ?? 25_000
+  } as const
+}
+
+const reasonsOf = ({ reasoning }: Pick<ChatModel, "reasoning">): ReadonlyArray<Capability> =>
+  reasoning === "none" ? [] : ["reasoning"]
+
+const checkChat = (report: Report, at: Path, entry: ChatModelEntry, { families, knownFamilies }: EntryContext) => {
+  if (!knownFamilies.has(entry.family)) {
+    return report([...at, "family"], `unknown family ${entry.family}; known: ${list(knownFamilies)}`)
+  }
+  const rules = chatRules(entry, families.get(entry.family))
+  if (rules.maxOutput === undefined && families.has(entry.family)) report(at, "max_output is missing")
+  if ((rules.maxOutput ?? 0) > entry.context_length) report([...at, "max_output"], "must not exceed context_length")
+  const { capabilities } = rules
+  checkNarrowing(
+    report,
+    at,
+    "capabilities",
+    capabilities,
+    entry.routes.map((route) => route.capabilities)
+  )
+  checkNarrowing(
+    report,
+    at,
+    "reasoning",
+    reasonsOf(rules),
+    entry.routes.map((route) => (route.reasoning ? [] : undefined))
+  )
+}
+
+const promises = (entry: ChatModelEntry, { families, knownFamilies }: EntryContext) => {
+  if (!knownFamilies.has(entry.family)) return entry.routes.map((): ReadonlyArray<Feature> => [])
+  const rules = chatRules(entry, families.get(entry.family))
+  return entry.routes.map(
+    (route): ReadonlyArray<Feature> => [
+      ...(route.capabilities ?? rules.capabilities),
+      ...(route.reasoning ? [] : reasonsOf(rules)),
+      ...(rules.sampling ? ["sampling" as const] : [])
+    ]
+  )
+}
+
+type Prices = NonNullable<ChatModelEntry["routes"][number]["cost"]>
+
+const tierOf = (entry: Omit<Prices, "long_context">) => ({
+  prompt: entry.prompt_per_1m_usd,
+  completion: entry.completion_per_1m_usd,
+  cachedPrompt: entry.cached_prompt_per_1m_usd,
+  cacheWrite: entry.cache_write_per_1m_usd
+})
+
+const chatPricing = (entry: Prices): ChatPricing => ({
+  ...tierOf(entry),
+  longContext:
+    entry.long_context === undefined ? undefined : { above: entry.long_context.above, ...tierOf(entry.long_context) }
+})
+
+const compileChat = (entry: ChatModelEntry, base: BaseOf, { families }: EntryContext): ChatModel => {
+  const { capabilities, maxOutput, ...rules } = chatRules(entry, families.get(entry.family))
+  const reasons = rules.reasoning !== "none"
+  const whole: ReadonlySet<Capability> = new Set(reasons ? [...capabilities, "reasoning"] : capabilities)
+  const { official } = entry.pricing
+  return {
+    id: entry.id,
+    surface: "chat",
+    created: entry.created ?? 0,
+    family: entry.family,
+    contextLength: entry.context_length,
+    maxOutput: required(maxOutput, "max_output"),
+    ...rules,
+    capabilities: whole,
+    pricing: chatPricing(entry.pricing),
+    official: official && { prompt: official.prompt_per_1m_usd, completion: official.completion_per_1m_usd },
+    routes: entry.routes.map((route) => {
+      const can: ReadonlyArray<Capability> = route.capabilities ?? capabilities
+      const narrowed = route.capabilities !== undefined || route.reasoning === "none"
+      return {
+        ...base(route),
+        capabilities: narrowed
+          ? new Set(reasons && route.reasoning !== "none" ? [...can, "reasoning" as const] : can)
+          : undefined,
+        cost: route.cost && chatPricing(route.cost)
+      }
+    })
+  }
+}
+
+const narrowChat = (model: ChatModel, routes: NonEmpty<Route>): ChatModel => {
+  const served = new Set<Capability>(routes.flatMap((route) => [...(route.capabilities ?? model.capabilities)]))
+  return {
+    ...model,
+    routes,
+    capabilities: new Set([...model.capabilities].filter((capability) => served.has(capability))),
+    reasoning: served.has("reasoning") ? model.reasoning : "none"
+  }
+}
+
+const defaultMaxTokens = 4096
+
+const chatPrices = ({ official, pricing }: ChatModel): ChatPrices => ({
+  prompt_per_1m_usd: toUsd(pricing.prompt),
+  completion_per_1m_usd: toUsd(pricing.completion),
+  approximate: true,
+  ...discount([pricing.prompt, official?.prompt], [pricing.completion, official?.completion]),
+  ...(official && {
+    official_prompt_per_1m_usd: toUsd(official.prompt),
+    official_completion_per_1m_usd: toUsd(official.completion)
+  })
+})
+
+const penalty = (key: string): ParamField => ({ key, type: "slider", default: 0, min: -2, max: 2, step: 0.1 })
+
+const chatParams = ({ capabilities, maxOutput, reasoning, sampling }: ChatModel): ReadonlyArray<ParamField> => {
+  const fields: Array<ParamField> = []
+  if (sampling) {
+    fields.push({ key: "temperature", type: "slider", default: 1, min: 0, max: 2, step: 0.1 })
+    fields.push({ key: "top_p", type: "slider", default: 1, min: 0, max: 1, step: 0.05 })
+  }
+  const tokens = Math.min(defaultMaxTokens, maxOutput)
+  fields.push({ key: "max_tokens", type: "number", default: tokens, min: 1, max: maxOutput, step: 1 })
+  if (reasoning !== "none") {
+    const options = reasoning === "binary" ? reasoningEfforts : reasoning
+    fields.push({ key: "reasoning_effort", type: "select", options })
+  }
+  if (capabilities.has("web_search")) fields.push({ key: "web_search", type: "boolean", default: false })
+  fields.push({ key: "stop", type: "text" })
+  if (sampling) {
+    fields.push({ key: "seed", type: "number", step: 1 }, penalty("frequency_penalty"), penalty("presence_penalty"))
+  }
+  return fields
+}
+
+/** Tiers are compared at the prompt sizes where either side changes its prices. */
+const chatMargins = (pricing: ChatPricing, cost: ChatPricing): ReadonlyArray<Margin> => {
+  const marks = new Set([0, pricing.longContext?.above ?? 0, cost.longContext?.above ?? 0])
+  return [...marks].flatMap((mark) => {
+    const price = ratesAt(pricing, mark + 1)
+    const paid = ratesAt(cost, mark + 1)
+    const unit = (name: string) => `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
+    return [
+      { unit: unit("prompt"), price: price.prompt, cost: paid.prompt },
+      { unit: unit("cached prompt"), price: price.cachedPrompt, cost: paid.cachedPrompt },
+      { unit: unit("cache write"), price: price.cacheWrite, cost: paid.cacheWrite },
+      { unit: unit("completion"), price: price.completion, cost: paid.completion }
+    ]
+  })
+}
+
+/** Everything that is particular to chats in a catalog. */
+export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
+  check: checkChat,
+  promises,
+  compile: compileChat,
+  narrow: narrowChat,
+  inSandbox: (model, bases) => ({
+    ...model,
+    routes: bases.map((base) => ({ ...base, capabilities: undefined, cost: undefined }))
+  }),
+  list: (model) => ({ context_length: model.contextLength, pricing: chatPrices(model), params: chatParams(model) }),
+  margins: ({ pricing }, { cost }) => (cost === undefined ? [] : chatMargins(pricing, cost))
+}

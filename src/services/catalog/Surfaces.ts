@@ -1,0 +1,51 @@
+import { Schema } from "effect"
+import type { Model, RouteBase } from "../../domain/Model.ts"
+import { ChatModelEntry, chatSurface } from "./ChatSurface.ts"
+import { ImageModelEntry, imageSurface } from "./ImageSurface.ts"
+import type { ListedModel } from "./ListedModel.ts"
+import type { Surface } from "./Surface.ts"
+import { VideoModelEntry, videoSurface } from "./VideoSurface.ts"
+
+export const ModelEntry = Schema.Union(ChatModelEntry, ImageModelEntry, VideoModelEntry)
+export type ModelEntry = typeof ModelEntry.Type
+
+type UseModel<A> = <M extends Model, R extends RouteBase>(
+  surface: Surface<never, M, R>,
+  model: M,
+  routes: ReadonlyArray<R>
+) => A
+
+/** Picks the record of a model's surface. */
+export const onModel = <A>(model: Model, use: UseModel<A>): A => {
+  if (model.surface === "chat") return use(chatSurface, model, model.routes)
+  if (model.surface === "image") return use(imageSurface, model, model.routes)
+  return use(videoSurface, model, model.routes)
+}
+
+/** Picks the record of an entry's surface. */
+export const onEntry = <A>(
+  entry: ModelEntry,
+  use: <E extends ModelEntry, M extends Model, R extends RouteBase>(surface: Surface<E, M, R>, entry: E) => A
+): A => {
+  if (entry.surface === "chat") return use(chatSurface, entry)
+  if (entry.surface === "image") return use(imageSurface, entry)
+  return use(videoSurface, entry)
+}
+
+export interface ModelList {
+  readonly object: "list"
+  readonly data: ReadonlyArray<ListedModel>
+}
+
+/** The body of `GET /models`: each model with its prices in USD and the request fields it can be tuned by. */
+export const listing = (models: ReadonlyArray<Model>): ModelList => ({
+  object: "list",
+  data: models.map((model) => ({
+    id: model.id,
+    object: "model",
+    created: model.created,
+    owned_by: "generation-gateway",
+    surface: model.surface,
+    ...onModel(model, (surface, own) => surface.list(own))
+  }))
+})

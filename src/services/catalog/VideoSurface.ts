@@ -1,0 +1,189 @@
+import { Array as Arr, Schema } from "effect"
+import {
+  nearestSeconds,
+  type SecondsAs,
+  type VideoModel,
+  type VideoPricing,
+  type VideoRoute
+} from "../../domain/Model.ts"
+import { toUsd } from "../../domain/Money.ts"
+import { clipPrice } from "../../domain/Video.ts"
+import { integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./Fields.ts"
+import { discount, type ParamField, type VideoPrices } from "./ListedModel.ts"
+import type { Path } from "./Source.ts"
+import { type BaseOf, checkNarrowing, type NonEmpty, type Report, repeats, required, type Surface } from "./Surface.ts"
+
+const ReferenceImage = oneOf("none", "optional", "required")
+const LengthFormat = Schema.Union(
+  Schema.Literal("none"),
+  Schema.String.pipe(Schema.pattern(/^\d+s?$/)),
+  integer(1, 3600)
+).annotations({ message: () => ({ message: 'must be none, or written as 8, "8" or "8s"', override: true }) })
+
+const clipPrices = { per_second_usd: optional(Usd), per_video_usd: optional(Usd) }
+const ClipCost = Schema.Struct(clipPrices)
+
+const RouteEntry = Schema.Struct({
+  ...route,
+  reference_image: optional(ReferenceImage),
+  image_model: optional(Name),
+  seconds: optional(Schema.NonEmptyArray(Seconds)),
+  seconds_as: optional(LengthFormat),
+  cost: optional(ClipCost)
+})
+
+export const VideoModelEntry = Schema.Struct({
+  ...model,
+  surface: Schema.Literal("video"),
+  pricing: Schema.Struct({ ...clipPrices, official: optional(Schema.Struct(clipPrices)) }),
+  seconds: Schema.Struct({ allowed: Schema.NonEmptyArray(Seconds), default: Seconds }),
+  reference_image: optional(ReferenceImage),
+  routes: Schema.NonEmptyArray(RouteEntry)
+})
+export type VideoModelEntry = typeof VideoModelEntry.Type
+
+const checkClipPrice = (report: Report, path: Path, price: VideoModelEntry["pricing"]) => {
+  if ((price.per_second_usd === undefined) === (price.per_video_usd === undefined)) {
+    report(path, "give exactly one of per_second_usd and per_video_usd")
+  }
+}
+
+const checkVideo = (report: Report, at: Path, entry: VideoModelEntry) => {
+  const { pricing, reference_image: own = "none", routes, seconds } = entry
+  checkClipPrice(report, [...at, "pricing"], pricing)
+  const unit = pricing.per_second_usd === undefined ? "per_video_usd" : "per_second_usd"
+  if (pricing.official !== undefined && Object.keys(pricing.official).join() !== unit) {
+    report([...at, "pricing", "official"], `must be given as ${unit}, like the price`)
+  }
+  const allowed = seconds.allowed.map(String)
+  for (const twice of repeats(allowed)) report([...at, "seconds", "allowed"], `${twice} stands twice`)
+  if (!seconds.allowed.includes(seconds.default)) report([...at, "seconds", "default"], "must be one of allowed")
+  checkNarrowing(
+    report,
+    at,
+    "seconds",
+    allowed,
+    routes.map((route) => route.seconds?.map(String))
+  )
+  routes.forEach((route, index) => {
+    const path = [...at, "routes", index]
+    const narrowed = route.reference_image ?? own
+    if (narrowed !== own && own !== "optional") report([...path, "reference_image"], `the model's own is ${own}`)
+    if (narrowed === "none" && route.image_model !== undefined)
+      report([...path, "image_model"], "takes no reference image")
+    if (route.cost !== undefined) checkClipPrice(report, [...path, "cost"], route.cost)
+  })
+  if (own !== "optional") return
+  const narrowed = routes.map((route) => route.reference_image ?? own)
+  if (narrowed.every((reference) => reference === "none")) report([...at, "routes"], "no route takes a reference image")
+  if (narrowed.every((reference) => reference === "required")) report([...at, "routes"], "no route serves text alone")
+}
+
+const clipPricing = (entry: NonNullable<VideoModelEntry["routes"][number]["cost"]>): VideoPricing =>
+  entry.per_second_usd === undefined
+    ? { per: "video", price: required(entry.per_video_usd, "per_video_usd") }
+    : { per: "second", price: entry.per_second_usd }
+
+const secondsAs = (written: VideoModelEntry["routes"][number]["seconds_as"]): SecondsAs => {
+  if (written === undefined || typeof written === "number") return "number"
+  if (written === "none") return "omitted"
+  return written.endsWith("s") ? "suffixed" : "text"
+}
+
+const ascending = (
+  seconds: readonly [number, ...ReadonlyArray<number>]
+): readonly [number, ...ReadonlyArray<number>] => {
+  const [first = seconds[0], ...rest] = seconds.toSorted((a, b) => a - b)
+  return [first, ...rest]
+}
+
+const compileVideo = (entry: VideoModelEntry, base: BaseOf): VideoModel => {
+  const referenceImage = entry.reference_image ?? "none"
+  const allowed = ascending(entry.seconds.allowed)
+  const { official } = entry.pricing
+  return {
+    id: entry.id,
+    surface: "video",
+    created: entry.created ?? 0,
+    pricing: clipPricing(entry.pricing),
+    official: official?.per_second_usd ?? official?.per_video_usd,
+    seconds: { allowed, default: entry.seconds.default },
+    referenceImage,
+    routes: entry.routes.map((route): VideoRoute => {
+      const narrowed = route.reference_image ?? referenceImage
+      return {
+        ...base(route),
+        referenceImage: narrowed,
+        imageModel: narrowed === "none" ? undefined : (route.image_model ?? route.model),
+        seconds: route.seconds === undefined ? allowed : ascending(route.seconds),
+        secondsAs: secondsAs(route.seconds_as),
+        cost: route.cost && clipPricing(route.cost)
+      }
+    })
+  }
+}
+
+const narrowVideo = (model: VideoModel, routes: NonEmpty<VideoRoute>): VideoModel => {
+  const served = model.seconds.allowed.filter((seconds) => routes.some((route) => route.seconds.includes(seconds)))
+  const allowed = Arr.isNonEmptyReadonlyArray(served) ? served : model.seconds.allowed
+  const references = new Set(routes.map((route) => route.referenceImage))
+  const [only = model.referenceImage] = references
+  return {
+    ...model,
+    routes,
+    seconds: { allowed, default: nearestSeconds(allowed, model.seconds.default) },
+    referenceImage: references.size === 1 ? only : "optional"
+  }
+}
+
+const videoPrices = ({ official, pricing: { per, price } }: VideoModel): VideoPrices => ({
+  ...(per === "second" ? { per_second_usd: toUsd(price) } : { per_video_usd: toUsd(price) }),
+  approximate: false,
+  ...discount([price, official]),
+  ...(official !== undefined &&
+    (per === "second" ? { official_per_second_usd: toUsd(official) } : { official_per_video_usd: toUsd(official) }))
+})
+
+/** A slider where the lengths are evenly spaced, else a choice. */
+const secondsField = ({ allowed, default: usual }: VideoModel["seconds"]): ParamField => {
+  const step = (allowed[1] ?? allowed[0]) - allowed[0]
+  const even = allowed.every((seconds, index) => seconds === allowed[0] + index * step)
+  if (allowed.length < 3 || !even) {
+    return { key: "seconds", type: "select", default: String(usual), options: allowed.map(String) }
+  }
+  return { key: "seconds", type: "slider", default: usual, min: allowed[0], max: Math.max(...allowed), step }
+}
+
+const videoParams = ({ referenceImage, seconds }: VideoModel): ReadonlyArray<ParamField> =>
+  referenceImage === "none" ? [secondsField(seconds)] : [secondsField(seconds), { key: "image", type: "image" }]
+
+/** Everything that is particular to videos in a catalog. */
+export const videoSurface: Surface<VideoModelEntry, VideoModel, VideoRoute> = {
+  check: checkVideo,
+  promises: ({ routes }) => routes.map(() => []),
+  compile: compileVideo,
+  narrow: narrowVideo,
+  inSandbox: (model, bases) => {
+    const { id, referenceImage } = model
+    const imageModel = referenceImage === "none" ? undefined : id
+    const own = {
+      referenceImage,
+      imageModel,
+      seconds: model.seconds.allowed,
+      secondsAs: "number",
+      cost: undefined
+    } as const
+    return { ...model, routes: bases.map((base) => ({ ...base, ...own })) }
+  },
+  list: (model) => ({ pricing: videoPrices(model), params: videoParams(model) }),
+  margins: ({ pricing, seconds: { allowed } }, { cost, seconds }) =>
+    cost === undefined
+      ? []
+      : allowed
+          .filter((length) => seconds.includes(length))
+          .map((length) => ({
+            unit: `${length} s clip`,
+            price: clipPrice(pricing, length),
+            cost: clipPrice(cost, length)
+          }))
+}

@@ -1,0 +1,204 @@
+import type { Steps } from "../runtime/EventLoop.ts"
+
+/** Steps through a file between two turns of the event loop: a millisecond or so. */
+const stepsPerTurn = 16_384
+
+/** The four letters that name a chunk, as a number: comparing texts would cost more than all the rest. */
+const tag = (name: string): number => Buffer.from(name, "latin1").readUInt32BE(0)
+
+const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+/** Length, name and checksum around a chunk's data. */
+const pngFrame = 12
+const pngHeaderLength = 13
+const [pngHeader, pngData, pngEnd] = [tag("IHDR"), tag("IDAT"), tag("IEND")]
+const largestPngSide = 0x7fffffff
+
+const pngDepths: Readonly<Record<number, ReadonlyArray<number>>> = {
+  0: [1, 2, 4, 8, 16],
+  2: [8, 16],
+  3: [1, 2, 4, 8],
+  4: [8, 16],
+  6: [8, 16]
+}
+
+const isPngSide = (pixels: number): boolean => pixels > 0 && pixels <= largestPngSide
+
+/** `at` is where the first chunk begins. */
+const hasPngHeader = (bytes: Buffer, at: number): boolean =>
+  bytes.length >= at + pngFrame + pngHeaderLength &&
+  bytes.readUInt32BE(at) === pngHeaderLength &&
+  bytes.readUInt32BE(at + 4) === pngHeader &&
+  isPngSide(bytes.readUInt32BE(at + 8)) &&
+  isPngSide(bytes.readUInt32BE(at + 12)) &&
+  (pngDepths[bytes.readUInt8(at + 17)]?.includes(bytes.readUInt8(at + 16)) ?? false)
+
+/** Chunk by chunk from the header, through some pixels, to the end mark. */
+export function* isPng(bytes: Buffer): Steps<boolean> {
+  let at = pngSignature.length
+  if (!bytes.subarray(0, at).equals(pngSignature) || !hasPngHeader(bytes, at)) return false
+  let hasPixels = false
+  for (let steps = 1; at + pngFrame <= bytes.length; steps++) {
+    if (steps % stepsPerTurn === 0) yield
+    const end = at + pngFrame + bytes.readUInt32BE(at)
+    if (end > bytes.length) return false
+    const name = bytes.readUInt32BE(at + 4)
+    if (name === pngEnd) return hasPixels
+    hasPixels ||= name === pngData
+    at = end
+  }
+  return false
+}
+
+const jpegStart = 0xd8
+const jpegEnd = 0xd9
+const jpegScan = 0xda
+const shortestJpegFrame = 8
+
+const isJpegFrame = (marker: number): boolean =>
+  marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
+
+/** Whether a marker stands alone, without a length. */
+const isBare = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
+
+/** Where the marker after a scan's coded data begins; the length of all where there is none. */
+function* afterScan(bytes: Buffer, from: number): Steps<number> {
+  let at = bytes.indexOf(0xff, from)
+  for (let steps = 1; at !== -1 && at + 1 < bytes.length; at = bytes.indexOf(0xff, at + 1), steps++) {
+    if (steps % stepsPerTurn === 0) yield
+    const next = bytes.readUInt8(at + 1)
+    if (next !== 0x00 && next !== 0xff && !isBare(next)) return at
+  }
+  return bytes.length
+}
+
+/** Segment by segment from the start mark, through a frame and its scans, to the end mark. */
+export function* isJpeg(bytes: Buffer): Steps<boolean> {
+  if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xff00 + jpegStart) return false
+  let hasFrame = false
+  let hasScan = false
+  let at = 2
+  for (let steps = 1; at + 1 < bytes.length; steps++) {
+    if (steps % stepsPerTurn === 0) yield
+    if (bytes[at] !== 0xff) return false
+    const marker = bytes.readUInt8(at + 1)
+    if (marker === jpegEnd) return hasScan
+    if (marker === 0xff || isBare(marker)) {
+      at += marker === 0xff ? 1 : 2
+      continue
+    }
+    if (marker === 0x00 || marker === jpegStart || at + 4 > bytes.length) return false
+    const length = bytes.readUInt16BE(at + 2)
+    const next = at + 2 + length
+    if (length < 2 || next > bytes.length) return false
+    if (isJpegFrame(marker)) {
+      hasFrame = length >= shortestJpegFrame && bytes.readUInt16BE(at + 5) > 0 && bytes.readUInt16BE(at + 7) > 0
+      if (!hasFrame) return false
+    }
+    if (marker === jpegScan && !hasFrame) return false
+    hasScan ||= marker === jpegScan
+    at = marker === jpegScan ? yield* afterScan(bytes, next) : next
+  }
+  return false
+}
+
+const webpFrame = 8
+const riffHeader = 12
+const webpSides = 0x3fff
+const vp8Header = 10
+const vp8lHeader = 5
+const [lossy, lossless, extended, animated] = [tag("VP8 "), tag("VP8L"), tag("VP8X"), tag("ANMF")]
+
+const hasWebpPixels = (bytes: Buffer, name: number, at: number, length: number): boolean => {
+  if (name === lossy) {
+    return (
+      length >= vp8Header &&
+      // A key frame, which is the only kind that can stand alone.
+      (bytes.readUInt8(at) & 1) === 0 &&
+      bytes.readUIntBE(at + 3, 3) === 0x9d012a &&
+      (bytes.readUInt16LE(at + 6) & webpSides) > 0 &&
+      (bytes.readUInt16LE(at + 8) & webpSides) > 0
+    )
+  }
+  if (name === lossless) return length > vp8lHeader && bytes.readUInt8(at) === 0x2f
+  // A frame of an animation: sixteen bytes about it, then its own chunks.
+  return name === animated && length > 16 + webpFrame
+}
+
+/** Chunk by chunk to the end that the file's own head gives, with a picture among them. */
+export function* isWebp(bytes: Buffer): Steps<boolean> {
+  if (bytes.length < riffHeader + webpFrame) return false
+  if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.toString("latin1", 8, 12) !== "WEBP") return false
+  const end = webpFrame + bytes.readUInt32LE(4)
+  if (end > bytes.length || ![lossy, lossless, extended].includes(bytes.readUInt32BE(12))) return false
+  let hasPixels = false
+  let at = riffHeader
+  for (let steps = 1; at + webpFrame <= end; steps++) {
+    if (steps % stepsPerTurn === 0) yield
+    const length = bytes.readUInt32LE(at + 4)
+    if (at + webpFrame + length > end) return false
+    hasPixels ||= hasWebpPixels(bytes, bytes.readUInt32BE(at), at + webpFrame, length)
+    at += webpFrame + length + (length % 2)
+  }
+  return hasPixels
+}
+
+const gifHeader = 13
+const gifDescriptor = 10
+const gifExtension = 0x21
+const gifImage = 0x2c
+const gifTrailer = 0x3b
+
+/** Bytes of the colour table that a flags byte announces. */
+const tableBytes = (flags: number): number => ((flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1))
+
+/** Where a run of sub-blocks ends; the length of all where the file ends before it. */
+function* afterBlocks(bytes: Buffer, from: number): Steps<number> {
+  let at = from
+  for (let steps = 1; at < bytes.length; steps++) {
+    if (steps % stepsPerTurn === 0) yield
+    const length = bytes.readUInt8(at)
+    at += 1 + length
+    if (length === 0) return at
+  }
+  return bytes.length
+}
+
+/** Block by block from the header, through at least one picture, to the trailer. */
+export function* isGif(bytes: Buffer): Steps<boolean> {
+  if (bytes.length < gifHeader || !/^GIF8[79]a$/.test(bytes.toString("latin1", 0, 6))) return false
+  if (bytes.readUInt16LE(6) === 0 || bytes.readUInt16LE(8) === 0) return false
+  let hasPixels = false
+  let at = gifHeader + tableBytes(bytes.readUInt8(10))
+  for (let steps = 1; at < bytes.length; steps++) {
+    if (steps % stepsPerTurn === 0) yield
+    const kind = bytes.readUInt8(at)
+    if (kind === gifTrailer) return hasPixels
+    if (kind === gifExtension) {
+      at = yield* afterBlocks(bytes, at + 2)
+      continue
+    }
+    if (kind !== gifImage || at + gifDescriptor > bytes.length) return false
+    if (bytes.readUInt16LE(at + 5) === 0 || bytes.readUInt16LE(at + 7) === 0) return false
+    hasPixels = true
+    // One byte, the size of the first codes, stands before the coded data.
+    at = yield* afterBlocks(bytes, at + gifDescriptor + tableBytes(bytes.readUInt8(at + 9)) + 1)
+  }
+  return false
+}
+
+/** Who may come first in `ftyp`. QuickTime (`qt  `), audio (`M4A `) and stills (`heic`, `avif`) share the format. */
+const videoBrand = /^(?:iso[m2-9]|isoa|isob|isoc|mp4[12]|avc1|hvc1|hev1|av01|dash|msdh|MSNV|M4V[ HP]|cmf[c2s])$/
+const boxesAfterType = /^(?:moov|moof|mdat|free|skip|wide|uuid|pdin|meta|sidx|styp|prft|emsg|udta)$/
+const shortestType = 16
+const boxFrame = 8
+
+/** Whether a file begins with the type box of a video, and behind it another box. */
+export const beginsMp4 = (first: Buffer): boolean => {
+  if (first.length < shortestType + boxFrame || first.toString("latin1", 4, 8) !== "ftyp") return false
+  const next = first.readUInt32BE(0)
+  if (next < shortestType || next % 4 !== 0 || next + boxFrame > first.length) return false
+  return (
+    videoBrand.test(first.toString("latin1", 8, 12)) &&
+    boxesAfterType.test(first.toString("latin1", next + 4, next + 8))
+  )
+}

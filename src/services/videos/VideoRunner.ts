@@ -1,0 +1,146 @@
+import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
+import { Refunds } from "../ledger/Refunds.ts"
+import { logFailure } from "../sql/Outage.ts"
+import type { Advance } from "./Advance.ts"
+import type { VideoSql } from "./VideoSql.ts"
+import { type Lease, LeaseLost, Next } from "./VideoState.ts"
+
+/** Jobs of others that one instance works on at a time. */
+const mostAtOnce = 16
+const renewEvery = "8 seconds"
+const retryDefectAfterMs = 5_000
+const stopTimeout = "10 seconds"
+
+const briefly = Schedule.exponential("100 millis").pipe(Schedule.intersect(Schedule.recurs(4)))
+
+const isLeaseLost = (cause: Cause.Cause<never>) =>
+  Option.exists(Cause.dieOption(cause), (defect) => defect instanceof LeaseLost)
+
+/**
+ * Keeps the leases of the jobs that this instance works on, and takes on those that are due. At a stop it waits for
+ * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others at once.
+ * @param submitting leases of jobs with a submit on its way
+ * @param lookEvery the longest sleep, however far off the next job is: another instance may have made one
+ */
+export const makeRunner = Effect.fnUntraced(function* (
+  rows: VideoSql,
+  advance: Advance,
+  submitting: ReadonlySet<string>,
+  lookEvery: Duration.DurationInput
+) {
+  const { pendingVideos } = yield* Refunds
+  const longestSleepMs = Duration.toMillis(lookEvery)
+  const fibers = yield* FiberSet.make<void>()
+  /** By lease; the fiber is there once it runs. */
+  const working = new Map<string, Lease & { fiber?: Fiber.RuntimeFiber<void> }>()
+  const claimed = new Set<string>()
+  /** Ids of jobs that this instance cannot go on with, and until when it does not look at them. */
+  const passedOver = new Map<string, bigint>()
+  let isStopping = false
+  const news = yield* Queue.sliding<void>(1)
+  const wake = Queue.offer(news, undefined)
+
+  const release = (job: Lease, ms: number) =>
+    rows.release(job, ms).pipe(Effect.retry(briefly), Effect.ignoreLogged, Effect.uninterruptible)
+
+  const passOver = ({ id }: Lease, ms: number) =>
+    Effect.map(Clock.currentTimeNanos, (now) => void passedOver.set(id, now + BigInt(Math.ceil(ms)) * 1_000_000n))
+  const listPassedOver = Effect.map(Clock.currentTimeNanos, (now) => {
+    for (const [id, until] of passedOver) if (until <= now) passedOver.delete(id)
+    return [...passedOver.keys()]
+  })
+
+  const settle = (job: Lease, exit: Exit.Exit<Next>) => {
+    if (Exit.isSuccess(exit)) {
+      return Next.$match(exit.value, {
+        Finish: () => Effect.void,
+        LookAgain: ({ afterMs }) => release(job, afterMs),
+        PassOver: ({ forMs }) => Effect.zipRight(passOver(job, forMs), release(job, 0))
+      })
+    }
+    if (Exit.isInterrupted(exit)) return release(job, 0)
+    if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is somebody else's now, or over`)
+    return Effect.zipRight(
+      logFailure(`Working on video ${job.id} failed unexpectedly`, exit.cause, Effect.logError),
+      release(job, retryDefectAfterMs)
+    )
+  }
+
+  const run = ({ id, lease }: Lease, work: Effect.Effect<Next>) =>
+    Effect.suspend(() => {
+      const job: Lease & { fiber?: Fiber.RuntimeFiber<void> } = { id, lease }
+      if (isStopping) return Effect.zipRight(release(job, 0), Effect.interrupt)
+      working.set(lease, job)
+      const forget = Effect.suspend(() => {
+        working.delete(lease)
+        claimed.delete(lease)
+        return wake
+      })
+      // Its caller may be uninterruptible; the work has deadlines, which must be able to end it.
+      return Effect.onExit(Effect.interruptible(work), (exit) => settle(job, exit)).pipe(
+        Effect.ensuring(forget),
+        Effect.catchAllCause(() => Effect.void),
+        FiberSet.run(fibers),
+        Effect.map((fiber) => {
+          job.fiber = fiber
+        })
+      )
+    })
+
+  const sleep = Effect.flatMap(
+    listPassedOver.pipe(
+      Effect.flatMap(rows.nextDue),
+      Effect.orElseSucceed(() => undefined)
+    ),
+    (ms = longestSleepMs) => Queue.take(news).pipe(Effect.timeoutOption(Math.min(Math.max(ms, 20), longestSleepMs)))
+  )
+
+  const round = Effect.gen(function* () {
+    const room = mostAtOnce - claimed.size
+    if (room <= 0) return yield* Queue.take(news)
+    const exceptions = Effect.all({ except: pendingVideos, passedOver: listPassedOver })
+    const jobs = yield* Effect.flatMap(exceptions, (them) => rows.claim(room, them)).pipe(
+      Effect.tap(
+        Effect.forEach((job) => {
+          claimed.add(job.lease)
+          return run(job, advance(job))
+        })
+      ),
+      Effect.uninterruptible
+    )
+    if (jobs.length < room) yield* sleep
+  })
+
+  const renewal = Effect.suspend(() =>
+    working.size === 0 ? Effect.void : Effect.asVoid(rows.renew([...working.values()]))
+  )
+  yield* renewal.pipe(
+    Effect.uninterruptible,
+    Effect.catchAllCause((cause) => logFailure("Leases of videos could not be renewed", cause)),
+    Effect.schedule(Schedule.spaced(renewEvery)),
+    Effect.forkScoped
+  )
+
+  const interruptOthers = Effect.suspend(() => {
+    isStopping = true
+    const idle = [...working.values()].filter(({ lease }) => !submitting.has(lease))
+    return Effect.forEach(idle, ({ fiber }) => (fiber === undefined ? Effect.void : Fiber.interruptFork(fiber)))
+  })
+  const submitsDone = Effect.sync(() => submitting.size === 0).pipe(
+    Effect.repeat({ until: (isDone) => isDone, schedule: Schedule.spaced("50 millis") }),
+    Effect.interruptible,
+    Effect.timeoutOption(stopTimeout)
+  )
+  yield* Effect.addFinalizer(() => Effect.zipRight(interruptOthers, submitsDone))
+
+  yield* round.pipe(
+    Effect.catchAllCause((cause) =>
+      Effect.zipRight(logFailure("Jobs could not be taken on", cause), Effect.sleep("1 second"))
+    ),
+    Effect.forever,
+    Effect.interruptible,
+    Effect.forkScoped
+  )
+
+  return { run }
+})

@@ -1,0 +1,120 @@
+import { Data, Effect, Random, Schema } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
+import type { InvalidRequest, RoutingFailure } from "../../domain/Failure.ts"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { KeptRoute } from "./FrozenRoute.ts"
+
+/** Where a job stands, with what only a job that stands there has. */
+const VideoState = Schema.Union(
+  Schema.Struct({ step: Schema.Literal("submit") }),
+  /** Until it moves on, nobody knows whether the submit has reached the route. */
+  Schema.Struct({ step: Schema.Literal("submitting"), route: KeptRoute }),
+  Schema.Struct({ step: Schema.Literal("rendering"), route: KeptRoute, handle: Schema.String }),
+  /** Leased again only to cancel it at its provider. */
+  Schema.Struct({ step: Schema.Literal("over"), route: KeptRoute, handle: Schema.NullOr(Schema.String) })
+)
+export type VideoStep = typeof VideoState.Type.step
+
+interface Transition {
+  readonly from: readonly [VideoStep, ...ReadonlyArray<VideoStep>]
+  readonly to: VideoStep
+  readonly by: "lease holder" | "anyone"
+}
+const unfinished = ["submit", "submitting", "rendering"] as const
+
+/** What can happen to a job. `VideoSql` takes the guard of each statement from here. */
+export const transitions = {
+  storeReference: { from: ["submit"], to: "submit", by: "lease holder" },
+  submit: { from: ["submit", "submitting"], to: "submitting", by: "lease holder" },
+  recordDoubt: { from: ["submitting"], to: "submitting", by: "lease holder" },
+  // Its statement is repeated where its answer was lost.
+  render: { from: ["submitting", "rendering"], to: "rendering", by: "lease holder" },
+  poll: { from: ["rendering"], to: "rendering", by: "lease holder" },
+  resubmit: { from: ["submitting", "rendering"], to: "submit", by: "lease holder" },
+  complete: { from: ["rendering"], to: "over", by: "lease holder" },
+  fail: { from: unfinished, to: "over", by: "lease holder" },
+  cancel: { from: unfinished, to: "over", by: "anyone" },
+  cancelUpstream: { from: ["over"], to: "over", by: "lease holder" }
+} as const satisfies Record<string, Transition>
+
+type Transitions = typeof transitions
+export type LeasedTransition = {
+  [T in keyof Transitions]: Transitions[T]["by"] extends "lease holder" ? T : never
+}[keyof Transitions]
+
+/** A job as the holder of its lease sees it. */
+export const LeasedJob = Schema.extend(
+  Schema.Struct({
+    id: Schema.String,
+    orgId: OrgId,
+    keyId: KeyId,
+    holdId: Schema.String,
+    model: Schema.String,
+    seconds: Schema.Number,
+    price: NanoUsdFromRow,
+    prompt: Schema.String,
+    referenceUrl: Schema.NullOr(Schema.String),
+    /** Its private copy in the media store. */
+    reference: Schema.NullOr(Schema.String),
+    /** Ids of the routes that were asked. */
+    tried: Schema.Array(Schema.String),
+    /** Whether one more route may be asked after a doubtful submit or a failed render. */
+    spare: Schema.Boolean,
+    doubts: Schema.Number,
+    polls: Schema.Number,
+    /** Whether its customer knows of it, or may still come to. */
+    isAccepted: Schema.Boolean,
+    lease: Schema.String,
+    /** Milliseconds to the deadline; negative once it has passed. */
+    leftMs: Schema.Number
+  }),
+  VideoState
+)
+export type LeasedJob = typeof LeasedJob.Type
+export type Lease = Pick<LeasedJob, "id" | "lease">
+export type JobAt<S extends VideoStep> = Extract<LeasedJob, { readonly step: S }>
+
+/** What the worker does with a job after a transition: nothing, look again later, or leave it to other instances. */
+export type Next = Data.TaggedEnum<{
+  Finish: {}
+  LookAgain: { readonly afterMs: number }
+  PassOver: { readonly forMs: number }
+}>
+export const Next = Data.taggedEnum<Next>()
+
+/** From 2 s rising to 10 s with the polls so far, spread by a tenth. */
+export const pollDelay = (polls: number) =>
+  Effect.map(Random.nextRange(0.9, 1.1), (spread) =>
+    Next.LookAgain({ afterMs: Math.min(2_000 * 1.3 ** Math.max(0, polls - 2), 10_000) * spread })
+  )
+
+/** From 3 s, four times as long after each failed download: a clip may come back, and another render is paid for again. */
+export const downloadDelay = (failed: number) => Next.LookAgain({ afterMs: 3_000 * 4 ** Math.max(0, failed - 1) })
+
+/** Why a job failed, as its customer sees it. */
+export interface VideoError {
+  readonly code: "content_policy_violation" | "upstream_error" | "timeout" | "internal_error"
+  readonly message: string
+}
+
+export const contentRejected: VideoError = {
+  code: "content_policy_violation",
+  message: "Content was rejected by the moderation system."
+}
+export const upstreamFailed: VideoError = {
+  code: "upstream_error",
+  message: "The upstream provider returned an error."
+}
+export const outOfTime: VideoError = { code: "timeout", message: "The request exceeded the allowed time." }
+export const internalError: VideoError = { code: "internal_error", message: "Internal server error." }
+export const cancelled: VideoError = { code: "internal_error", message: "The video was cancelled by the operator." }
+
+export const errorOf = (failure: RoutingFailure | InvalidRequest): VideoError => {
+  if (failure._tag === "ContentRejected") return contentRejected
+  if (failure._tag === "TimedOut") return outOfTime
+  return failure._tag === "InvalidRequest" ? { code: "upstream_error", message: failure.message } : upstreamFailed
+}
+
+/** Another instance has the job, or it is over. */
+export class LeaseLost extends Data.TaggedError("LeaseLost")<{ readonly id: string }> {}

@@ -1,0 +1,56 @@
+import { it } from "@effect/vitest"
+import { Effect, type Layer, type Scope } from "effect"
+import type { Upstream } from "../../src/providers/client/Upstream.ts"
+import type { Fetcher } from "../../src/services/media/Fetcher.ts"
+import type { FailureClass, Provider } from "../../src/services/routing/Provider.ts"
+
+/** What carries the upstream secret, and what must never leave the route's own origin. */
+export const secret = "sk-upstream-secret"
+
+/** Where a result is: inside the response, behind a URL of the host itself, behind one of another host. */
+export type Place = "inside" | "own" | "elsewhere"
+
+/** What a host can be made to do on either surface, and the failure that it is. */
+export const meaning = {
+  limit: "limit",
+  funds: "account",
+  key: "account",
+  request: "request",
+  image: "request",
+  moderation: "moderation",
+  server: "retry",
+  missing: "retry",
+  page: "retry",
+  garbage: "retry",
+  empty: "retry",
+  "cut answer": "network"
+} as const satisfies Readonly<Record<string, FailureClass>>
+export type Fault = keyof typeof meaning
+
+/** After these nobody knows what the host did. */
+export const unread = ["page", "garbage", "empty", "cut answer"] as const
+
+export interface MediaHarness<Host> {
+  readonly name: string
+  readonly make: Effect.Effect<Provider, never, Upstream | Fetcher>
+  readonly services: Layer.Layer<Upstream | Fetcher>
+  readonly host: Effect.Effect<Host, never, Scope.Scope>
+}
+
+export const base64 = (bytes: Uint8Array | undefined): string | undefined =>
+  bytes === undefined ? undefined : Buffer.from(bytes).toString("base64")
+
+/** Tests of one half of an adapter, each with a host of its own. */
+export const checksOf =
+  <Host, Adapter>(
+    { host, make, services }: Omit<MediaHarness<Host>, "name">,
+    half: (provider: Provider) => Adapter | undefined
+  ) =>
+  (title: string, body: (adapter: Adapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>) =>
+    it.scopedLive(title, () =>
+      Effect.gen(function* () {
+        const adapter = half(yield* make)
+        if (adapter === undefined) return yield* Effect.dieMessage("the provider has no such half")
+        return yield* body(adapter, yield* host)
+      }).pipe(Effect.provide(services))
+    )

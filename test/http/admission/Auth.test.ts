@@ -1,0 +1,205 @@
+import { SqlClient } from "@effect/sql"
+import { assert, describe, layer as withLayer } from "@effect/vitest"
+import { Effect, Redacted, Schema } from "effect"
+import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
+import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { openAccount } from "../../harness/client/Account.ts"
+import {
+  type Answer,
+  assertRefused,
+  bearer,
+  call,
+  chat,
+  type Refusal,
+  refusals,
+  soon,
+  talk
+} from "../../harness/client/HttpCalls.ts"
+import { dump } from "../../harness/database/Dump.ts"
+import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+const served = gateway({ talk: {} })
+
+const models = (headers: Readonly<Record<string, string>>) => call("/v1/models", { headers })
+const isFine = ({ status, text }: Answer) => assert.strictEqual(status, 200, text)
+
+type Headers = Readonly<Record<string, string>>
+
+/** Ways to show a key that lives. */
+const shown: ReadonlyArray<readonly [what: string, headers: (secret: string) => Headers]> = [
+  ["Bearer", (secret) => ({ authorization: `Bearer ${secret}` })],
+  ["bearer", (secret) => ({ authorization: `bearer ${secret}` })],
+  ["BEARER", (secret) => ({ authorization: `BEARER ${secret}` })],
+  ["Bearer with more space", (secret) => ({ authorization: `Bearer   ${secret}  ` })],
+  ["x-api-key", (secret) => ({ "x-api-key": secret })],
+  ["X-API-Key with space around", (secret) => ({ "X-API-Key": `  ${secret} ` })],
+  ["both", (secret) => ({ authorization: `Bearer ${secret}`, "x-api-key": secret })],
+  ["a bearer beside another x-api-key", (secret) => ({ authorization: `Bearer ${secret}`, "x-api-key": "ggw_other" })],
+  ["x-api-key beside another scheme", (secret) => ({ authorization: "Basic eDp5", "x-api-key": secret })],
+  ["x-api-key beside an empty bearer", (secret) => ({ authorization: "Bearer ", "x-api-key": secret })]
+]
+
+const { invalidKey, missingKey } = refusals
+
+/** Ways not to. */
+const unshown: ReadonlyArray<readonly [what: string, headers: (secret: string) => Headers, refusal: Refusal]> = [
+  ["no header", () => ({}), missingKey],
+  ["an empty authorization", () => ({ authorization: "" }), missingKey],
+  ["an empty bearer", () => ({ authorization: "Bearer " }), missingKey],
+  ["an empty x-api-key", () => ({ "x-api-key": "" }), missingKey],
+  ["another scheme", (secret) => ({ authorization: `Basic ${secret}` }), missingKey],
+  ["no scheme", (secret) => ({ authorization: secret }), missingKey],
+  ["a scheme without a space", (secret) => ({ authorization: `Bearer${secret}` }), missingKey],
+  ["another header", (secret) => ({ "api-key": secret }), missingKey],
+  ["another prefix", (secret) => bearer(secret.replace("ggw_", "sk-")), invalidKey],
+  ["no prefix", (secret) => bearer(secret.replace("ggw_", "")), invalidKey],
+  ["the prefix alone", () => bearer("ggw_"), invalidKey],
+  ["a key cut short", (secret) => bearer(secret.slice(0, -1)), invalidKey],
+  ["a key with more behind it", (secret) => bearer(`${secret}x`), invalidKey],
+  ["a key in capitals", (secret) => bearer(secret.toUpperCase()), invalidKey],
+  ["two keys in one", (secret) => bearer(`${secret}, ${secret}`), invalidKey],
+  ["two keys in words", (secret) => bearer(`${secret} ${secret}`), invalidKey],
+  ["a statement", () => bearer("ggw_' OR '1'='1"), invalidKey],
+  ["a very long one", () => bearer(`ggw_${"x".repeat(8_000)}`), invalidKey],
+  ["a dead bearer beside a living x-api-key", (secret) => ({ ...bearer("ggw_other"), "x-api-key": secret }), invalidKey]
+]
+
+withLayer(served, { excludeTestServices: true })("keys", (it) => {
+  it.effect.each(shown)("%s lets in", ([, headers]) =>
+    Effect.gen(function* () {
+      isFine(yield* models(headers((yield* openAccount({})).secret)))
+    })
+  )
+
+  it.effect.each(unshown)("%s does not", ([, headers, refusal]) =>
+    Effect.gen(function* () {
+      assertRefused(yield* models(headers((yield* openAccount({})).secret)), refusal)
+    })
+  )
+
+  it.effect("a key's id is no key", () =>
+    Effect.gen(function* () {
+      const { key, org } = yield* openAccount({})
+      for (const id of [key, org, `ggw_${key}`]) assertRefused(yield* models(bearer(id)), invalidKey)
+    })
+  )
+
+  /** Lets the key in before, and refuses it within a second or so of what the operator did. */
+  const dies = <E, R>(account: { readonly secret: string }, what: Effect.Effect<unknown, E, R>) =>
+    Effect.gen(function* () {
+      const headers = bearer(account.secret)
+      isFine(yield* models(headers))
+      yield* what
+      yield* soon(Effect.map(models(headers), (answer) => assertRefused(answer, invalidKey)))
+      assertRefused(yield* chat(account, talk("talk")), invalidKey)
+    })
+
+  describe.concurrent("what an operator does to a key", () => {
+    it.effect("a revoked key is dead, the organization's other one is not", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const account = yield* openAccount({})
+        const other = yield* keys.create({ org: account.org })
+        yield* dies(account, keys.revoke(account.key))
+        isFine(yield* models(bearer(Redacted.value(other.secret))))
+      })
+    )
+
+    it.effect("an expired key is dead, and lives again when its time is longer", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const account = yield* openAccount({})
+        const at = (expiresAt: Date) => keys.update(account.key, { expiresAt })
+        yield* at(new Date("2999-01-01"))
+        yield* dies(account, at(new Date("2020-01-01")))
+        yield* at(new Date("2999-01-01"))
+        yield* soon(Effect.map(models(bearer(account.secret)), isFine))
+      })
+    )
+
+    it.effect("a key expires by itself", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const sql = yield* SqlClient.SqlClient
+        const account = yield* openAccount({})
+        const in1s = sql`UPDATE api_keys SET expires_at = now() + interval '1 second' WHERE id = ${account.key}`
+        yield* dies(account, in1s)
+        assert.isNotNull((yield* keys.find(account.key)).expiresAt)
+      })
+    )
+
+    it.effect("a suspended organization's keys are dead until it resumes", () =>
+      Effect.gen(function* () {
+        const organizations = yield* Organizations
+        const account = yield* openAccount({})
+        yield* dies(account, organizations.suspend(account.org))
+        yield* organizations.resume(account.org)
+        yield* soon(Effect.map(models(bearer(account.secret)), isFine))
+      })
+    )
+
+    it.effect("a reissued key has a new secret, and the old one is dead", () =>
+      Effect.gen(function* () {
+        const keys = yield* ApiKeys
+        const account = yield* openAccount({})
+        isFine(yield* models(bearer(account.secret)))
+        const { secret } = yield* keys.reissue(account.key)
+        isFine(yield* models(bearer(Redacted.value(secret))))
+        yield* soon(Effect.map(models(bearer(account.secret)), (answer) => assertRefused(answer, invalidKey)))
+      })
+    )
+  })
+
+  it.effect("a scope covers its surface; a key without any list covers all; reads need none", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      for (const scopes of [undefined, ["chat"], ["images", "chat"]] as const) {
+        yield* first.script(answers())
+        isFine(yield* chat(yield* openAccount(scopes === undefined ? {} : { scopes }), talk("talk")))
+      }
+      for (const scopes of [["images"], ["videos"], ["images", "videos"], []] as const) {
+        const account = yield* openAccount({ scopes })
+        for (const stream of [false, true]) {
+          assertRefused(yield* chat(account, { ...talk("talk"), stream }), refusals.scope)
+        }
+        isFine(yield* models(bearer(account.secret)))
+        isFine(yield* call("/v1/credits", { headers: bearer(account.secret) }))
+      }
+    })
+  )
+
+  it.effect("each organization sees its own money alone", () =>
+    Effect.gen(function* () {
+      const Shown = Schema.parseJson(Schema.Struct({ balance_usd: Schema.Number }))
+      for (const [nanoUsd, usd] of [
+        [1_000_000_001n, 1.000000001],
+        [0n, 0],
+        [250_000_000n, 0.25]
+      ] as const) {
+        const { text } = yield* call("/v1/credits", { headers: bearer((yield* openAccount({ nanoUsd })).secret) })
+        assert.strictEqual((yield* Schema.decodeUnknown(Shown)(text)).balance_usd, usd)
+      }
+    })
+  )
+
+  it.effect("no secret is in the database, whole or in part, only its hash", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const keys = yield* ApiKeys
+      const account = yield* openAccount({})
+      const secrets = [account.secret, Redacted.value((yield* keys.reissue(account.key)).secret), "ggw_nobody-has-this"]
+      for (const secret of secrets) {
+        yield* first.script(answers())
+        yield* chat({ secret }, talk("talk"))
+      }
+      const everything = yield* dump
+      assert.include(everything, account.key)
+      for (const secret of secrets) {
+        const bare = secret.slice("ggw_".length)
+        for (const part of [secret, bare, bare.slice(0, 10), bare.slice(-10)]) assert.notInclude(everything, part)
+        assert.notInclude(everything, Buffer.from(secret).toString("hex"))
+        assert.notInclude(everything, Buffer.from(secret).toString("base64").slice(0, 20))
+      }
+    })
+  )
+})

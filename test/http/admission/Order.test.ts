@@ -1,0 +1,216 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
+import { openAccount } from "../../harness/client/Account.ts"
+import {
+  assertRefused,
+  badRequest,
+  bearer,
+  block,
+  call,
+  chat,
+  chatPath,
+  type Refusal,
+  rateOf,
+  refusals,
+  soon,
+  talk
+} from "../../harness/client/HttpCalls.ts"
+import { ask } from "../../harness/client/RawSocket.ts"
+import { gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+const served = gateway(
+  {
+    talk: {},
+    strict: { family: "C", capabilities: [] },
+    down: { routes: [{ provider: "refusing", model: "x" }] },
+    absent: { routes: [onAbsent] }
+  },
+  { TRUST_PROXY: "1", MAX_BODY_BYTES: "100000" }
+)
+
+const blocked = { "x-forwarded-for": "203.0.113.9" }
+const methods = ["GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "POST"]
+const known: Readonly<Record<string, ReadonlyArray<string>>> = {
+  [chatPath]: ["POST"],
+  "/v1/models": ["GET"],
+  "/v1/credits": ["GET"],
+  "/v1/openapi.json": ["GET"],
+  "/healthz": ["GET", "HEAD"],
+  "/readyz": ["GET", "HEAD"],
+  "/metrics": ["GET", "HEAD"]
+}
+const wrongMethods = Object.entries(known).flatMap(([path, allowed]) =>
+  methods.filter((method) => !allowed.includes(method)).map((method) => ({ method, path }))
+)
+
+const hot = { ...talk("talk"), temperature: 9 }
+const { messages } = hot
+
+/** Each is wrong in two ways at least; the earlier one is what the client hears of. */
+const bodies: ReadonlyArray<readonly [earlier: string, later: string, body: unknown, refusal: Refusal]> = [
+  ["JSON", "model", "{", badRequest("The body is not valid JSON.")],
+  ["JSON object", "model", "[]", badRequest("The body must be a JSON object.")],
+  ["model", "messages", {}, badRequest("`model` is required.", "model")],
+  ["model", "a field", { messages, temperature: 9 }, badRequest("`model` is required.", "model")],
+  [
+    "messages",
+    "a field",
+    { model: "talk", messages: [], temperature: 9 },
+    badRequest("`messages` is required and must be a non-empty array.", "messages")
+  ],
+  [
+    "messages",
+    "unknown model",
+    { model: "nobody" },
+    badRequest("`messages` is required and must be a non-empty array.", "messages")
+  ],
+  [
+    "a field",
+    "unknown model",
+    { ...hot, model: "nobody" },
+    badRequest("`temperature` must be a number from 0 to 2.", "temperature")
+  ],
+  ["unknown model", "its rules", { ...talk("nobody"), max_tokens: 9_000 }, refusals.noModel("nobody")],
+  ["another surface", "its rules", { ...talk("picture"), max_tokens: 9_000 }, refusals.noModel("picture")],
+  ["a model without credential", "its rules", { ...talk("absent"), web_search: true }, refusals.noModel("absent")]
+]
+
+withLayer(served, { excludeTestServices: true })("the order of a request", (it) => {
+  it.effect("a blocked address comes before path, key and health", () =>
+    Effect.gen(function* () {
+      yield* block("203.0.113.9")
+      const { secret } = yield* openAccount({})
+      yield* soon(Effect.map(call("/healthz", { headers: blocked }), (got) => assertRefused(got, refusals.denied)))
+      for (const path of ["/nowhere", "/v1/nowhere", chatPath, "/v1/models", "/readyz", "/metrics", "/v1/openapi.json"])
+        assertRefused(yield* call(path, { headers: blocked }), refusals.denied)
+      assertRefused(yield* chat({ secret }, talk("talk"), { headers: blocked }), refusals.denied)
+      assert.strictEqual((yield* call("/healthz")).status, 200)
+    })
+  )
+
+  it.effect("an unknown path, whatever the method, comes before the key", () =>
+    Effect.gen(function* () {
+      const paths = ["/", "/v1", "/nowhere", "/v1/nowhere", "/v1/chat", "/chat/completions", "/v1/chat/completions/x"]
+      for (const path of paths) {
+        for (const method of ["GET", "POST"]) {
+          const answer = yield* call(path, { method })
+          assertRefused(answer, refusals.noEndpoint)
+          assert.isUndefined(rateOf(answer))
+        }
+      }
+    })
+  )
+
+  it.effect.each(wrongMethods)("$method $path comes before the key", ({ method, path }) =>
+    Effect.gen(function* () {
+      const { key, secret } = yield* openAccount({ rpm: 1 })
+      for (const headers of [{}, bearer("ggw_nobody"), bearer(secret)]) {
+        const answer = yield* call(path, { method, headers })
+        // An answer to HEAD has no body to judge.
+        if (method === "HEAD") {
+          assert.strictEqual(answer.status, 404)
+          assert.strictEqual(answer.headers.get("content-type"), "application/json; charset=utf-8")
+        } else assertRefused(answer, refusals.noEndpoint)
+        assert.isUndefined(rateOf(answer), key)
+      }
+    })
+  )
+
+  it.effect("the key comes before the body, which is not even waited for", () =>
+    Effect.gen(function* () {
+      const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`
+      for (const key of ["", "Authorization: Bearer ggw_nobody\r\n"]) {
+        for (const length of ["Content-Length: 50000", "Content-Length: 99999999999", "Transfer-Encoding: chunked"]) {
+          const answer = yield* ask(`${head}${key}${length}\r\n\r\n`)
+          assertRefused(answer, key === "" ? refusals.missingKey : refusals.invalidKey)
+          assert.isUndefined(rateOf(answer))
+        }
+      }
+    })
+  )
+
+  it.effect("the key comes before its rate", () =>
+    Effect.gen(function* () {
+      const account = yield* openAccount({ rpm: 1, nanoUsd: 0n })
+      yield* chat(account, "{")
+      assertRefused(yield* chat(account, "{"), refusals.limited)
+      yield* (yield* ApiKeys).revoke(account.key)
+      yield* soon(Effect.map(chat(account, "{"), (got) => assertRefused(got, refusals.invalidKey)))
+    })
+  )
+
+  it.effect("the rate comes before the scope", () =>
+    Effect.gen(function* () {
+      const account = yield* openAccount({ rpm: 1, scopes: ["images", "videos"] })
+      const first = yield* chat(account, talk("talk"))
+      assertRefused(first, refusals.scope)
+      assert.deepStrictEqual(rateOf(first), { limit: 1, remaining: 0 })
+      assertRefused(yield* chat(account, talk("talk")), refusals.limited)
+    })
+  )
+
+  it.effect("the scope comes before the body, which is not even waited for", () =>
+    Effect.gen(function* () {
+      const { secret } = yield* openAccount({ scopes: ["images"] })
+      assertRefused(yield* chat({ secret }, "{"), refusals.scope)
+      const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}\r\n`
+      assertRefused(yield* ask(`${head}Content-Length: 50\r\n\r\n`), refusals.scope)
+      assertRefused(yield* ask(`${head}Content-Length: 100001\r\n\r\n`), refusals.scope)
+    })
+  )
+
+  it.effect("the size comes before the JSON", () =>
+    Effect.gen(function* () {
+      const account = yield* openAccount({})
+      assertRefused(yield* chat(account, "{".repeat(100_001)), refusals.tooLarge(100_000))
+    })
+  )
+
+  it.effect.each(bodies)("%s comes before %s", ([, , body, refusal]) =>
+    Effect.gen(function* () {
+      // Neither could pay, had it come to that.
+      for (const account of [
+        yield* openAccount({ nanoUsd: 0n }),
+        yield* openAccount({ cap: { amount: 0n, period: "day" } })
+      ]) {
+        assertRefused(yield* chat(account, body), refusal)
+      }
+    })
+  )
+
+  it.effect("the model's rules come before the cap, the cap before the balance", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const account = yield* openAccount({ nanoUsd: 0n, cap: { amount: 0n, period: "week" } })
+      assertRefused(
+        yield* chat(account, { ...talk("strict"), max_tokens: 8_193 }),
+        badRequest("`max_tokens` must be at most 8192 for `strict`.", "max_tokens")
+      )
+      assertRefused(
+        yield* chat(account, {
+          ...talk("strict"),
+          max_tokens: 8_192,
+          tools: [{ type: "function", function: { name: "f" } }]
+        }),
+        badRequest("`tools` is not available for `strict`.", "tools")
+      )
+      assertRefused(yield* chat(account, talk("strict")), refusals.capped("week"))
+      assert.lengthOf(first.calls, 0)
+    })
+  )
+
+  it.effect("cap and balance come before the provider", () =>
+    Effect.gen(function* () {
+      const poor = yield* openAccount({ nanoUsd: 0n })
+      const capped = yield* openAccount({ cap: { amount: 0n, period: "total" } })
+      const rich = yield* openAccount({})
+      for (const stream of [false, true]) {
+        assertRefused(yield* chat(poor, { ...talk("down"), stream }), refusals.insufficient)
+        assertRefused(yield* chat(capped, { ...talk("down"), stream }), refusals.capped("total"))
+        assertRefused(yield* chat(rich, { ...talk("down"), stream }), refusals.allFailed("refusing", "network"))
+      }
+      assert.lengthOf((yield* Upstreams).first.calls, 0)
+    })
+  )
+})

@@ -1,0 +1,71 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { openAccount } from "../../harness/client/Account.ts"
+import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
+import { dataUrl, grown, png } from "../../harness/fixtures/TinyPictures.ts"
+import { json } from "../../harness/upstream/FakeUpstream.ts"
+import { answers, gateway, hidden, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+const served = gateway({ talk: { capabilities: ["vision", "tools"], routes: [onFirst, onSecond] } })
+
+const url = dataUrl(grown(2_000_000), "image/png")
+const image = (address: string) => ({ type: "image_url", image_url: { url: address } })
+const tools = [
+  {
+    type: "function",
+    function: { name: "f", parameters: { type: "object", properties: { "né😀": { enum: ["\ud800", 1e21, -0.5] } } } }
+  }
+]
+const messagesWith = (address: string) => [
+  { role: "system", content: `"${"漢字😀\\\n".repeat(100_000)}` },
+  {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: '{"a":[1,"[,"]}' } }]
+  },
+  { role: "tool", content: "1", tool_call_id: "c" },
+  { role: "user", content: [{ type: "text", text: "hi" }, image(address), image(dataUrl(png, "image/png"))] }
+]
+const asked = (address: string) => ({ model: "talk", max_tokens: 9, messages: messagesWith(address), tools })
+const sent = { model: hidden.model, max_tokens: 9, messages: messagesWith(url), tools }
+
+withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a large request", (it) => {
+  it.effect("reaches each provider as it is, with its length", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Upstreams
+      const customer = yield* openAccount({})
+      yield* first.script(json(503, { error: { message: "busy" } }))
+      yield* second.script(answers())
+      assert.strictEqual((yield* chat(customer, asked(url))).status, 200)
+      for (const { calls } of [first, second]) {
+        const call = calls.at(-1)
+        assert.deepStrictEqual(call?.body, sent)
+        assert.strictEqual(call?.headers["content-length"], String(call?.bytes.length))
+      }
+      yield* first.script(streams("fine"))
+      assert.include((yield* chat(customer, { ...asked(url), stream: true })).text, "fine")
+      assert.deepInclude(first.calls.at(-1)?.body, { ...sent, stream: true })
+    })
+  )
+
+  it.effect("with pictures in lines reaches the provider with the same in one line", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const [prefix = "", base64 = ""] = url.split(",")
+      for (const written of [base64.replaceAll(/.{76}/g, "$&\r\n"), base64.replaceAll("+", "-").replaceAll("/", "_")]) {
+        yield* first.script(answers())
+        assert.strictEqual((yield* chat(yield* openAccount({}), asked(`${prefix},${written}`))).status, 200)
+        assert.deepStrictEqual(first.calls.at(-1)?.body, sent)
+      }
+    })
+  )
+
+  it.effect("whose pictures are none is refused", () =>
+    Effect.gen(function* () {
+      const noPicture = badRequest("Failed to process the reference image.", "messages")
+      for (const bad of [`${url}!`, url.replace("iVBOR", "AAAAA"), `https://a.test/${"a".repeat(9_000)}`]) {
+        assertRefused(yield* chat(yield* openAccount({}), asked(bad)), noPicture)
+      }
+    })
+  )
+})

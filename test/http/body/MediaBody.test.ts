@@ -1,0 +1,109 @@
+import { assert, describe, it } from "@effect/vitest"
+import { largestReference } from "../../../src/domain/Media.ts"
+import * as Image from "../../harness/fixtures/ImageBodies.ts"
+import * as Video from "../../harness/fixtures/VideoBodies.ts"
+
+const { base, gif, gifBytes } = Image
+const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
+const url = (value: string) => ({ _tag: "Url", url: value }) as const
+const unusable = "Failed to process the reference image."
+const notImages = "`image` must be a string or an array of strings."
+const whole = Buffer.alloc(largestReference, 7)
+
+for (const [surface, taken, refusals] of [
+  ["an image", Image.taken, [Image.refusal, Image.editRefusal]],
+  ["a video", Video.taken, [Video.refusal]]
+] as const) {
+  describe(`the body of a request for ${surface}`, () => {
+    const notObject = ["The body must be a JSON object.", null] as const
+    const noModel = ["`model` is required.", "model"] as const
+    const noPrompt = ["`prompt` is required.", "prompt"] as const
+
+    it.each([
+      [null, ...notObject],
+      ["text", ...notObject],
+      [7, ...notObject],
+      [[base], ...notObject],
+      [{}, ...noModel],
+      [{ prompt: "p" }, ...noModel],
+      [{ ...base, model: "" }, ...noModel],
+      [{ ...base, model: null }, ...noModel],
+      [{ ...base, model: 5 }, ...noModel],
+      [{ ...base, model: ["m"] }, ...noModel],
+      [{ n: 2, prompt: "", seconds: "x", image: 5 }, ...noModel],
+      [{ model: "m" }, ...noPrompt],
+      [{ model: "m", prompt: "" }, ...noPrompt],
+      [{ model: "m", prompt: null }, ...noPrompt],
+      [{ model: "m", prompt: 5 }, ...noPrompt],
+      [{ model: "m", prompt: ["p"] }, ...noPrompt],
+      [{ model: "m", n: 2, image: 5, resolution: "8K", seconds: "x" }, ...noPrompt]
+    ])("%j: %s", (body, message, param) => {
+      for (const refusal of refusals) assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, message])
+    })
+
+    it("may have a prompt of a million characters, and no longer one", () => {
+      assert.strictEqual(taken({ ...base, prompt: "x".repeat(1_000_000) }).prompt.length, 1_000_000)
+      const [, param, message] = refusals[0]({ ...base, prompt: "x".repeat(1_000_001) })
+      assert.deepStrictEqual([param, message], ["prompt", "`prompt` must have at most 1,000,000 characters."])
+    })
+
+    it("may have null for whatever it leaves out", () => {
+      const names = ["image", "resolution", "quality", "response_format", "n", "stream", "mask", "images"]
+      const all = [...names, "seconds", "duration", "input_reference"]
+      assert.deepStrictEqual(taken({ ...base, ...Object.fromEntries(all.map((name) => [name, null])) }), taken(base))
+    })
+
+    it.each([
+      ["https://example.com/a.png", [url("https://example.com/a.png")]],
+      ["HTTP://example.com/a", [url("HTTP://example.com/a")]],
+      [gif, [bytes(gifBytes)]],
+      [gif.replace("=", ""), [bytes(gifBytes)]],
+      [`${gif.slice(0, 8)}\r\n${gif.slice(8)}\n`, [bytes(gifBytes)]],
+      ["-_-_", [bytes(Buffer.from("+/+/", "base64"))]],
+      [`data:image/gif;base64,${gif}`, [bytes(gifBytes)]],
+      [`DATA:image/gif;name=a.gif;BASE64,${gif}`, [bytes(gifBytes)]],
+      [`data:;base64,${gif}`, [bytes(gifBytes)]],
+      [`data:text/html;base64,${gif}`, [bytes(gifBytes)]],
+      [
+        [gif, "https://b.test"],
+        [bytes(gifBytes), url("https://b.test")]
+      ],
+      [Array.from({ length: 8 }, () => gif), Array.from({ length: 8 }, () => bytes(gifBytes))],
+      [[], []]
+    ])("may have the reference image %j", (image, references) => {
+      assert.deepStrictEqual(taken({ ...base, image }), { ...taken(base), references })
+    })
+
+    it("may have a reference image of just 20 MiB, in base64 with and without padding", () => {
+      const base64 = whole.toString("base64")
+      for (const image of [base64, whole.toString("base64url"), `data:;base64,${base64}`]) {
+        const [reference] = taken({ ...base, image }).references
+        assert.isTrue(reference?._tag === "Bytes" && whole.equals(reference.bytes))
+      }
+    })
+
+    it.each<[field: string, values: ReadonlyArray<unknown>, message: string]>([
+      [
+        "image",
+        [5, true, {}, [5], [null], [[gif]], [gif, {}], { url: "https://a.test" }, { image_url: gif }],
+        notImages
+      ],
+      ["image", [Array.from({ length: 9 }, () => gif)], "`image` must hold at most 8 images."],
+      ["image", ["", " ", "A", "a b c!", "=", "AAAA=AAA", "AAAA====", "ä", "\0", ["", gif], [gif, ""]], unusable],
+      [
+        "image",
+        ["data:", "data:image/png", "data:image/png,abc", "data:image/png;base64,", "data:;base64,%41"],
+        unusable
+      ],
+      ["image", ["ftp://a.test/a.png", "file:///etc/passwd", "//a.test/a.png", "javascript:0"], unusable],
+      ["image", ["http://", "https://a b.test", "https://[::1", "http://a.test:99999/"], unusable],
+      ["image", [`https://a.test/${"a".repeat(8192)}`], unusable],
+      ["image", [Buffer.alloc(largestReference + 1).toString("base64")], unusable],
+      ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."]
+    ])("with the %s %j is refused: %s", (field, values, message) => {
+      for (const value of values) {
+        assert.deepStrictEqual(refusals[0]({ ...base, [field]: value }), ["InvalidRequest", field, message])
+      }
+    })
+  })
+}

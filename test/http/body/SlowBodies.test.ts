@@ -1,0 +1,52 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { assertRefused, badRequest, chat, chatPath, refusals, talk } from "../../harness/client/HttpCalls.ts"
+import { open } from "../../harness/client/RawSocket.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+const mib = 1024 * 1024
+
+withLayer(gateway({ talk: {} }), { excludeTestServices: true })("bodies that are announced and do not come", (it) => {
+  const stalled = (secret: string, path: string, bytes: number) =>
+    Effect.gen(function* () {
+      const connection = yield* open
+      yield* connection.write(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}\r\nContent-Length: ${30 * mib}\r\n\r\n${"{".repeat(bytes)}`
+      )
+      return connection
+    })
+
+  it.effect("leave room for the large bodies of others, and are refused after ten seconds", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const slow = yield* Effect.forEach([1, 2], () => Served.customer())
+      const connections = yield* Effect.forEach(
+        slow.flatMap(({ secret }) => Array.from({ length: 12 }, () => secret)),
+        (secret) => stalled(secret, chatPath, 1)
+      )
+      const large = "x".repeat(20 * mib)
+      for (const customer of [yield* Served.customer(), ...slow]) {
+        yield* first.script(answers())
+        const answer = yield* chat(customer, talk("talk", large))
+        assert.strictEqual(answer.status, 200, answer.text)
+      }
+      for (const connection of connections) {
+        const { headers, ...answer } = yield* Effect.timeout(connection.answer(1), "14 seconds")
+        assertRefused(
+          { headers, ...answer },
+          badRequest("The request body arrived too slowly: less than 1000 bytes a second.")
+        )
+        assert.strictEqual(headers.get("connection"), "close")
+        yield* connection.closed
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("are refused without a key before they are waited for", () =>
+    Effect.gen(function* () {
+      const connection = yield* stalled("", "/v1/videos", 1)
+      assertRefused(yield* connection.answer(1), refusals.missingKey)
+    }).pipe(Effect.scoped)
+  )
+})

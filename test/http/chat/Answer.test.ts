@@ -1,0 +1,179 @@
+import { assert, describe, it } from "@effect/vitest"
+import { FastCheck, Schema } from "effect"
+import type { ChatEvent } from "../../../src/domain/Chat.ts"
+import { UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
+import { ChatCompletion, ChatCompletionChunk } from "../../../src/http/chat/CompletionSchema.ts"
+import { brokenStream } from "../../../src/http/errors/Wire.ts"
+import {
+  callingAnswer,
+  content,
+  encoder,
+  name,
+  reasoning,
+  spokenAnswer,
+  stop,
+  toolEvents,
+  usage,
+  wireUsage
+} from "../../harness/fixtures/ChatAnswers.ts"
+
+const dataOf = (text: string): ReadonlyArray<string> =>
+  text
+    .split("\n\n")
+    .filter((event) => event !== "")
+    .map((event) => event.replace(/^data: /, ""))
+
+describe("completionJson", () => {
+  it("is the convention's answer", () => {
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(completionJson({ ...name, answer: spokenAnswer, usage }))), {
+      id: "chatcmpl-1",
+      object: "chat.completion",
+      created: 1_700_000_000,
+      model: "m-1",
+      choices: [
+        {
+          index: 0,
+          message: { role: "assistant", content: "Servus", refusal: null },
+          logprobs: null,
+          finish_reason: "stop"
+        }
+      ],
+      usage: wireUsage
+    })
+  })
+
+  it("has null for content beside tool calls, and the reasoning", () => {
+    const [choice] = completionJson({ ...name, answer: callingAnswer, usage }).choices
+    assert.deepStrictEqual(choice?.message, {
+      role: "assistant",
+      content: null,
+      refusal: null,
+      reasoning_content: "Which city?",
+      tool_calls: callingAnswer.toolCalls
+    })
+    assert.strictEqual(choice?.finish_reason, "tool_calls")
+  })
+
+  it("keeps text beside tool calls and an empty answer as it is", () => {
+    const said = completionJson({ ...name, answer: { ...callingAnswer, content: "Let me look." }, usage })
+    assert.strictEqual(said.choices[0]?.message.content, "Let me look.")
+    const empty = completionJson({ ...name, answer: { ...spokenAnswer, content: "" }, usage })
+    assert.strictEqual(empty.choices[0]?.message.content, "")
+  })
+
+  it("is what the contract says", () => {
+    for (const answer of [
+      spokenAnswer,
+      callingAnswer,
+      { ...spokenAnswer, content: null, finish: "content_filter" as const }
+    ]) {
+      const wire: unknown = JSON.parse(JSON.stringify(completionJson({ ...name, answer, usage })))
+      Schema.decodeUnknownSync(ChatCompletion, { onExcessProperty: "error" })(wire)
+    }
+  })
+})
+
+describe("SseEncoder", () => {
+  const head = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m-1","choices":[`
+  const chunk = (delta: string, finish = "null") =>
+    `${head}{"index":0,"delta":{${delta}},"logprobs":null,"finish_reason":${finish}}]}\n\n`
+  const opening = chunk(`"role":"assistant","content":""`)
+
+  it("opens with the role and ends with the mark", () => {
+    const sse = encoder(false)
+    assert.strictEqual(
+      sse.encode([content("Ser"), content("vus")]),
+      opening + chunk(`"content":"Ser"`) + chunk(`"content":"vus"`)
+    )
+    assert.strictEqual(sse.encode([reasoning("hm")]), chunk(`"reasoning_content":"hm"`))
+    assert.strictEqual(sse.encode([stop]), chunk("", `"stop"`))
+    assert.strictEqual(sse.encode([{ type: "usage", usage }]), "")
+    assert.strictEqual(sse.finish(usage), "data: [DONE]\n\n")
+  })
+
+  it("opens an answer without output too", () => {
+    assert.strictEqual(encoder(false).encode([stop]), opening + chunk("", `"stop"`))
+    assert.strictEqual(encoder(false).encode([]), "")
+    const late = encoder(false)
+    assert.strictEqual(late.encode([{ type: "usage", usage }]), "")
+    assert.strictEqual(late.encode([content("x")]), opening + chunk(`"content":"x"`))
+  })
+
+  it("writes a call's id, type and name once", () => {
+    const sse = encoder(false)
+    const text = toolEvents.map((event) => sse.encode([event]))
+    assert.strictEqual(
+      text[0],
+      opening +
+        chunk(`"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"weather","arguments":""}}]`)
+    )
+    assert.strictEqual(text[1], chunk(`"tool_calls":[{"index":0,"function":{"arguments":"{\\"city\\":"}}]`))
+    assert.strictEqual(
+      text[3],
+      chunk(`"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"time","arguments":"{}"}}]`)
+    )
+    assert.strictEqual(text[4], chunk("", `"tool_calls"`))
+  })
+
+  it("shows usage only to those who ask, once, in a chunk of its own", () => {
+    const sse = encoder(true)
+    const shown = dataOf(sse.encode([content("x"), stop, { type: "usage", usage }]) + sse.finish(usage))
+    const chunks = shown.slice(0, -1).map((data) => JSON.parse(data))
+    assert.deepStrictEqual(
+      chunks.map((one) => one.usage),
+      [null, null, null, wireUsage]
+    )
+    assert.deepStrictEqual(
+      chunks.map((one) => one.choices.length),
+      [1, 1, 1, 0]
+    )
+    assert.strictEqual(shown.at(-1), "[DONE]")
+    const silent = encoder(false)
+    for (const data of dataOf(silent.encode([content("x"), stop]))) assert.notProperty(JSON.parse(data), "usage")
+  })
+
+  it("ends a broken stream with an error and nothing after it", () => {
+    assert.strictEqual(
+      encoder(true).error(brokenStream(new UpstreamFailed())),
+      `data: {"error":{"message":"The upstream provider returned an error.","type":"api_error","param":null,"code":"upstream_error"}}\n\n`
+    )
+  })
+
+  const events = FastCheck.array(
+    FastCheck.oneof(
+      FastCheck.fullUnicodeString().map(content),
+      FastCheck.fullUnicodeString().map(reasoning),
+      FastCheck.record({
+        index: FastCheck.nat(9),
+        id: FastCheck.string(),
+        name: FastCheck.string(),
+        arguments: FastCheck.string()
+      }).map((call): ChatEvent => ({ type: "tool_call", ...call })),
+      FastCheck.constantFrom(content('\u2028\n\r\n\n "\\ data: [DONE]'), content("\ud800"), stop, {
+        type: "usage",
+        usage
+      } as const)
+    )
+  )
+
+  it("writes one line of JSON a chunk, as the contract says, whatever the text", () => {
+    FastCheck.assert(
+      FastCheck.property(events, FastCheck.boolean(), (sent, includeUsage) => {
+        const sse = new SseEncoder({ ...name, model: `m"\n`, includeUsage })
+        const text = sse.encode(sent) + sse.finish(usage)
+        const lines = text.split("\n")
+        assert.isTrue(
+          lines.every((line, index) =>
+            index % 2 === 0 && index < lines.length - 1 ? line.startsWith("data: ") : line === ""
+          )
+        )
+        const chunks = dataOf(text)
+          .slice(0, -1)
+          .map((data) => Schema.decodeUnknownSync(ChatCompletionChunk, { onExcessProperty: "error" })(JSON.parse(data)))
+        const said = chunks.map((one) => one.choices[0]?.delta.content ?? "").join("")
+        assert.strictEqual(said, sent.map((event) => (event.type === "content" ? event.text : "")).join(""))
+      })
+    )
+  })
+})

@@ -1,0 +1,284 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
+import { base, hi, refusal, taken, tool } from "../../harness/fixtures/ChatBodies.ts"
+
+describe("what is required", () => {
+  const notObject = ["The body must be a JSON object.", null] as const
+  const noModel = ["`model` is required.", "model"] as const
+  const noMessages = ["`messages` is required and must be a non-empty array.", "messages"] as const
+
+  it.each([
+    [null, ...notObject],
+    ["text", ...notObject],
+    [7, ...notObject],
+    [true, ...notObject],
+    [[], ...notObject],
+    [[base], ...notObject],
+    [{}, ...noModel],
+    [{ messages: [hi] }, ...noModel],
+    [{ ...base, model: "" }, ...noModel],
+    [{ ...base, model: null }, ...noModel],
+    [{ ...base, model: 5 }, ...noModel],
+    [{ ...base, model: ["m"] }, ...noModel],
+    [{ model: "m" }, ...noMessages],
+    [{ model: "m", messages: null }, ...noMessages],
+    [{ model: "m", messages: [] }, ...noMessages],
+    [{ model: "m", messages: "hi" }, ...noMessages],
+    [{ model: "m", messages: { 0: hi, length: 1 } }, ...noMessages],
+    [{ model: "m", temperature: 9 }, ...noMessages],
+    [{ temperature: 9, messages: 1 }, ...noModel]
+  ])("%j: %s", (body, message, param) => {
+    assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, message])
+  })
+
+  it("is enough", () => {
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(taken(base))), {
+      model: "m",
+      messages: [hi],
+      stream: false,
+      includeUsage: false,
+      maxTokens: 4096,
+      maxTokensOmitted: true,
+      stop: [],
+      tools: [],
+      webSearch: false
+    })
+  })
+})
+
+type Fields = { readonly [field: string]: unknown }
+
+describe("the optional fields", () => {
+  it.each<[Fields, Partial<ChatRequest>]>([
+    [{ stream: true }, { stream: true, includeUsage: false }],
+    [{ stream: false }, { stream: false }],
+    [
+      { stream: true, stream_options: { include_usage: true } },
+      { stream: true, includeUsage: true }
+    ],
+    [{ stream: true, stream_options: { include_usage: false } }, { includeUsage: false }],
+    [{ stream: true, stream_options: { include_usage: null } }, { includeUsage: false }],
+    [{ stream_options: { include_usage: true } }, { stream: false, includeUsage: false }],
+    [{ max_tokens: 1 }, { maxTokens: 1, maxTokensOmitted: false }],
+    [{ max_tokens: 4096 }, { maxTokens: 4096, maxTokensOmitted: false }],
+    [{ max_tokens: 1_000_000 }, { maxTokens: 1_000_000 }],
+    [{ max_tokens: 1e308 }, { maxTokens: 1e308 }],
+    [{ max_tokens: 8 }, { maxTokensField: undefined }],
+    [{ max_completion_tokens: 7 }, { maxTokens: 7, maxTokensOmitted: false, maxTokensField: "max_completion_tokens" }],
+    [{ max_tokens: 9, max_completion_tokens: 7 }, { maxTokens: 7 }],
+    [{ max_tokens: 7, max_completion_tokens: null }, { maxTokens: 7 }],
+    [{ temperature: 0 }, { temperature: 0 }],
+    [{ temperature: 2 }, { temperature: 2 }],
+    [{ top_p: 0 }, { topP: 0 }],
+    [{ top_p: 1 }, { topP: 1 }],
+    [{ stop: "x" }, { stop: ["x"] }],
+    [{ stop: ["x", "y"] }, { stop: ["x", "y"] }],
+    [{ stop: [] }, { stop: [] }],
+    [{ stop: Array.from({ length: 16 }, String) }, { stop: Array.from({ length: 16 }, String) }],
+    [{ seed: -3 }, { seed: -3 }],
+    [{ seed: 2 ** 60 }, { seed: 2 ** 60 }],
+    [{ frequency_penalty: -2 }, { frequencyPenalty: -2 }],
+    [{ presence_penalty: 2 }, { presencePenalty: 2 }],
+    [{ reasoning_effort: "low" }, { reasoningEffort: "low" }],
+    [{ reasoning_effort: "medium" }, { reasoningEffort: "medium" }],
+    [{ reasoning_effort: "high" }, { reasoningEffort: "high" }],
+    [{ reasoning_effort: "xhigh" }, { reasoningEffort: "xhigh" }],
+    [{ reasoning_effort: "none" }, { reasoningEffort: undefined }],
+    [{ reasoning_effort: "minimal" }, { reasoningEffort: "low" }],
+    [{ web_search: true }, { webSearch: true }],
+    [{ web_search: false }, { webSearch: false }],
+    [{ response_format: { type: "text" } }, { responseFormat: undefined }],
+    [{ response_format: { type: "json_object" } }, { responseFormat: { type: "json_object" } }],
+    [
+      { response_format: { type: "json_object", schema: null, json_schema: null } },
+      { responseFormat: { type: "json_object" } }
+    ],
+    [
+      { response_format: { type: "json_object", schema: { type: "object" } } },
+      { responseFormat: { type: "json_schema", json_schema: { name: "response", schema: { type: "object" } } } }
+    ],
+    [
+      {
+        response_format: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" }, strict: true } }
+      },
+      { responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" }, strict: true } } }
+    ],
+    [
+      {
+        response_format: {
+          type: "json_schema",
+          json_schema: { name: "n", description: "d", schema: null, strict: null }
+        }
+      },
+      { responseFormat: { type: "json_schema", json_schema: { name: "n", description: "d" } } }
+    ],
+    [{ n: 1 }, {}],
+    [{ tools: [] }, { tools: [] }],
+    [{ tools: [tool("f")] }, { tools: [{ type: "function", function: { name: "f" } }] }],
+    [
+      { tools: [tool("f", { description: "d", parameters: { type: "object" }, strict: false, extra: 1 })] },
+      {
+        tools: [
+          { type: "function", function: { name: "f", description: "d", strict: false, parameters: { type: "object" } } }
+        ]
+      }
+    ],
+    [{ tools: [tool("f")], tool_choice: "auto" }, { toolChoice: "auto" }],
+    [{ tools: [tool("f")], tool_choice: "none" }, { toolChoice: "none" }],
+    [{ tools: [tool("f")], tool_choice: "required" }, { toolChoice: "required" }],
+    [
+      { tools: [tool("f")], tool_choice: tool("f", { more: 1 }) },
+      { toolChoice: { type: "function", function: { name: "f" } } }
+    ],
+    [{ tools: [tool("f")], tool_choice: { type: "auto" } }, { toolChoice: "auto" }],
+    [{ tools: [tool("f")], tool_choice: { type: "none" } }, { toolChoice: "none" }],
+    [{ tools: [tool("f")], tool_choice: { type: "required" } }, { toolChoice: "required" }],
+    [{ tool_choice: { type: "auto" } }, { toolChoice: undefined }],
+    [
+      { functions: [], function_call: "" },
+      { tools: [], toolChoice: undefined }
+    ],
+    [
+      { functions: {}, function_call: {} },
+      { tools: [], toolChoice: undefined }
+    ],
+    [{ tool_choice: "auto" }, { toolChoice: undefined }],
+    [{ tool_choice: "none" }, { toolChoice: undefined }],
+    [{ tools: [tool("f")], parallel_tool_calls: false }, { parallelToolCalls: false }],
+    [{ parallel_tool_calls: true }, { parallelToolCalls: undefined }]
+  ])("%j is taken", (fields, expected) => {
+    assert.deepInclude(taken({ ...base, ...fields }), expected)
+  })
+
+  it("take null for absent", () => {
+    const names = Object.keys(ChatCompletionRequest.fields).filter((name) => name !== "model" && name !== "messages")
+    const nulls = Object.fromEntries([...names, "functions", "function_call"].map((name) => [name, null]))
+    assert.isAtLeast(names.length, 17)
+    assert.deepStrictEqual(taken({ ...base, ...nulls }), taken(base))
+  })
+
+  it("pass over what they do not know", () => {
+    const unknown = { user: 1, metadata: [], logprobs: true, top_logprobs: 3, store: "yes", service_tier: {} }
+    const more = { verbosity: "low", logit_bias: 7, anything: { at: ["all"] } }
+    assert.deepStrictEqual(taken({ ...base, ...unknown, ...more }), taken(base))
+  })
+
+  const jsonSchema = (definition: object) => ({ type: "json_schema", json_schema: definition })
+  const inSchema = "`response_format.json_schema"
+
+  const wrong: ReadonlyArray<readonly [field: string, values: ReadonlyArray<unknown>, message: string]> = [
+    ["stream", ["true", 1, {}], "`stream` must be a boolean."],
+    ["stream_options", [true, [], "x"], "`stream_options` must be an object."],
+    [
+      "stream_options",
+      [{ include_usage: "yes" }, { include_usage: 1 }],
+      "`stream_options.include_usage` must be a boolean."
+    ],
+    ["max_tokens", [0, -1, 1.5, "10", true, Infinity, {}], "`max_tokens` must be an integer of at least 1."],
+    ["max_completion_tokens", [0, 0.1, "10"], "`max_completion_tokens` must be an integer of at least 1."],
+    ["temperature", [-0.01, 2.01, "1", Infinity, [1]], "`temperature` must be a number from 0 to 2."],
+    ["top_p", [-0.01, 1.01, "1"], "`top_p` must be a number from 0 to 1."],
+    ["frequency_penalty", [-2.01, 2.01, "1"], "`frequency_penalty` must be a number from -2 to 2."],
+    ["presence_penalty", [-2.01, 2.01, "1"], "`presence_penalty` must be a number from -2 to 2."],
+    ["seed", [1.5, "1", 1e300, true], "`seed` must be an integer."],
+    [
+      "stop",
+      ["", 1, {}, [""], [1], ["x", null]],
+      "`stop` must be a non-empty string or an array of non-empty strings."
+    ],
+    ["stop", [Array.from({ length: 17 }, String)], "`stop` must hold at most 16 strings."],
+    [
+      "reasoning_effort",
+      ["max", "", "LOW", 1, {}],
+      "`reasoning_effort` must be one of none, minimal, low, medium, high, xhigh."
+    ],
+    ["web_search", ["true", 1, {}], "`web_search` must be a boolean."],
+    ["parallel_tool_calls", ["true", 0], "`parallel_tool_calls` must be a boolean."],
+    ["n", [0, 2, "1", 1.5], "`n` must be 1."],
+    ["response_format", ["json_object", [], 1], "`response_format` must be an object."],
+    [
+      "response_format",
+      [{}, { type: "xml" }, { type: null }],
+      "`response_format.type` must be one of text, json_object, json_schema."
+    ],
+    [
+      "response_format",
+      [{ type: "json_schema" }, { type: "json_schema", json_schema: [] }],
+      "`response_format.json_schema` is required and must be an object."
+    ],
+    [
+      "response_format",
+      [jsonSchema({}), jsonSchema({ name: "a b" })],
+      "`response_format.json_schema.name` is required and must be 1 to 64 letters, digits, underscores or dashes."
+    ],
+    ["response_format", [jsonSchema({ name: "n", schema: "x" })], `${inSchema}.schema\` must be an object.`],
+    ["response_format", [jsonSchema({ name: "n", strict: "x" })], `${inSchema}.strict\` must be a boolean.`],
+    ["response_format", [jsonSchema({ name: "n", description: 1 })], `${inSchema}.description\` must be a string.`],
+    [
+      "response_format",
+      [
+        { type: "json_object", schema: "x" },
+        { type: "json_object", schema: [] }
+      ],
+      "`response_format.schema` must be an object."
+    ],
+    [
+      "response_format",
+      [{ type: "json_object", json_schema: { name: "n", schema: {} } }],
+      "`response_format.json_schema` needs the type json_schema."
+    ],
+    ["tools", [{}, "f", 1], "`tools` must be an array."],
+    ["tools", [["f"], [null]], "`tools[0]` must be an object."],
+    ["tools", [[{}], [{ type: "web_search" }], [{ function: { name: "f" } }]], "`tools[0].type` must be function."],
+    [
+      "tools",
+      [[{ type: "function" }], [{ type: "function", function: "f" }]],
+      "`tools[0].function` is required and must be an object."
+    ],
+    [
+      "tools",
+      [
+        [tool("f"), tool("")],
+        [tool("f"), tool("a b")],
+        [tool("f"), tool("x".repeat(65))]
+      ],
+      "`tools[1].function.name` is required and must be 1 to 64 letters, digits, underscores or dashes."
+    ],
+    [
+      "tools",
+      [[tool("f", { parameters: [] })], [tool("f", { parameters: "{}" })]],
+      "`tools[0].function.parameters` must be an object."
+    ],
+    ["tools", [[tool("f", { description: {} })]], "`tools[0].function.description` must be a string."],
+    ["tools", [[tool("f", { strict: 1 })]], "`tools[0].function.strict` must be a boolean."],
+    ["tool_choice", ["required", { type: "required" }], "`tool_choice` needs `tools`."],
+    [
+      "tool_choice",
+      ["any", 1, [], {}, { type: "any" }, { type: "function" }, { type: "tool", name: "f" }],
+      "`tool_choice` must be auto, none, required or an object that names a function."
+    ],
+    [
+      "tool_choice",
+      [
+        { type: "function", function: {} },
+        { type: "function", function: { name: 1 } }
+      ],
+      "`tool_choice` must name a function."
+    ],
+    ["tool_choice", [tool("f")], "`tool_choice` must name one of `tools`."],
+    ["functions", [[{ name: "f" }], "f", 1], "`functions` is not supported: use `tools`."],
+    ["function_call", ["auto", { name: "f" }, 1], "`function_call` is not supported: use `tool_choice`."]
+  ]
+
+  it.each(wrong)("%s: %j is refused: %s", (field, values, message) => {
+    for (const value of values) {
+      assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", field, message])
+    }
+  })
+
+  it("refuse a choice of a tool that is not given", () => {
+    const [, param, message] = refusal({ ...base, tools: [tool("f")], tool_choice: tool("g") })
+    assert.deepStrictEqual([param, message], ["tool_choice", "`tool_choice` must name one of `tools`."])
+  })
+})

@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import { callIdOnWire } from "../../../src/domain/Chat.ts"
+import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
+import { callingAnswer, encoder, name, usage } from "../../harness/fixtures/ChatAnswers.ts"
+import { call, said, taken } from "../../harness/fixtures/ChatBodies.ts"
+
+const signed = (id: string) =>
+  said(
+    { role: "assistant", tool_calls: [call(id), call("other")] },
+    { role: "tool", content: "r", tool_call_id: id },
+    { role: "tool", content: "s", tool_call_id: "other" }
+  )
+
+/** What the calls of a request's assistant are, and which of them is answered first. */
+const read = (id: string) => {
+  const [assistant, result] = taken(signed(id)).messages
+  return {
+    calls: assistant?.role === "assistant" ? assistant.tool_calls?.map(({ id, signature }) => [id, signature]) : [],
+    answered: result?.role === "tool" ? result.tool_call_id : undefined
+  }
+}
+
+describe("ids of tool calls", () => {
+  it("bring back the signature that went out in them", () => {
+    assert.deepStrictEqual(read(callIdOnWire("c", "c2ln")), {
+      calls: [
+        ["c", "c2ln"],
+        ["other", undefined]
+      ],
+      answered: "c"
+    })
+  })
+
+  it("of other hosts stay as they are", () => {
+    for (const id of ["functions.f:0", "toolu_1", "~sig~", "x".repeat(500)]) {
+      assert.deepStrictEqual(read(id).calls?.[0], [id, undefined])
+      assert.strictEqual(read(id).answered, id)
+    }
+  })
+
+  it("carry a signature out of a whole answer, and of a stream", () => {
+    const [first] = callingAnswer.toolCalls
+    if (first === undefined) return assert.fail("an answer without calls")
+    const answer = { ...callingAnswer, toolCalls: [{ ...first, signature: "c2ln" }] }
+    const [choice] = completionJson({ ...name, answer, usage }).choices
+    const id = callIdOnWire(first.id, "c2ln")
+    assert.deepStrictEqual(
+      choice?.message.tool_calls?.map((made) => made.id),
+      [id]
+    )
+    assert.notProperty(choice?.message.tool_calls?.[0], "signature")
+    const streamed = encoder(false).encode([
+      { type: "tool_call", index: 0, id: first.id, name: "f", arguments: "", signature: "c2ln" },
+      { type: "tool_call", index: 0, arguments: "{}" }
+    ])
+    assert.include(streamed, `"id":${JSON.stringify(id)},`)
+    assert.notInclude(streamed, `"signature"`)
+  })
+})

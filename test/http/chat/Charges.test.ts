@@ -1,0 +1,150 @@
+import { assert, describe, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { chat, talk } from "../../harness/client/HttpCalls.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { done, event, json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
+import { chunk, completion, gateway, nanoPerToken, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
+
+const tiered = {
+  ...prices,
+  cached_prompt_per_1m_usd: 0.1,
+  cache_write_per_1m_usd: 1.25,
+  long_context: { above: 300, prompt_per_1m_usd: 3, completion_per_1m_usd: 4 }
+}
+const served = gateway({
+  talk: {},
+  tiered: { pricing: tiered },
+  crumbs: { pricing: { prompt_per_1m_usd: 0.000001, completion_per_1m_usd: 0.000003 } },
+  free: { pricing: { prompt_per_1m_usd: 0, completion_per_1m_usd: 0 } }
+})
+
+const { completion: out, prompt: into } = nanoPerToken
+const replyEvents = (content: string, usage: unknown) => [
+  chunk({ content }),
+  chunk({}, "stop"),
+  ...(usage === undefined ? [] : [event({ ...completion(""), choices: [], usage })]),
+  done
+]
+
+const replying = (stream: boolean, content: string, usage: unknown): Reply =>
+  stream
+    ? sse(...replyEvents(content, usage))
+    : json(200, { ...completion(content), ...(usage === undefined ? {} : { usage }) })
+
+interface Settled {
+  readonly what: string
+  readonly model?: string
+  readonly prompt?: string
+  readonly usage: unknown
+  readonly charge: bigint
+}
+
+/** Usage that a provider reports, and what it costs: to the nano-dollar, rounded up once. */
+const settled: ReadonlyArray<Settled> = [
+  { what: "the usual", usage: usual, charge: 10n * into + 5n * out },
+  { what: "no total", usage: { prompt_tokens: 10, completion_tokens: 5 }, charge: 10n * into + 5n * out },
+  {
+    what: "reasoning inside",
+    usage: { ...usual, completion_tokens_details: { reasoning_tokens: 4 } },
+    charge: 10n * into + 5n * out
+  },
+  {
+    what: "cached tokens without a price of their own",
+    usage: { ...usual, prompt_tokens_details: { cached_tokens: 8 } },
+    charge: 10n * into + 5n * out
+  },
+  {
+    what: "cached and cache-written tokens",
+    model: "tiered",
+    usage: { ...usual, prompt_tokens: 60, prompt_tokens_details: { cached_tokens: 40, cache_write_tokens: 15 } },
+    charge: 40n * 100n + 15n * 1_250n + 5n * into + 5n * out
+  },
+  {
+    what: "more cached than there are",
+    model: "tiered",
+    usage: { ...usual, prompt_tokens_details: { cached_tokens: 99 } },
+    charge: 10n * 100n + 5n * out
+  },
+  {
+    what: "a prompt of just the mark",
+    model: "tiered",
+    prompt: "x".repeat(400),
+    usage: { ...usual, prompt_tokens: 300 },
+    charge: 300n * into + 5n * out
+  },
+  {
+    what: "a prompt past the mark",
+    model: "tiered",
+    prompt: "x".repeat(400),
+    usage: { ...usual, prompt_tokens: 301, prompt_tokens_details: { cached_tokens: 1 } },
+    charge: 300n * 3_000n + 100n + 5n * 4_000n
+  },
+  { what: "less than a nano-dollar", model: "crumbs", usage: usual, charge: 1n },
+  { what: "nothing for what is free", model: "free", usage: usual, charge: 0n }
+]
+
+/** Usage that cannot be true beside a text. */
+const untrue: ReadonlyArray<readonly [what: string, usage: unknown]> = [
+  ["none", undefined],
+  ["null", null],
+  ["zeros", { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }],
+  ["negative", { prompt_tokens: -10, completion_tokens: -5 }],
+  ["words", { prompt_tokens: "ten", completion_tokens: "five" }],
+  ["a list", [10, 5]],
+  ["another protocol's", { input_tokens: 10, output_tokens: 5 }]
+]
+
+withLayer(served, { excludeTestServices: true })("what a chat costs", (it) => {
+  for (const stream of [false, true]) {
+    describe(stream ? "stream" : "json", () => {
+      it.effect.each(settled)("charges $what", ({ charge, model = "talk", prompt = "hi", usage }) =>
+        Effect.gen(function* () {
+          yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
+          const { funds, ...customer } = yield* Served.customer()
+          const { balance } = yield* funds
+          const answer = yield* chat(customer, { ...talk(model, prompt), stream })
+          assert.strictEqual(answer.status, 200, answer.text)
+          assert.strictEqual(balance - (yield* funds).balance, charge)
+          const row = yield* Served.logged(answer.headers.get("x-request-id"))
+          assert.deepInclude(row, { charge: NanoUsd(charge), notes: [] })
+        })
+      )
+
+      it.effect.each(untrue)("counts for itself where the usage is %s", ([, usage]) =>
+        Effect.gen(function* () {
+          yield* (yield* Upstreams).first.script(replying(stream, "one two three four five", usage))
+          const { spent, ...customer } = yield* Served.customer()
+          const told = { stream_options: { include_usage: true } }
+          const answer = yield* chat(customer, { ...talk("talk", "six seven eight"), stream, ...told })
+          assert.strictEqual(answer.status, 200, answer.text)
+          const row = yield* Served.logged(answer.headers.get("x-request-id"))
+          assert.deepInclude(row, { notes: ["usage_estimated"], promptTokens: 7, completionTokens: 5 })
+          assert.strictEqual(yield* spent, 7n * into + 5n * out)
+          assert.include(answer.text, '"prompt_tokens":7,"completion_tokens":5,"total_tokens":12')
+        })
+      )
+
+      it.effect("never charges more than was reserved, and notes what was above", () =>
+        Effect.gen(function* () {
+          const usage = { prompt_tokens: 1e9, completion_tokens: 1e9 }
+          yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
+          const { spent, ...customer } = yield* Served.customer()
+          const answer = yield* chat(customer, { ...talk("talk"), max_tokens: 3, stream })
+          const hold = BigInt(32 + 16 + 2) * into + 3n * out
+          const row = yield* Served.logged(answer.headers.get("x-request-id"))
+          assert.deepInclude(row, { notes: ["hold_exceeded"], charge: NanoUsd(hold), promptTokens: 1e9 })
+          assert.strictEqual(yield* spent, hold)
+        })
+      )
+    })
+  }
+
+  it.effect("leaves books that add up", () =>
+    Effect.gen(function* () {
+      const { violations } = yield* (yield* LedgerAdmin).verify
+      assert.deepStrictEqual([...violations], [])
+    })
+  )
+})

@@ -1,0 +1,226 @@
+import { assert, describe, it } from "@effect/vitest"
+import { call, hi, imageUrl, png, refusal, said, taken } from "../../harness/fixtures/ChatBodies.ts"
+
+describe("messages", () => {
+  it.each([
+    ["a system text", said({ role: "system", content: "s" }), [{ role: "system", content: "s" }]],
+    [
+      "a developer as system",
+      said({ role: "developer", content: "s", name: "n" }),
+      [{ role: "system", content: "s", name: "n" }]
+    ],
+    [
+      "text parts in every role",
+      said(
+        { role: "system", content: [{ type: "text", text: "s", cache_control: {} }] },
+        { role: "user", content: [{ type: "text", text: "u" }] },
+        { role: "assistant", content: [{ type: "text", text: "a" }], tool_calls: [call("c")] },
+        { role: "tool", content: [{ type: "text", text: "t" }], tool_call_id: "c" }
+      ),
+      [
+        { role: "system", content: [{ type: "text", text: "s" }] },
+        { role: "user", content: [{ type: "text", text: "u" }] },
+        { role: "assistant", content: [{ type: "text", text: "a" }], tool_calls: [call("c")] },
+        { role: "tool", content: [{ type: "text", text: "t" }], tool_call_id: "c" }
+      ]
+    ],
+    [
+      "images in a user's message",
+      said({
+        role: "user",
+        content: [
+          { type: "text", text: "" },
+          imageUrl("https://x.test/a.png"),
+          imageUrl("HTTP://x.test/a.png"),
+          { type: "image_url", image_url: { url: png, detail: "high" } },
+          { type: "image_url", image_url: { url: "data:image/svg+xml;charset=utf-8;base64,AAAA", detail: null } }
+        ]
+      }),
+      [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "" },
+            imageUrl("https://x.test/a.png"),
+            imageUrl("HTTP://x.test/a.png"),
+            { type: "image_url", image_url: { url: png, detail: "high" } },
+            imageUrl("data:image/svg+xml;charset=utf-8;base64,AAAA")
+          ]
+        }
+      ]
+    ],
+    [
+      "an assistant's message of nothing",
+      said(hi, { role: "assistant" }, { role: "assistant", content: null, tool_calls: [] }, hi),
+      [hi, { role: "assistant", content: null }, { role: "assistant", content: null }, hi]
+    ],
+    ["an empty text", said({ role: "user", content: "" }), [{ role: "user", content: "" }]],
+    [
+      "tool calls without content",
+      said(hi, { role: "assistant", tool_calls: [call("c")] }, { role: "tool", content: "1", tool_call_id: "c" }),
+      [
+        hi,
+        { role: "assistant", content: null, tool_calls: [call("c")] },
+        { role: "tool", content: "1", tool_call_id: "c" }
+      ]
+    ],
+    [
+      "tool calls with empty content",
+      said(hi, { role: "assistant", content: [], tool_calls: [{ ...call("c"), type: undefined }] }),
+      [hi, { role: "assistant", content: null, tool_calls: [call("c")] }]
+    ],
+    [
+      "results out of order and late",
+      said(
+        { role: "assistant", content: null, tool_calls: [call("a"), call("b")] },
+        { role: "tool", content: "2", tool_call_id: "b" },
+        hi,
+        { role: "tool", content: "1", tool_call_id: "a" }
+      ),
+      [
+        { role: "assistant", content: null, tool_calls: [call("a"), call("b")] },
+        { role: "tool", content: "2", tool_call_id: "b" },
+        hi,
+        { role: "tool", content: "1", tool_call_id: "a" }
+      ]
+    ],
+    [
+      "a refusal as what was said",
+      said(
+        { role: "assistant", content: null, refusal: "no" },
+        { role: "assistant", content: [{ type: "refusal", refusal: "no" }] }
+      ),
+      [
+        { role: "assistant", content: "no" },
+        { role: "assistant", content: [{ type: "text", text: "no" }] }
+      ]
+    ],
+    [
+      "an answer of before, with its nulls",
+      said({
+        role: "assistant",
+        content: "a",
+        refusal: null,
+        reasoning_content: "r",
+        tool_calls: null,
+        function_call: null,
+        audio: null,
+        annotations: [],
+        name: null
+      }),
+      [{ role: "assistant", content: "a", reasoning_content: "r" }]
+    ],
+    [
+      "an empty list of calls",
+      said({ role: "assistant", content: "a", tool_calls: [] }),
+      [{ role: "assistant", content: "a" }]
+    ],
+    [
+      "reasoning alone",
+      said({ role: "assistant", content: null, reasoning_content: "r" }),
+      [{ role: "assistant", content: null, reasoning_content: "r" }]
+    ]
+  ])("take %s", (_, body, expected) => {
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(taken(body).messages)), expected)
+  })
+
+  const badImage = "Failed to process the reference image."
+  const badRole = "`messages[0].role` must be one of system, developer, user, assistant, tool."
+  const noContent = "`messages[0].content` must be a string or an array of content parts."
+  const noText = "`messages[0].content[0].text` must be a string."
+  const noKind = "`messages[0].content[0].type` must be one of text, image_url."
+  const textOnly = "`messages[0].content[0]` must be text: only a user's message may hold an image."
+  const noUrl = "`messages[0].content[0].image_url` must be an object with a `url`."
+  const noFunction =
+    "`messages[0].tool_calls[0].function` must be an object with a `name` and `arguments`, a JSON text."
+  const unanswered = "`messages[0].tool_call_id` must answer a tool call of an earlier assistant message."
+  const user = (...content: ReadonlyArray<unknown>) => said({ role: "user", content })
+  const assistant = (fields: object) => ({ role: "assistant", ...fields })
+  const result = (fields: object) => ({ role: "tool", content: "x", ...fields })
+  const called = assistant({ tool_calls: [call("c")] })
+
+  it.each<readonly [body: unknown, message: string]>([
+    [said("hi"), "`messages[0]` must be an object."],
+    [said(null), "`messages[0]` must be an object."],
+    [said(hi, [hi]), "`messages[1]` must be an object."],
+    [said({ content: "x" }), badRole],
+    [said({ role: "bot", content: "x" }), badRole],
+    [
+      said({ role: "function", name: "f", content: "x" }),
+      "`messages[0].role` cannot be function: send the result as a tool message."
+    ],
+    ...["system", "developer", "user"].flatMap(
+      (role) =>
+        [
+          [said({ role }), noContent],
+          [said({ role, content: null }), noContent],
+          [said({ role, content: { type: "text", text: "x" } }), noContent],
+          [said({ role, content: [] }), "`messages[0].content` must not be an empty array."],
+          [said({ role, content: "x", name: 1 }), "`messages[0].name` must be a string."],
+          [said({ role, content: ["x"] }), "`messages[0].content[0]` must be an object."],
+          [said({ role, content: [{ type: "text", text: 1 }] }), noText],
+          [said({ role, content: [{ type: "text" }] }), noText]
+        ] as const
+    ),
+    [said({ role: "system", content: [{ type: "audio" }] }), "`messages[0].content[0].type` must be text."],
+    [user({ type: "input_audio", input_audio: {} }), noKind],
+    [user({ text: "x" }), noKind],
+    [said({ role: "system", content: [imageUrl(png)] }), textOnly],
+    [said(assistant({ content: [imageUrl(png)] })), textOnly],
+    [
+      said(hi, { role: "user", content: [{ type: "text", text: "x" }, { type: "image_url" }] }),
+      "`messages[1].content[1].image_url` must be an object with a `url`."
+    ],
+    [user({ type: "image_url", image_url: png }), noUrl],
+    [user(imageUrl(1)), noUrl],
+    [user(imageUrl("")), noUrl],
+    [
+      user({ type: "image_url", image_url: { url: png, detail: "max" } }),
+      "`messages[0].content[0].image_url.detail` must be one of auto, low, high."
+    ],
+    ...[
+      "ftp://x.test/a.png",
+      "file:///etc/passwd",
+      "javascript:alert(1)",
+      "a.png",
+      "http://",
+      "https://[",
+      "iVBORw0KGgo=",
+      "data:text/plain;base64,AAAA",
+      "data:image/png,AAAA",
+      "data:image/png;base64,",
+      "data:;base64,AAAA",
+      ` ${png}`
+    ].map((url) => [user(imageUrl(url)), badImage] as const),
+    [said(assistant({ content: 1 })), noContent],
+    [said(assistant({ content: "x", refusal: 1 })), "`messages[0].refusal` must be a string."],
+    [said(assistant({ content: [{ type: "refusal" }] })), "`messages[0].content[0].refusal` must be a string."],
+    [said(assistant({ content: "x", reasoning_content: {} })), "`messages[0].reasoning_content` must be a string."],
+    [said(assistant({ content: "x", name: {} })), "`messages[0].name` must be a string."],
+    [
+      said(assistant({ content: null, function_call: { name: "f", arguments: "" } })),
+      "`messages[0].function_call` is not supported: send `tool_calls`."
+    ],
+    [said(assistant({ tool_calls: {} })), "`messages[0].tool_calls` must be an array."],
+    [said(assistant({ tool_calls: ["c"] })), "`messages[0].tool_calls[0]` must be an object."],
+    [
+      said(assistant({ tool_calls: [call("c"), call("")] })),
+      "`messages[0].tool_calls[1].id` is required and must be a non-empty string."
+    ],
+    [
+      said(assistant({ tool_calls: [{ ...call("c"), type: "custom" }] })),
+      "`messages[0].tool_calls[0].type` must be function."
+    ],
+    ...[undefined, {}, { name: "f" }, { name: "", arguments: "{}" }, { name: "f", arguments: {} }].map(
+      (made) => [said(assistant({ tool_calls: [{ id: "c", type: "function", function: made }] })), noFunction] as const
+    ),
+    [said(result({})), "`messages[0].tool_call_id` is required and must be a non-empty string."],
+    [said(result({ tool_call_id: "c" })), unanswered],
+    [said(result({ tool_call_id: "c" }), called), unanswered],
+    [said(result({ tool_call_id: "__proto__" })), unanswered],
+    [said(called, { role: "tool", tool_call_id: "c" }), noContent.replace("0", "1")],
+    [said(called, result({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
+  ])("%j: %s", (body, message) => {
+    assert.deepStrictEqual(refusal(body), ["InvalidRequest", "messages", message])
+  })
+})

@@ -1,0 +1,94 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { assertRefused, chat, refusals, talk } from "../../harness/client/HttpCalls.ts"
+import { cut, done, event, type Step, sse } from "../../harness/upstream/FakeUpstream.ts"
+import { asking as askingOf, assertChatServed, error, failing } from "../../harness/upstream/ProviderFailures.ts"
+import { answers, chunk, gateway, onFirst, onSecond } from "../../harness/upstream/Upstreams.ts"
+
+const asking = askingOf(chat)
+const served = gateway({
+  weak: {},
+  shut: {},
+  breaking: { routes: [onFirst, onSecond] },
+  "weak-pair": { routes: [onFirst, onSecond] },
+  narrow: {
+    capabilities: ["tools", "response_format"],
+    routes: [onFirst, { ...onSecond, capabilities: ["response_format"] }]
+  }
+})
+
+withLayer(served, { excludeTestServices: true })("the routes of a chat", (it) => {
+  it.effect.each([false, true])("a route that cannot honour the request is no route for it, streamed: %s", (stream) =>
+    Effect.gen(function* () {
+      const body = { ...talk("narrow"), stream }
+      const tools = { tools: [{ type: "function", function: { name: "f" } }] }
+      const alone = yield* asking({ ...body, ...tools }, { first: failing(500) })
+      assertRefused(alone.answer, refusals.upstream)
+      assert.deepStrictEqual(alone.asked, [1, 0])
+      const moved = yield* asking(body, { first: failing(500), second: answers() })
+      assertChatServed(moved.answer, "narrow")
+      assert.deepStrictEqual(moved.asked, [1, 1])
+    })
+  )
+
+  const breaks: ReadonlyArray<readonly [what: string, ...steps: ReadonlyArray<Step>]> = [
+    ["an error", event(error()), done],
+    ["an error that names a fault of the request", event(error({ code: "content_policy_violation" }))],
+    ["garbage", "data: {hush\n\n"],
+    ["the connection's end", cut],
+    ["its own end, without a finish"]
+  ]
+
+  it.effect.each(breaks)(
+    "%s after the first delta ends the stream with an error, and no other route is asked",
+    ([, ...rest]) =>
+      Effect.gen(function* () {
+        const reply = sse(chunk({ content: "Servus" }), ...rest)
+        const { answer, asked, spent } = yield* asking({ ...talk("breaking"), stream: true }, { first: reply })
+        assert.strictEqual(answer.status, 200)
+        const events = answer.text.split("\n\n").filter((event) => event !== "")
+        const { code, message, type } = refusals.upstream
+        assert.deepStrictEqual<unknown>(JSON.parse(events.at(-1)?.replace("data: ", "") ?? ""), {
+          error: { message, type, param: null, code }
+        })
+        assert.include(events.at(-2) ?? "", '"content":"Servus"')
+        assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
+      })
+  )
+
+  it.effect("five failures in a row close a route: then nobody is asked", () =>
+    Effect.gen(function* () {
+      for (let failures = 0; failures < 5; failures++) {
+        assertRefused((yield* asking(talk("weak"), { first: failing(500) })).answer, refusals.upstream)
+      }
+      const { answer, asked } = yield* asking(talk("weak"))
+      assertRefused(answer, refusals.noProvider)
+      assert.deepStrictEqual(asked, [0, 0])
+    })
+  )
+
+  it.effect("a fault of the provider's account closes its route at once", () =>
+    Effect.gen(function* () {
+      assertRefused((yield* asking(talk("shut"), { first: failing(401) })).answer, refusals.upstreamAuth)
+      const { answer, asked } = yield* asking(talk("shut"))
+      assertRefused(answer, refusals.noProvider)
+      assert.deepStrictEqual(asked, [0, 0])
+    })
+  )
+
+  it.effect("faults of requests close no route, and a closed route is passed over", () =>
+    Effect.gen(function* () {
+      for (let refusal = 0; refusal < 7; refusal++) {
+        const reply = refusal % 2 === 0 ? failing(422) : failing(400, { code: "content_policy_violation" })
+        assert.deepStrictEqual((yield* asking(talk("weak-pair"), { first: reply })).asked, [1, 0])
+      }
+      yield* asking(talk("weak-pair"), { first: failing(403), second: answers() })
+      const passed = yield* asking(talk("weak-pair"), { second: answers() })
+      assertChatServed(passed.answer, "weak-pair")
+      assert.deepStrictEqual(passed.asked, [0, 1])
+      const failed = yield* asking(talk("weak-pair"), { second: failing(500) })
+      assertRefused(failed.answer, refusals.allFailed("second", 500))
+      assert.deepStrictEqual(failed.asked, [0, 1])
+    })
+  )
+})

@@ -1,0 +1,66 @@
+import { SqlError } from "@effect/sql"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Logger, LogLevel } from "effect"
+import * as Pg from "pg"
+import { errorResponse } from "../../../src/http/errors/ErrorResponse.ts"
+import { DatabaseLost, HeartbeatLost, NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
+
+/** A failure as the driver gives it, with the server's code for it. */
+const refused = (code: string) =>
+  new SqlError.SqlError({
+    cause: Object.assign(new Pg.DatabaseError("refused", 1, "error"), { code, severity: "ERROR" })
+  })
+const broken = (cause: Error) => new SqlError.SqlError({ cause })
+
+/** The defect's answer, and the levels at which it was logged. */
+const told = (cause: Cause.Cause<unknown>) =>
+  Effect.gen(function* () {
+    const levels: Array<string> = []
+    const logger = Logger.make(({ logLevel }) => void levels.push(logLevel.label))
+    const error = yield* errorResponse(cause, "req").pipe(
+      Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+      Logger.withMinimumLogLevel(LogLevel.All)
+    )
+    return { status: error.status, retryAfter: error.headers?.["retry-after"], levels }
+  })
+
+const withRetry = (level: string) => ({ status: 500, retryAfter: "5", levels: [level] })
+
+describe("a request that fails for no reason of its own", () => {
+  for (const [what, defect] of [
+    ["a connection that broke", broken(new Error("Connection terminated unexpectedly"))],
+    ["a statement that ran out of time", refused("57014")],
+    ["a lock that was not to be had", refused("55P03")],
+    ["a server that is starting", refused("57P03")],
+    ["a server that takes no writes", refused("25006")],
+    ["too many connections", refused("53300")],
+    ["an answer that did not come", new NoAnswer()],
+    ["a turn that did not come", new NotAsked()]
+  ] as const) {
+    it.effect(`may be repeated after ${what}, of which the log tells`, () =>
+      Effect.map(told(Cause.die(defect)), (answer) => assert.deepStrictEqual(answer, withRetry("WARN")))
+    )
+  }
+
+  for (const [what, defect] of [
+    ["a database that is lost", broken(new DatabaseLost("lost"))],
+    ["a heartbeat that is lost", new HeartbeatLost()]
+  ] as const) {
+    it.effect(`may be repeated after ${what}, of which the log told before`, () =>
+      Effect.map(told(Cause.die(defect)), (answer) => assert.deepStrictEqual(answer, withRetry("DEBUG")))
+    )
+  }
+
+  for (const [what, cause] of [
+    ["a defect", Cause.die(new TypeError("x is undefined"))],
+    ["a statement that is wrong", Cause.die(refused("42601"))],
+    ["a value that the database cannot take", Cause.die(refused("22021"))],
+    ["a defect beside an outage", Cause.parallel(Cause.die(new NoAnswer()), Cause.die(new TypeError("x")))]
+  ] as const) {
+    it.effect(`is not said to be worth repeating after ${what}`, () =>
+      Effect.map(told(cause), (answer) =>
+        assert.deepStrictEqual(answer, { status: 500, retryAfter: undefined, levels: ["ERROR"] })
+      )
+    )
+  }
+})

@@ -1,0 +1,223 @@
+import type { AddressInfo } from "node:net"
+import { assert, describe, layer as withLayer } from "@effect/vitest"
+import { Effect, Option, Predicate } from "effect"
+import { listener } from "../../../src/http/server/Listener.ts"
+import { type Answer, assertRefused, badRequest, chat, rateOf, refusals, talk } from "../../harness/client/HttpCalls.ts"
+import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
+import { answersIn, openTo } from "../../harness/client/RawSocket.ts"
+import { draw, keyed, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { json, type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
+import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
+import { answers, chunk, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+/** What a provider does, by the name that the route calls its model. */
+const manners: Readonly<Record<string, Reply>> = {
+  silent,
+  quick: answers(),
+  halting: steps({ type: "application/json" }, '{"choices":', Effect.never),
+  mute: sse(": nothing yet\n\n", Effect.never),
+  stalling: sse(chunk({ content: "Servus" }), Effect.never),
+  endless: sse(
+    chunk({ content: "Servus" }),
+    ...Array.from({ length: 40 }, () => [Effect.sleep("200 millis"), ": still here\n\n"]).flat()
+  ),
+  /** Its link leads to nothing, ever. */
+  linking: (response, received) =>
+    json(200, { data: [{ url: `http://${received.headers.host}/never` }] })(response, received)
+}
+
+const mannerly: Reply = (response, received) => {
+  const { body } = received
+  const reply = Predicate.isRecord(body) ? manners[String(body["model"])] : silent
+  if (reply === undefined) throw new Error("no such manner")
+  return reply(response, received)
+}
+
+const only = (model: string) => ({ routes: [{ provider: "first", model }] })
+const pair = (model: string, next: string) => ({
+  routes: [...only(model).routes, { provider: "second", model: next, preference: 2 }]
+})
+
+const chats = gateway(
+  {
+    silent: only("silent"),
+    halting: only("halting"),
+    mute: only("mute"),
+    stalling: only("stalling"),
+    endless: only("endless"),
+    "silent-json": pair("silent", "quick"),
+    "silent-quick": pair("silent", "quick"),
+    "mute-quick": pair("mute", "quick"),
+    "silent-silent": pair("silent", "silent")
+  },
+  { REQUEST_TIMEOUT: "3", FIRST_BYTE_TIMEOUT: "1", IDLE_TIMEOUT: "1.5", STREAM_TIMEOUT: "4" }
+)
+const images = ofImages(
+  {
+    silent: only("silent"),
+    halting: only("halting"),
+    linking: only("linking"),
+    waiting: pair("silent", "quick")
+  },
+  { REQUEST_TIMEOUT: "4" }
+)
+
+const isLate = (answer: Answer) => {
+  assertRefused(answer, refusals.timedOut)
+  assert.isDefined(rateOf(answer))
+}
+const isServed = (answer: Answer) => {
+  assert.strictEqual(answer.status, 200)
+  assert.include(answer.text, "fine")
+}
+/** It had begun, so its status stands; the end says what happened and is no whole end. */
+const isCut = ({ status, text }: Answer) => {
+  assert.strictEqual(status, 200)
+  const events = text.split("\n\n").filter((event) => event.startsWith("data: "))
+  const { code, message, type } = refusals.timedOut
+  assert.deepStrictEqual<unknown>(JSON.parse(events.at(-1)?.slice(6) ?? ""), {
+    error: { message, type, param: null, code }
+  })
+  assert.include(text, '"content":"Servus"')
+  assert.notInclude(text, "[DONE]")
+}
+
+const cases: ReadonlyArray<
+  readonly [model: string, stream: boolean, judge: (answer: Answer) => void, second: number, code: string | null]
+> = [
+  ["silent", false, isLate, 0, "timeout"],
+  ["halting", false, isLate, 0, "timeout"],
+  ["silent-json", false, isLate, 0, "timeout"],
+  ["silent", true, isLate, 0, "timeout"],
+  ["mute", true, isLate, 0, "timeout"],
+  ["silent-quick", true, isServed, 1, null],
+  ["mute-quick", true, isServed, 1, null],
+  ["silent-silent", true, isLate, 1, "timeout"],
+  ["stalling", true, isCut, 0, "stream_error"],
+  ["endless", true, isCut, 0, "stream_error"]
+]
+
+/** The gateway's own listener, in more of a hurry; it looks at its connections every five seconds all the same. */
+const hurried = Effect.acquireRelease(
+  Effect.tap(listener, (server) => {
+    server.headersTimeout = 200
+    server.requestTimeout = 200
+  }),
+  (server) =>
+    Effect.sync(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+).pipe(
+  Effect.flatMap((server) =>
+    Effect.async<string>((resume) => {
+      server.listen(0, "127.0.0.1", () => {
+        const address: AddressInfo | string | null = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        resume(Effect.succeed(`http://127.0.0.1:${port}`))
+      })
+    })
+  )
+)
+
+const slow = [
+  "GET /v1/models HTTP/1.1\r\nHo",
+  "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123"
+]
+
+/** No call to a provider outlives its request. */
+const assertOver = Effect.gen(function* () {
+  const { first } = yield* Upstreams
+  yield* Effect.forEach(first.calls, ({ closed }) => closed, { discard: true }).pipe(
+    Effect.timeoutOption("10 seconds"),
+    Effect.map(Option.isSome),
+    Effect.map((areClosed) => assert.isTrue(areClosed, "a call is still open"))
+  )
+})
+
+withLayer(chats, { excludeTestServices: true })("a chat that takes too long", (it) => {
+  describe.concurrent("all of these wait, together", () => {
+    it.effect("a provider is given up in time, at no cost", () =>
+      Effect.gen(function* () {
+        const { first, second } = yield* Upstreams
+        yield* first.script(...cases.map(() => mannerly))
+        yield* second.script(...cases.map(() => mannerly))
+        yield* Effect.forEach(
+          cases,
+          ([model, stream, judge, tries, code]) =>
+            Effect.gen(function* () {
+              const { spent, ...customer } = yield* Served.customer()
+              const answer = yield* chat(customer, { ...talk(model), stream })
+              judge(answer)
+              assert.strictEqual((yield* spent) > 0n, code === null, model)
+              const row = yield* Served.logged(answer.headers.get("x-request-id"))
+              assert.deepInclude(row, { status: answer.status, code, model }, model)
+              assert.lengthOf(row.attempts, tries + 1, model)
+              assert.strictEqual(row.attempts[0]?.outcome, "timeout", model)
+            }),
+          { concurrency: "unbounded" }
+        )
+        assert.lengthOf(first.calls, cases.length)
+        assert.lengthOf(second.calls, cases.filter(([, , , tries]) => tries > 0).length)
+      })
+    )
+
+    it.scoped("a request that takes too long to come is refused in the envelope, and its connection ends", () =>
+      Effect.gen(function* () {
+        const url = yield* hurried
+        yield* Effect.forEach(
+          slow,
+          (start) =>
+            Effect.gen(function* () {
+              const connection = yield* openTo(url)
+              yield* connection.write(start)
+              const [refusal, ...more] = answersIn(yield* connection.closed)
+              if (refusal === undefined) return assert.fail(`nothing was answered to ${start}`)
+              assertRefused(refusal, badRequest("The request was not received in time."))
+              assert.isEmpty(more)
+            }),
+          { concurrency: "unbounded" }
+        )
+      })
+    )
+  })
+
+  it.effect("no call outlives its request", () => assertOver)
+})
+
+withLayer(images, { excludeTestServices: true })("an image that takes too long", (it) => {
+  it.effect("is given up in time and at no cost, and frees its key", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Upstreams
+      const models = ["silent", "halting", "linking", "waiting"]
+      // One of them is asked for its link, too.
+      yield* first.script(...[...models, "link"].map(() => mannerly))
+      const late = yield* Effect.forEach(
+        models,
+        Effect.fnUntraced(function* (model) {
+          const { spent, ...customer } = yield* Served.customer()
+          const answer = yield* draw(customer, asked(model), keyed("k"))
+          isLate(answer)
+          assert.strictEqual(yield* spent, 0n)
+          const { attempts, ...row } = yield* Served.logged(answer.headers.get("x-request-id"))
+          assert.deepInclude(row, { status: 504, code: "timeout", model, route: null, cost: null }, model)
+          assert.deepStrictEqual([attempts[0]?.outcome, attempts.length], ["timeout", 1], model)
+          return { model, customer, spent }
+        }),
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(first.calls, models.length + 1)
+      assert.lengthOf(second.calls, 0)
+      yield* assertOver
+
+      for (const { customer, model, spent } of late) {
+        yield* first.script(paints())
+        const answer = yield* draw(customer, asked(model), keyed("k"))
+        imageOf(answer)
+        assert.isFalse(isReplay(answer))
+        assert.strictEqual(yield* spent, usualPrice)
+      }
+    })
+  )
+})

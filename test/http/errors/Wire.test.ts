@@ -1,0 +1,153 @@
+import { HttpApiSchema } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import * as Failure from "../../../src/domain/Failure.ts"
+import * as Errors from "../../../src/http/errors/Schemas.ts"
+import { brokenStream, Envelope, internalError, toWire } from "../../../src/http/errors/Wire.ts"
+import { Authenticated } from "../../../src/http/schema/Headers.ts"
+import { badRequest, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
+
+type Row = readonly [failure: Failure.Failure, refusal: Refusal]
+
+const unavailable = (message: string): Refusal => ({ status: 503, type: "service_unavailable", code: null, message })
+
+const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = {
+  InvalidRequest: [badRequest("`model` is required.", "model"), badRequest("The body is not valid JSON.")].map(
+    (refusal) => [new Failure.InvalidRequest({ message: refusal.message, param: refusal.param ?? null }), refusal]
+  ),
+  UpstreamRejected: [
+    [new Failure.UpstreamRejected({ param: null }), refusals.rejected],
+    [new Failure.UpstreamRejected({ param: "temperature" }), { ...refusals.rejected, param: "temperature" }],
+    ...["messages", "image"].map(
+      (param): Row => [
+        new Failure.UpstreamRejected({ param }),
+        badRequest("Failed to process the reference image.", param)
+      ]
+    )
+  ],
+  ContentRejected: [[new Failure.ContentRejected(), refusals.moderated]],
+  MissingApiKey: [[new Failure.MissingApiKey(), refusals.missingKey]],
+  InvalidApiKey: [[new Failure.InvalidApiKey(), refusals.invalidKey]],
+  InsufficientCredits: [[new Failure.InsufficientCredits(), refusals.insufficient]],
+  SpendLimitReached: (["day", "week", "month", "total"] as const).map((period) => [
+    new Failure.SpendLimitReached({ period }),
+    refusals.capped(period)
+  ]),
+  InsufficientScope: (["chat", "images", "videos"] as const).map((scope) => [
+    new Failure.InsufficientScope({ scope }),
+    refusals.scopeOf(scope)
+  ]),
+  AddressBlocked: [[new Failure.AddressBlocked(), refusals.denied]],
+  ModelNotFound: (["chat", "image", "video"] as const).map((surface) => [
+    new Failure.ModelNotFound({ model: "x-1", surface }),
+    refusals.noModel("x-1", surface === "image" ? "an image" : `a ${surface}`)
+  ]),
+  VideoNotFound: [[new Failure.VideoNotFound(), refusals.noVideo]],
+  UnknownEndpoint: [[new Failure.UnknownEndpoint(), refusals.noEndpoint]],
+  BodyTooLarge: [[new Failure.BodyTooLarge({ limitBytes: 1024 }), refusals.tooLarge(1024)]],
+  BodyTooSlow: [
+    [
+      new Failure.BodyTooSlow({ bytesPerSecond: 1000 }),
+      badRequest("The request body arrived too slowly: less than 1000 bytes a second.")
+    ]
+  ],
+  GatewayBusy: [[new Failure.GatewayBusy(), unavailable("The gateway is busy; retry later.")]],
+  IdempotencyConflict: [[new Failure.IdempotencyConflict(), refusals.conflict]],
+  RateLimited: [[new Failure.RateLimited(), refusals.limited]],
+  SettleFailed: [[new Failure.SettleFailed(), refusals.internal]],
+  UpstreamFailed: [[new Failure.UpstreamFailed(), refusals.upstream]],
+  UpstreamAuthFailed: [[new Failure.UpstreamAuthFailed(), refusals.upstreamAuth]],
+  AllProvidersFailed: ([429, 503, "network"] as const).map((status) => [
+    new Failure.AllProvidersFailed({ provider: "google", status }),
+    refusals.allFailed("google", status)
+  ]),
+  NoHealthyProvider: [[new Failure.NoHealthyProvider(), refusals.noProvider]],
+  Aborted: [[new Failure.Aborted(), unavailable("The gateway is restarting; retry.")]],
+  TimedOut: [[new Failure.TimedOut(), refusals.timedOut]]
+}
+
+const all = Object.values(rows).flat()
+
+/** What these say beside the envelope; the rest says nothing. */
+const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
+  BodyTooSlow: { connection: "close" },
+  GatewayBusy: { "retry-after": "5" },
+  IdempotencyConflict: { "x-should-retry": "false" },
+  RateLimited: { "retry-after": "60" },
+  Aborted: { "retry-after": "5" },
+  SettleFailed: { "retry-after": "5" }
+}
+
+describe("toWire", () => {
+  it.each(all.map((row) => [row[0]._tag, row[1].status, row] as const))("%s is %i", (_, __, row) => {
+    const [failure, { code, message, param = null, status, type }] = row
+    const wire = toWire(failure)
+    assert.strictEqual(wire.status, status)
+    assert.deepStrictEqual(wire.body, { error: { message, type, param, code } })
+    assert.deepStrictEqual(wire.headers, headers[failure._tag])
+    assert.isTrue(Schema.is(Envelope)(wire.body))
+  })
+
+  it("has no code on any 400 and one on everything else, save a missing video and lack of room", () => {
+    const codeless: ReadonlySet<string> = new Set(["VideoNotFound", "Aborted", "GatewayBusy"])
+    for (const [failure] of all) {
+      const { body, status } = toWire(failure)
+      assert.strictEqual(body.error.code === null, status === 400 || codeless.has(failure._tag), failure._tag)
+    }
+  })
+
+  it("says the same of everything it does not know", () => {
+    assert.deepStrictEqual(internalError, {
+      status: 500,
+      body: { error: { message: "Internal server error.", type: "api_error", param: null, code: "internal_error" } }
+    })
+  })
+})
+
+describe("brokenStream", () => {
+  const upstream = toWire(new Failure.UpstreamFailed()).body
+
+  it("tells a client with output only that the stream broke", () => {
+    for (const failure of [
+      new Failure.UpstreamFailed(),
+      new Failure.UpstreamAuthFailed(),
+      new Failure.UpstreamRejected({ param: "messages" }),
+      new Failure.ContentRejected(),
+      new Failure.AllProvidersFailed({ provider: "google", status: 503 }),
+      new Failure.NoHealthyProvider(),
+      new Failure.Aborted()
+    ]) {
+      assert.deepStrictEqual(brokenStream(failure), upstream, failure._tag)
+    }
+  })
+
+  it("or that it ran out of time", () => {
+    assert.deepStrictEqual(brokenStream(new Failure.TimedOut()), toWire(new Failure.TimedOut()).body)
+  })
+
+  it("and does not blame the provider for the gateway's own books", () => {
+    assert.deepStrictEqual(brokenStream(new Failure.SettleFailed()), internalError.body)
+  })
+})
+
+describe("the contract's errors", () => {
+  const declared: ReadonlyArray<Schema.Schema.AnyNoContext> = [
+    Authenticated.failure,
+    ...Errors.GenerationErrors.members,
+    ...Errors.ReadErrors.members,
+    Errors.Conflict,
+    Errors.NoSuchVideo,
+    Errors.NotCompleted
+  ]
+  const sent = all.map(([failure]) => ({ tag: failure._tag, failure })).filter(({ tag }) => tag !== "UnknownEndpoint")
+
+  it.each(sent)("encode $tag as it is on the wire", ({ failure }) => {
+    const wire = toWire(failure)
+    const schemas = declared.filter((schema) => Schema.is(Schema.typeSchema(schema))(failure))
+    assert.isNotEmpty(schemas)
+    for (const schema of schemas) {
+      assert.strictEqual(HttpApiSchema.getStatusErrorAST(schema.ast), wire.status)
+      assert.deepStrictEqual(Schema.encodeUnknownSync(schema)(failure), wire.body)
+    }
+  })
+})

@@ -1,0 +1,166 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ImageAsk } from "../../../src/domain/Image.ts"
+import { largestReference } from "../../../src/domain/Media.ts"
+import { filePart, textPart } from "../../harness/client/Forms.ts"
+import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "../../harness/fixtures/ImageBodies.ts"
+
+const unusable = "Failed to process the reference image."
+describe("what is required", () => {
+  it("is enough", () => {
+    assert.deepStrictEqual(taken(base), {
+      model: "m",
+      prompt: "a cat",
+      references: [],
+      resolution: undefined,
+      responseFormat: "url"
+    })
+  })
+
+  it("is a reference too, for an edit", () => {
+    const none = ["InvalidRequest", "image", "`image` is required."]
+    for (const image of [undefined, null, []]) assert.deepStrictEqual(editRefusal({ ...base, image }), none)
+    assert.strictEqual(editRefusal({ ...base, image: gif }), "accepted")
+  })
+})
+
+type Fields = { readonly [field: string]: unknown }
+
+describe("the optional fields", () => {
+  it.each<[Fields, Partial<ImageAsk>]>([
+    [{ resolution: "1K" }, { resolution: "1K" }],
+    [{ resolution: "2k" }, { resolution: "2K" }],
+    [{ resolution: "4k" }, { resolution: "4K" }],
+    [{ resolution: "1024x1024" }, { resolution: "1024X1024" }],
+    [{ resolution: "x".repeat(1e6) }, { resolution: "X".repeat(32) }],
+    [{ quality: "hd" }, { resolution: "4K" }],
+    [{ quality: "HD", resolution: null }, { resolution: "4K" }],
+    [{ quality: "hd", resolution: "1k" }, { resolution: "1K" }],
+    ...["standard", "low", "medium", "high", "auto", "", "4K", 4, true, ["hd"], { hd: true }].map(
+      (quality): [Fields, Partial<ImageAsk>] => [{ quality }, { resolution: undefined }]
+    ),
+    [{ response_format: "url" }, { responseFormat: "url" }],
+    [{ response_format: "b64_json" }, { responseFormat: "b64_json" }],
+    [{ n: 1 }, {}],
+    [{ stream: false }, {}],
+    [{ images: [] }, {}],
+    [{ images: "" }, {}],
+    [{ mask: "" }, {}],
+    [{ mask: {} }, {}]
+  ])("%j is taken", (fields, expected) => {
+    assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
+    assert.strictEqual(editRefusal({ ...base, image: gif, ...fields }), "accepted")
+  })
+
+  it("pass over what they do not know", () => {
+    const unknown = {
+      size: "9x9",
+      style: 5,
+      background: "transparent",
+      user: {},
+      output_format: "webp",
+      output_compression: 200,
+      moderation: "low",
+      partial_images: 3,
+      input_fidelity: "high",
+      anything: { at: ["all"] }
+    }
+    assert.deepStrictEqual(taken({ ...base, ...unknown }), taken(base))
+  })
+
+  it.each<[field: string, values: ReadonlyArray<unknown>, message: string]>([
+    ["resolution", [4, true, "", [], ["1K"], {}], "`resolution` must be one of 1K, 2K, 4K."],
+    ["response_format", ["", "URL", "b64", "png", 1, [], {}], "`response_format` must be url or b64_json."],
+    ["stream", [true, "true", 1], "`stream` must be false: images are not streamed."],
+    ["mask", [gif, { file_id: "f" }, true], "`mask` is not supported: describe the edit in `prompt`."],
+    ["images", [[gif], [{ image_url: gif }], gif, { 0: gif }], "`images` is not supported: use `image`."]
+  ])("%s: %j is refused: %s", (field, values, message) => {
+    for (const value of values) {
+      for (const one of [refusal({ ...base, [field]: value }), editRefusal({ ...base, image: gif, [field]: value })])
+        assert.deepStrictEqual(one, ["InvalidRequest", field, message])
+    }
+  })
+
+  it("name the field to use before they miss it", () => {
+    const images = [{ image_url: gif }]
+    assert.deepStrictEqual(editRefusal({ ...base, images }), [
+      "InvalidRequest",
+      "images",
+      "`images` is not supported: use `image`."
+    ])
+    assert.strictEqual(editRefusal({ ...base, image: gif, images: [] }), "accepted")
+  })
+})
+
+describe("a form", () => {
+  const parts = [textPart("model", "m"), textPart("prompt", "a cat")]
+
+  it("is the same request as JSON", () => {
+    const more = [
+      filePart("image[]", gifBytes),
+      textPart("image[]", "https://b.test/b.png"),
+      textPart("image", gif),
+      textPart("n", "1"),
+      textPart("stream", "false"),
+      textPart("response_format", "b64_json"),
+      textPart("resolution", "2k"),
+      textPart("quality", "hd"),
+      textPart("size", "1024x1024"),
+      textPart("user", "")
+    ]
+    const json = { ...base, image: [gif, "https://b.test/b.png", gif], response_format: "b64_json", resolution: "2K" }
+    assert.deepStrictEqual(taken(bodyOf([...parts, ...more])), taken(json))
+  })
+
+  it("is the same request with another boundary", () => {
+    const all = [...parts, filePart("image", gifBytes), textPart("n", "")]
+    assert.deepStrictEqual(taken(bodyOf(all, "one")), taken(bodyOf(all.toReversed(), "another")))
+  })
+
+  it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, message: string]>([
+    ["no image", parts, "image", "`image` is required."],
+    ["an empty text for an image", [...parts, textPart("image", "")], "image", "`image` is required."],
+    ["no model", parts.slice(1), "model", "`model` is required."],
+    ["an empty prompt", [textPart("model", "m"), textPart("prompt", "")], "prompt", "`prompt` is required."],
+    [
+      "a prompt in a file",
+      [textPart("model", "m"), filePart("prompt", "a cat")],
+      "prompt",
+      "`prompt` must be text, not a file."
+    ],
+    ["an empty file", [...parts, filePart("image", "")], "image", unusable],
+    ["a file too large", [...parts, filePart("image", Buffer.alloc(largestReference + 1))], "image", unusable],
+    [
+      "nine files",
+      [...parts, ...Array.from({ length: 9 }, () => filePart("image[]", gifBytes))],
+      "image",
+      "`image` must hold at most 8 images."
+    ],
+    [
+      "images of another name",
+      [...parts, filePart("image", gifBytes), textPart("images", gif)],
+      "images",
+      "`images` is not supported: use `image`."
+    ],
+    [
+      "a mask",
+      [...parts, filePart("image", gifBytes), filePart("mask", gifBytes)],
+      "mask",
+      "`mask` is not supported: describe the edit in `prompt`."
+    ],
+    ["two", [...parts, filePart("image", gifBytes), textPart("n", "2")], "n", "`n` must be 1."],
+    [
+      "a stream",
+      [...parts, filePart("image", gifBytes), textPart("stream", "true")],
+      "stream",
+      "`stream` must be false: images are not streamed."
+    ],
+    [
+      "a file for a resolution",
+      [...parts, filePart("image", gifBytes), filePart("resolution", "4K")],
+      "resolution",
+      "`resolution` must be one of 1K, 2K, 4K."
+    ]
+  ])("of %s is refused", (_, sent, param, message) => {
+    assert.deepStrictEqual(editRefusal(bodyOf(sent)), ["InvalidRequest", param, message])
+  })
+})

@@ -1,0 +1,145 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { assertRefused, chat, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { imageOf } from "../../harness/client/ImageClient.ts"
+import { draw, edit, gateway, keyed, onFirst, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { json, steps } from "../../harness/upstream/FakeUpstream.ts"
+import { asked, painted, painting, paints } from "../../harness/upstream/ImageReplies.ts"
+import { answers, hidden, Upstreams, usualCharge } from "../../harness/upstream/Upstreams.ts"
+
+const variants = [
+  { resolution: "1K", price_usd: 0.04 },
+  { resolution: "2K", price_usd: 0.06 },
+  { resolution: "4K", price_usd: 0.123456789 }
+]
+const costs = [
+  { resolution: "1K", price_usd: 0.03 },
+  { resolution: "4K", price_usd: 0.1 }
+]
+const served = gateway({
+  plain: {},
+  sized: { variants, routes: [{ ...onFirst, edit_model: hidden.model, cost: { variants: costs } }] },
+  large: { variants: variants.slice(1) },
+  free: { price: 0 }
+})
+
+const image = painting.toString("base64")
+
+const charged: ReadonlyArray<readonly [what: string, body: object, charge: bigint, cost: bigint | null]> = [
+  ["a model with one price", asked("plain"), 40_000_000n, null],
+  ["the first variant where none is named", asked("sized"), 40_000_000n, 30_000_000n],
+  ["the variant that is named", asked("sized", { resolution: "2k" }), 60_000_000n, null],
+  ["the first variant of a model without 1K", asked("large"), 60_000_000n, null],
+  ["4K", asked("sized", { resolution: "4K" }), 123_456_789n, 100_000_000n],
+  ["hd as 4K", asked("sized", { quality: "hd" }), 123_456_789n, 100_000_000n],
+  ["a resolution rather than hd", asked("sized", { quality: "hd", resolution: "1K" }), 40_000_000n, 30_000_000n],
+  ["another quality by nothing", asked("sized", { quality: "low", size: "4096x4096" }), 40_000_000n, 30_000_000n],
+  ["an edit as an image", asked("sized", { image, resolution: "4K" }), 123_456_789n, 100_000_000n],
+  ["bytes as a link", asked("plain", { response_format: "b64_json" }), 40_000_000n, null],
+  ["nothing for what is free", asked("free"), 0n, null]
+]
+
+withLayer(served, { excludeTestServices: true })("what an image costs", (it) => {
+  it.effect.each(charged)("reserves and charges %s", ([, body, charge, cost]) =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const { funds, ...customer } = yield* Served.customer()
+      const { balance } = yield* funds
+      const gate = yield* Deferred.make<void>()
+      const calls = first.calls.length
+      yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(painted())))
+      const look = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
+        Effect.zipRight(funds),
+        Effect.zipLeft(Deferred.succeed(gate, undefined))
+      )
+      const [answer, meanwhile] = yield* Effect.all([draw(customer, body), look], { concurrency: "unbounded" })
+      imageOf(answer)
+      assert.deepStrictEqual(meanwhile, { balance, held: charge, available: balance - charge })
+      // No polling: the charge was there before the answer's last byte.
+      assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
+      const row = yield* Served.logged(answer.headers.get("x-request-id"))
+      assert.deepInclude(row, { charge: NanoUsd(charge), cost: cost === null ? null : NanoUsd(cost) })
+    })
+  )
+
+  it.effect("a crowd cannot take a balance below zero", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const { funds, ...customer } = yield* Served.customer({ nanoUsd: 3n * usualPrice + 1n })
+      yield* first.script(paints(), paints(), paints())
+      const tried = yield* Effect.all(
+        Array.from({ length: 20 }, () => draw(customer, asked("plain"))),
+        { concurrency: "unbounded" }
+      )
+      for (const answer of tried) if (answer.status !== 200) assertRefused(answer, refusals.insufficient)
+      assert.lengthOf(
+        tried.filter(({ status }) => status === 200),
+        3
+      )
+      assert.deepStrictEqual(yield* funds, { balance: 1n, held: 0n, available: 1n })
+    })
+  )
+
+  it.effect("with nothing left even what is free is refused", () =>
+    Effect.gen(function* () {
+      yield* (yield* Upstreams).first.script(paints())
+      assertRefused(yield* draw(yield* Served.customer({ nanoUsd: 0n }), asked("free")), refusals.insufficient)
+      imageOf(yield* draw(yield* Served.customer({ nanoUsd: 1n }), asked("free")))
+    })
+  )
+
+  it.effect.each(["day", "week", "month", "total"] as const)(
+    "a cap by the %s ends a key of chats and images",
+    (period) =>
+      Effect.gen(function* () {
+        const { first } = yield* Upstreams
+        const customer = yield* Served.customer({ cap: { amount: usualPrice + usualCharge, period } })
+        yield* first.script(answers(), paints(), paints())
+        assert.strictEqual((yield* chat(customer, { ...talk("talk"), max_tokens: 10 })).status, 200)
+        imageOf(yield* draw(customer, asked("plain")))
+        assertRefused(yield* draw(customer, asked("plain")), refusals.capped(period))
+        assertRefused(yield* edit(customer, asked("plain", { image })), refusals.capped(period))
+        assert.strictEqual(yield* customer.spent, usualPrice + usualCharge)
+        yield* draw(yield* Served.customer(), asked("plain"))
+      })
+  )
+
+  it.effect("images, edits, replays and chats share the key's rate, and each takes one of it", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const { spent, ...customer } = yield* Served.customer({ rpm: 5 })
+      yield* first.script(paints(), answers(), json(500, {}))
+      const taken = [
+        yield* draw(customer, asked("plain"), keyed("k")),
+        yield* draw(customer, asked("plain"), keyed("k")),
+        yield* chat(customer, talk("talk")),
+        yield* edit(customer, asked("plain", { image })),
+        yield* edit(customer, asked("plain"))
+      ]
+      assert.deepStrictEqual(
+        taken.map((answer) => [answer.status, rateOf(answer)?.remaining]),
+        [
+          [200, 4],
+          [200, 3],
+          [200, 2],
+          [502, 1],
+          [400, 0]
+        ]
+      )
+      const over = yield* draw(customer, asked("plain"), keyed("k"))
+      assertRefused(over, refusals.limited)
+      assert.deepStrictEqual(rateOf(over), { limit: 5, remaining: 0 })
+      assert.strictEqual(yield* spent, usualPrice + usualCharge)
+    })
+  )
+
+  it.effect("leaves books that add up", () =>
+    Effect.gen(function* () {
+      const { violations } = yield* (yield* LedgerAdmin).verify
+      assert.deepStrictEqual([...violations], [])
+    })
+  )
+})

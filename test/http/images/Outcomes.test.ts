@@ -1,0 +1,100 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { assertRefused, refusals } from "../../harness/client/HttpCalls.ts"
+import { imageOf } from "../../harness/client/ImageClient.ts"
+import { assertLinked } from "../../harness/client/MediaLinks.ts"
+import { draw, gateway, onFirst, onSecond, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { json, steps } from "../../harness/upstream/FakeUpstream.ts"
+import { asked, gif, painting, paints } from "../../harness/upstream/ImageReplies.ts"
+import { asking as askingOf, assertSecretive, failing } from "../../harness/upstream/ProviderFailures.ts"
+import { hidden, Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+const image = gif.toString("base64")
+const asking = askingOf(draw)
+const served = gateway({
+  refused: { routes: [{ ...onFirst, provider: "refusing" }] },
+  weak: {},
+  narrow: {
+    variants: [
+      { resolution: "1K", price_usd: 0.04 },
+      { resolution: "4K", price_usd: 0.12 }
+    ],
+    routes: [
+      { ...onFirst, resolutions: ["1K"], edit: false },
+      { ...onSecond, edit: true }
+    ]
+  }
+})
+
+withLayer(served, { excludeTestServices: true })("the routes of an image", (it) => {
+  it.effect("moderation six times over leaves the only route open", () =>
+    Effect.gen(function* () {
+      for (const _ of Array.from({ length: 6 })) {
+        assertRefused(
+          (yield* asking(asked("weak"), { first: failing(400, { code: "moderation_blocked" }) })).answer,
+          refusals.moderated
+        )
+      }
+      imageOf((yield* asking(asked("weak"), { first: paints() })).answer)
+    })
+  )
+
+  it.effect("five failures in a row close the only route", () =>
+    Effect.gen(function* () {
+      for (const _ of Array.from({ length: 5 })) {
+        const { answer, asked: calls } = yield* asking(asked("refused"))
+        assertRefused(answer, refusals.allFailed("refusing", "network"))
+        assert.deepStrictEqual(calls, [0, 0])
+      }
+      assertRefused((yield* asking(asked("refused"))).answer, refusals.noProvider)
+    })
+  )
+
+  it.effect("only a route that can draw it is asked", () =>
+    Effect.gen(function* () {
+      const plain = yield* asking(asked("narrow"), { first: paints() })
+      const large = yield* asking(asked("narrow", { resolution: "4K" }), { second: paints() })
+      const edited = yield* asking(asked("narrow", { image }), { second: paints() })
+      assert.deepStrictEqual(
+        [plain.asked, large.asked, edited.asked],
+        [
+          [1, 0],
+          [0, 1],
+          [0, 1]
+        ]
+      )
+      // Only one route was able: its failure is an error of the provider's, not of all of them.
+      assertRefused(
+        (yield* asking(asked("narrow", { resolution: "4K" }), { second: failing(500) })).answer,
+        refusals.upstream
+      )
+    })
+  )
+
+  it.effect("a picture behind a link of the provider's own is fetched with its key, and served as ours", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const { spent, ...customer } = yield* Served.customer()
+      yield* first.script(
+        json(200, { created: 1, data: [{ url: `${first.url}/pictures/hush` }] }),
+        steps({ type: "text/html" }, painting)
+      )
+      const answer = yield* draw(customer, asked("weak", { image }))
+      assertSecretive(answer)
+      yield* assertLinked(imageOf(answer).url ?? "", painting)
+      assert.deepInclude(first.calls.at(-1), { method: "GET", path: "/pictures/hush" })
+      assert.strictEqual(first.calls.at(-1)?.headers.authorization, `Bearer ${hidden.firstKey}`)
+      assert.strictEqual(yield* spent, usualPrice)
+    })
+  )
+
+  it.effect("a picture is served as what it is, whatever a provider calls it", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      yield* first.script(json(200, { data: [{ b64_json: image }], output_format: "png" }))
+      const { url = "" } = imageOf(yield* draw(yield* Served.customer(), asked("weak")))
+      yield* assertLinked(url, gif, "image/gif")
+    })
+  )
+})

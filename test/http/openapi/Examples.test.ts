@@ -1,0 +1,119 @@
+import type { OpenApi } from "@effect/platform"
+import { assert, describe, it } from "@effect/vitest"
+import { Either } from "effect"
+import * as Failure from "../../../src/domain/Failure.ts"
+import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
+import { toWire } from "../../../src/http/errors/Wire.ts"
+import { decodeImageBody } from "../../../src/http/images/Handlers.ts"
+import { decodeVideoBody } from "../../../src/http/videos/Handlers.ts"
+import { document, validate } from "../../harness/client/Published.ts"
+
+const json = "application/json"
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]: [string, OpenApi.OpenAPISpecOperation]) => ({
+    name: operation.operationId,
+    at: ["paths", path, method],
+    operation
+  }))
+)
+const pointer = (...steps: ReadonlyArray<string>) =>
+  `/${steps.map((step) => encodeURIComponent(step.replaceAll("~", "~0").replaceAll("/", "~1"))).join("/")}`
+const examplesOf = (media: object | undefined): ReadonlyArray<unknown> =>
+  Object.values(Object(Reflect.get(media ?? {}, "examples"))).map((example) => Reflect.get(Object(example), "value"))
+
+const decoders: Readonly<Record<string, (body: unknown) => Either.Either<unknown, unknown>>> = {
+  createChatCompletion: decodeChatBody,
+  createImage: (body) => decodeImageBody(body, { needsReference: false }),
+  createImageEdit: (body) => decodeImageBody(body, { needsReference: true }),
+  createVideo: decodeVideoBody
+}
+
+/** Whether the document has this answer for this operation. */
+const isAnswer = (at: ReadonlyArray<string>, status: number, body: unknown): boolean =>
+  validate(pointer(...at, "responses", String(status), "content", json, "schema"), body)
+
+describe("the examples of the OpenAPI document", () => {
+  it.each(operations)("show what $name is asked, as it is accepted", ({ at, name, operation }) => {
+    for (const [type, media] of Object.entries(operation.requestBody?.content ?? {})) {
+      const examples = examplesOf(media)
+      assert.isNotEmpty(examples)
+      for (const example of examples) {
+        assert.isTrue(validate(pointer(...at, "requestBody", "content", type, "schema"), example), type)
+        if (type === json) assert.isTrue(Either.isRight(decoders[name]?.(example) ?? Either.left("no decoder")))
+      }
+    }
+  })
+
+  it.each(operations)("show what $name answers, good and bad", ({ at, operation }) => {
+    for (const [status, response] of Object.entries(operation.responses)) {
+      const media = response.content?.[json]
+      if (media === undefined) {
+        assert.strictEqual(status, "302")
+        continue
+      }
+      const examples = examplesOf(media)
+      assert.isNotEmpty(examples, status)
+      for (const example of examples) assert.isTrue(isAnswer(at, Number(status), example), JSON.stringify(example))
+    }
+  })
+})
+
+describe("the errors of the OpenAPI document", () => {
+  const chat = ["paths", "/chat/completions", "post"]
+  const failures: ReadonlyArray<Failure.Failure> = [
+    new Failure.InvalidRequest({ message: "`n` must be 1.", param: "n" }),
+    new Failure.UpstreamRejected({ param: "messages" }),
+    new Failure.ContentRejected(),
+    new Failure.MissingApiKey(),
+    new Failure.InvalidApiKey(),
+    new Failure.InsufficientCredits(),
+    new Failure.SpendLimitReached({ period: "week" }),
+    new Failure.InsufficientScope({ scope: "chat" }),
+    new Failure.AddressBlocked(),
+    new Failure.ModelNotFound({ model: "line\nbreak `and` more", surface: "chat" }),
+    new Failure.BodyTooLarge({ limitBytes: 1 }),
+    new Failure.RateLimited(),
+    new Failure.SettleFailed(),
+    new Failure.UpstreamFailed(),
+    new Failure.UpstreamAuthFailed(),
+    new Failure.AllProvidersFailed({ provider: "two words", status: "network" }),
+    new Failure.NoHealthyProvider(),
+    new Failure.Aborted(),
+    new Failure.TimedOut()
+  ]
+
+  it.each(failures)("take $_tag as it is on the wire, and neither another code nor another text", (failure) => {
+    const { body, status } = toWire(failure)
+    const withError = (more: object) => ({ error: { ...body.error, ...more } })
+    assert.isTrue(isAnswer(chat, status, body))
+    assert.isFalse(
+      isAnswer(chat, status, withError({ code: body.error.code === "timeout" ? "invalid_api_key" : "timeout" }))
+    )
+    assert.isFalse(isAnswer(chat, status, withError({ type: "other_error" })))
+    assert.strictEqual(isAnswer(chat, status, withError({ message: "Something else." })), status === 400)
+  })
+
+  it("differ where the endpoints do", () => {
+    const render = ["paths", "/videos/{id}", "get"]
+    const missing = toWire(new Failure.VideoNotFound()).body
+    assert.isTrue(isAnswer(render, 404, missing))
+    assert.isFalse(isAnswer(chat, 404, missing))
+    assert.isFalse(isAnswer(chat, 403, toWire(new Failure.InsufficientScope({ scope: "videos" })).body))
+  })
+})
+
+describe("the OpenAPI document", () => {
+  it("shows nothing that was only generated", () => {
+    const text = JSON.stringify(document)
+    for (const generated of [
+      /FromSelf/,
+      /"_tag"/,
+      /"\$id"/,
+      /"title":"(?!Generation Gateway API")/,
+      /character\(s\)|item\(s\)|matching the pattern/,
+      /"an? (?:integer|positive|number)/
+    ]) {
+      assert.notMatch(text, generated)
+    }
+  })
+})

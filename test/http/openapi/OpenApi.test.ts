@@ -1,0 +1,111 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ChatAnswer } from "../../../src/domain/Chat.ts"
+import { UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
+import { brokenStream } from "../../../src/http/errors/Wire.ts"
+import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
+import { published } from "../../harness/client/Published.ts"
+
+const models = [
+  { id: "c-1", surface: "chat" },
+  { id: "i-1", surface: "image" },
+  { id: "c-2", surface: "chat" },
+  { id: "v-1", surface: "video" }
+] as const
+
+const { accepts, document } = published(models)
+const text = JSON.stringify(document)
+
+const chat = { model: "c-1", messages: [{ role: "user", content: "hi" }] }
+const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
+const name = { id: "chatcmpl-1", created: 1, model: "c-1" }
+
+describe("the OpenAPI document", () => {
+  it("has its version and its address", () => {
+    assert.strictEqual(document.info.version, "1.0.0")
+    assert.strictEqual(document.openapi, "3.1.0")
+    assert.deepStrictEqual(document.servers, [{ url: "https://api.test/v1" }])
+  })
+
+  it("has every endpoint with every status, relative to the version", () => {
+    const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, operation]) => [`${method} ${path}`, Object.keys(operation.responses)])
+    )
+    const reads = ["200", "401", "403", "500"]
+    const chats = ["200", "400", "401", "402", "403", "404", "413", "429", "500", "502", "503", "504"]
+    const images = [...chats, "409"].toSorted()
+    assert.deepStrictEqual(Object.fromEntries(operations), {
+      "post /chat/completions": chats,
+      "post /images/generations": images,
+      "post /images/edits": images,
+      "post /videos": images.map((status) => (status === "200" ? "202" : status)),
+      "get /videos": reads,
+      "get /videos/{id}": ["200", "401", "403", "404", "500"],
+      "get /videos/{id}/content": ["302", "400", "401", "403", "404", "500"],
+      "get /models": reads,
+      "get /credits": reads
+    })
+  })
+
+  it("shows the envelope for every error and nothing of the platform's own", () => {
+    for (const item of Object.values(document.paths)) {
+      for (const operation of Object.values(item)) {
+        for (const [status, response] of Object.entries(operation.responses)) {
+          if (Number(status) < 400) continue
+          const { schema } = response.content?.["application/json"] ?? {}
+          assert.deepStrictEqual(Reflect.get(Object(schema), "allOf")[0], { $ref: "#/components/schemas/Error" })
+        }
+      }
+    }
+    assert.notMatch(text, /HttpApiDecodeError|"Issue"/)
+  })
+
+  it("refers only to what it holds", () => {
+    const refs = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, ref]) => ref)
+    assert.isNotEmpty(refs)
+    for (const ref of refs) assert.property(document.components.schemas, ref ?? "")
+  })
+
+  it("takes a key in either header, everywhere", () => {
+    const either = [{ bearer: [] }, { apiKey: [] }]
+    assert.deepStrictEqual(document.security, either)
+    for (const item of Object.values(document.paths)) {
+      for (const operation of Object.values(item)) assert.deepStrictEqual(operation.security, either)
+    }
+    assert.deepInclude(document.components.securitySchemes.apiKey, { type: "apiKey", in: "header", name: "x-api-key" })
+    assert.deepInclude(document.components.securitySchemes.bearer, { type: "http", scheme: "bearer" })
+  })
+
+  it("enumerates the chat ids of the catalog at hand", () => {
+    assert.isTrue(accepts("ChatCompletionRequest", chat))
+    assert.isTrue(accepts("ChatCompletionRequest", { ...chat, model: "c-2" }))
+    assert.isFalse(accepts("ChatCompletionRequest", { ...chat, model: "i-1" }))
+    const other = JSON.stringify(openApiDocument([{ id: "c-9", surface: "chat" }], "https://api.test/v1"))
+    assert.include(other, '"enum":["c-9"]')
+    assert.notInclude(other, "c-1")
+  })
+
+  it("describes what is answered", () => {
+    const answer: ChatAnswer = {
+      content: null,
+      reasoning: "r",
+      toolCalls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
+      finish: "tool_calls",
+      usage
+    }
+    assert.isTrue(accepts("ChatCompletion", completionJson({ ...name, answer, usage })))
+    assert.isFalse(accepts("ChatCompletion", { ...completionJson({ ...name, answer, usage }), object: "x" }))
+    const sse = new SseEncoder({ ...name, includeUsage: true })
+    const stream =
+      sse.encode([
+        { type: "content", text: "x" },
+        { type: "tool_call", index: 0, id: "c", name: "f", arguments: "" },
+        { type: "finish", reason: "stop" }
+      ]) + sse.finish(usage)
+    const events = [...stream.matchAll(/^data: (\{.*\})$/gm)].map(([, data = ""]) => JSON.parse(data))
+    assert.lengthOf(events, 5)
+    for (const event of events) assert.isTrue(accepts("ChatStreamEvent", event))
+    assert.isTrue(accepts("ChatStreamEvent", brokenStream(new UpstreamFailed())))
+    assert.isFalse(accepts("ChatStreamEvent", { choices: [] }))
+  })
+})

@@ -1,0 +1,65 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Metric, MetricBoundaries } from "effect"
+import { exposition, type Families, snapshot, sum, withoutGauges } from "../../../src/http/system/Prometheus.ts"
+
+const named = (families: Families, name: string) => families.find((family) => family.name === name)
+
+const worker = (count: string, running: string): Families => [
+  { name: "calls_total", help: "Calls", kind: "counter", samples: { 'calls_total{by="a"}': count } },
+  { name: "running", help: null, kind: "gauge", samples: { running } }
+]
+
+describe("metrics", () => {
+  it.effect("of each kind are what was counted", () =>
+    Effect.gen(function* () {
+      yield* Metric.incrementBy(Metric.counter("test_large_total", { bigint: true, incremental: true }), 2n ** 60n)
+      yield* Metric.incrementBy(Metric.counter("test_open"), -2)
+      yield* Metric.update(Metric.histogram("test_seconds", MetricBoundaries.fromIterable([1, 2])), 1.5)
+      const families = snapshot()
+      assert.deepStrictEqual(named(families, "test_large_total"), {
+        name: "test_large_total",
+        help: null,
+        kind: "counter",
+        samples: { test_large_total: "1152921504606846976" }
+      })
+      assert.deepInclude(named(families, "test_open"), { kind: "gauge", samples: { test_open: "-2" } })
+      assert.deepInclude(named(families, "test_seconds"), {
+        kind: "histogram",
+        samples: {
+          'test_seconds_bucket{le="1"}': "0",
+          'test_seconds_bucket{le="2"}': "1",
+          'test_seconds_bucket{le="+Inf"}': "1",
+          test_seconds_sum: "1.5",
+          test_seconds_count: "1"
+        }
+      })
+    })
+  )
+
+  it("of several processes are summed series by series, exactly", () => {
+    const first = worker("9007199254740993", "2")
+    const second: Families = [
+      { name: "calls_total", help: "Calls", kind: "counter", samples: { 'calls_total{by="b"}': "0.5" } },
+      ...worker("1", "0.5")
+    ]
+    assert.strictEqual(
+      exposition(sum([first, second])),
+      [
+        "# HELP calls_total Calls",
+        "# TYPE calls_total counter",
+        'calls_total{by="a"} 9007199254740994',
+        'calls_total{by="b"} 0.5',
+        "# TYPE running gauge",
+        "running 2.5",
+        ""
+      ].join("\n")
+    )
+  })
+
+  it("of a process that is gone count what it did, not what it was doing", () => {
+    assert.deepStrictEqual(
+      withoutGauges(worker("3", "1")).map(({ name }) => name),
+      ["calls_total"]
+    )
+  })
+})

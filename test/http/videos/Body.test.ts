@@ -1,0 +1,114 @@
+import { assert, describe, it } from "@effect/vitest"
+import { largestReference } from "../../../src/domain/Media.ts"
+import type { VideoAsk } from "../../../src/domain/Video.ts"
+import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
+import { base, refusal, taken } from "../../harness/fixtures/VideoBodies.ts"
+
+const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
+const url = (value: string) => ({ _tag: "Url", url: value }) as const
+const unusable = "Failed to process the reference image."
+const most = Number.MAX_SAFE_INTEGER
+
+describe("what is required", () => {
+  it("is enough", () => {
+    assert.deepStrictEqual(taken(base), { model: "m", prompt: "a cat", seconds: undefined, references: [] })
+  })
+})
+
+type Fields = { readonly [field: string]: unknown }
+
+describe("the optional fields", () => {
+  it.each<[Fields, Partial<VideoAsk>]>([
+    [{ seconds: 8 }, { seconds: 8 }],
+    [{ seconds: "8" }, { seconds: 8 }],
+    [{ seconds: 8.0 }, { seconds: 8 }],
+    [{ seconds: "08" }, { seconds: 8 }],
+    [{ seconds: 0 }, { seconds: 0 }],
+    [{ seconds: "0" }, { seconds: 0 }],
+    [{ seconds: -3 }, { seconds: -3 }],
+    [{ seconds: "-3" }, { seconds: -3 }],
+    [{ seconds: 1e300 }, { seconds: most }],
+    [{ seconds: -1e300 }, { seconds: -most }],
+    [{ seconds: "9".repeat(400) }, { seconds: most }],
+    [{ duration: 5 }, { seconds: 5 }],
+    [{ duration: "5" }, { seconds: 5 }],
+    [{ duration: 5, seconds: 8 }, { seconds: 8 }],
+    [{ duration: 5, seconds: 0 }, { seconds: 0 }],
+    [{ duration: 5, seconds: null }, { seconds: 5 }],
+    [{ duration: null, seconds: null }, {}],
+    [{ input_reference: "https://a.test" }, { references: [url("https://a.test")] }],
+    [{ input_reference: gif }, { references: [bytes(gifBytes)] }],
+    [{ input_reference: `data:;base64,${gif}` }, { references: [bytes(gifBytes)] }],
+    [{ input_reference: { image_url: "https://a.test" } }, { references: [url("https://a.test")] }],
+    [{ input_reference: { image_url: gif, file_id: null } }, { references: [bytes(gifBytes)] }],
+    [{ input_reference: { image_url: `data:;base64,${gif}` } }, { references: [bytes(gifBytes)] }],
+    [
+      { input_reference: [gif, { image_url: "https://a.test" }] },
+      { references: [bytes(gifBytes), url("https://a.test")] }
+    ],
+    [{ input_reference: [] }, {}],
+    [{ image: gif, input_reference: "https://a.test" }, { references: [bytes(gifBytes)] }],
+    [{ image: [], input_reference: "https://a.test" }, { references: [url("https://a.test")] }],
+    [{ image: null, input_reference: "https://a.test" }, { references: [url("https://a.test")] }],
+    [{ n: 1 }, {}]
+  ])("%j is taken", (fields, expected) => {
+    assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
+  })
+
+  it("pass over what they do not know", () => {
+    const unknown = {
+      size: "1280x720",
+      resolution: 4,
+      quality: [],
+      response_format: "b64_json",
+      stream: true,
+      aspect_ratio: "16:9",
+      user: {},
+      anything: { at: ["all"] }
+    }
+    assert.deepStrictEqual(taken({ ...base, ...unknown }), taken(base))
+  })
+
+  const integers = ["8s", "8.0", "8.5", " 8", "8 ", "+8", "", "eight", "0x8", "1e1", "٨", 8.5, true, [], [8], {}]
+  const notReference = "`input_reference` must be a string, a file or an object with `image_url`."
+  const notUrl = "`input_reference.image_url` must be a string."
+  const noFiles = "`input_reference.file_id` is not supported: send the image itself, or its URL as `image_url`."
+
+  it.each<[field: string, values: ReadonlyArray<unknown>, param: string, message: string]>([
+    ["seconds", integers, "seconds", "`seconds` must be an integer."],
+    ["duration", integers, "duration", "`duration` must be an integer."],
+    ["input_reference", [5, true, [5], [null], [[gif]], [gif, 1]], "input_reference", notReference],
+    ["input_reference", [{}, { image_url: 5 }, { image_url: { url: "x" } }, [{}]], "input_reference", notUrl],
+    [
+      "input_reference",
+      [{ file_id: "f" }, { file_id: "f", image_url: gif }, [gif, { file_id: 1 }]],
+      "input_reference",
+      noFiles
+    ],
+    [
+      "input_reference",
+      [Array.from({ length: 9 }, () => gif)],
+      "input_reference",
+      "`input_reference` must hold at most 8 images."
+    ],
+    ["input_reference", ["", "a b!", "http://", { image_url: "" }, { image_url: "ftp://a" }], "image", unusable],
+    ["input_reference", [Buffer.alloc(largestReference + 1).toString("base64")], "image", unusable]
+  ])("%s: %j is refused", (field, values, param, message) => {
+    for (const value of values) {
+      assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", param, message])
+    }
+  })
+
+  it("are looked at where another of them overrules them, too", () => {
+    assert.deepStrictEqual(refusal({ ...base, seconds: 8, duration: "8s" }), [
+      "InvalidRequest",
+      "duration",
+      "`duration` must be an integer."
+    ])
+    assert.deepStrictEqual(refusal({ ...base, image: gif, input_reference: 5 }), [
+      "InvalidRequest",
+      "input_reference",
+      notReference
+    ])
+  })
+})

@@ -1,0 +1,153 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import OpenAI, { toFile } from "openai"
+import { openAccount } from "../../harness/client/Account.ts"
+import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
+import { assertRefused, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
+import { calling } from "../../harness/client/OfficialClients.ts"
+import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
+import { lastVideo, layer, MediaServer, videos as path, post } from "../../harness/gateway/MediaServer.ts"
+
+const asked = { model: "film", prompt: "a cat runs" }
+const file = { _tag: "Bytes", bytes: gifBytes } as const
+
+withLayer(layer, { excludeTestServices: true })("a video", (it) => {
+  it.effect("is asked for with what the body says, and no more", () =>
+    Effect.gen(function* () {
+      const account = yield* openAccount({})
+      yield* post(account, path, asked)
+      const { ask, idempotencyKey, model, record, seconds } = yield* lastVideo
+      assert.deepStrictEqual(ask, { ...asked, seconds: undefined, references: [] })
+      assert.isUndefined(idempotencyKey)
+      assert.deepStrictEqual([model.id, seconds], ["film", 8])
+      assert.deepStrictEqual(
+        [record.surface, record.model, record.caller.org, record.caller.key],
+        ["video", "film", account.org, account.key]
+      )
+    })
+  )
+
+  it.effect.each<readonly [body: object, seconds: number]>([
+    [{ seconds: 7 }, 6],
+    [{ seconds: "100" }, 8],
+    [{ seconds: -1 }, 4],
+    [{ seconds: 1e300 }, 8],
+    [{ duration: 4 }, 4],
+    [{ duration: 4, seconds: 6 }, 6],
+    [{ model: "framed", input_reference: gif }, 5],
+    [{ model: "bare", seconds: 20 }, 6]
+  ])("%j has a length that its model has", ([body, seconds]) =>
+    Effect.gen(function* () {
+      const account = yield* openAccount({})
+      const { text } = yield* post(account, path, { ...asked, ...body })
+      assert.strictEqual((yield* lastVideo).seconds, seconds)
+      assert.include(text, `"seconds":${seconds}`)
+    })
+  )
+
+  it.effect("is answered as queued, to the byte", () =>
+    Effect.gen(function* () {
+      const { videos } = yield* MediaServer
+      const account = yield* openAccount({ rpm: 5 })
+      const { id, createdAt } = videos.put(account.org)
+      videos.script(Effect.succeed({ video: videos.put(account.org, { id, createdAt }), replayed: false }))
+      const { headers, status, text } = yield* post(account, path, asked)
+      assert.strictEqual(status, 202)
+      const shown = `{"id":"${id}","object":"video","model":"film","status":"queued","created_at":${createdAt},"seconds":8}`
+      assert.strictEqual(text, shown)
+      assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
+      assert.isNull(headers.get("idempotency-replayed"))
+      assert.isNull(headers.get("x-gateway-sandbox"))
+    })
+  )
+
+  it.effect("takes a unit of the rate each time it is asked for, and none over it", () =>
+    Effect.gen(function* () {
+      const { videos } = yield* MediaServer
+      const before = videos.jobs.length
+      const account = yield* openAccount({ rpm: 3 })
+      for (const [index, body] of [asked, "{", { ...asked, model: "nobody" }].entries()) {
+        const answer = yield* post(account, path, body)
+        assert.isBelow(answer.status, 405)
+        assert.deepStrictEqual(rateOf(answer), { limit: 3, remaining: 2 - index })
+      }
+      const over = yield* post(account, path, asked)
+      assertRefused(over, refusals.limited)
+      assert.deepStrictEqual(rateOf(over), { limit: 3, remaining: 0 })
+      assert.lengthOf(videos.jobs, before + 1)
+    })
+  )
+
+  it.effect("says so where it is a replay", () =>
+    Effect.gen(function* () {
+      const { videos } = yield* MediaServer
+      const account = yield* openAccount({})
+      videos.script(Effect.succeed({ video: videos.put(account.org), replayed: true }))
+      const { headers, status } = yield* post(account, path, asked)
+      assert.strictEqual(status, 202)
+      assert.strictEqual(headers.get("idempotency-replayed"), "true")
+    })
+  )
+
+  it.effect("says so where it is made up", () =>
+    Effect.gen(function* () {
+      const { videos } = yield* MediaServer
+      const account = yield* openAccount({})
+      const dreamt = yield* post(account, path, { ...asked, model: "made-up" })
+      videos.script(Effect.succeed({ video: videos.put(account.org, { sandbox: true }), replayed: false }))
+      for (const { headers } of [dreamt, yield* post(account, path, asked)]) {
+        assert.strictEqual(headers.get("x-gateway-sandbox"), "true")
+      }
+    })
+  )
+
+  it.effect("is not told apart by how it was asked for", () =>
+    Effect.gen(function* () {
+      const account = yield* openAccount({})
+      yield* post(account, path, { ...asked, seconds: 6, image: [gif] })
+      const { ask } = yield* lastVideo
+      yield* post(account, path, { ...asked, seconds: "6", input_reference: { image_url: gif } })
+      assert.deepStrictEqual((yield* lastVideo).ask, ask)
+      const fields = { ...asked, seconds: "6" }
+      const parts = Object.entries(fields).map(([name, value]) => textPart(name, value))
+      for (const boundary of ["first", "second"]) {
+        const form = formOf([...parts, filePart("input_reference", gifBytes)], boundary)
+        const { status } = yield* post(account, path, form, { headers: { "content-type": formType(boundary) } })
+        assert.strictEqual(status, 202)
+        assert.deepStrictEqual((yield* lastVideo).ask, ask)
+      }
+    })
+  )
+
+  it.effect("is made by the official client, which writes forms", () =>
+    Effect.gen(function* () {
+      const { url } = yield* MediaServer
+      const { secret } = yield* openAccount({})
+      const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: secret, maxRetries: 0 })
+      const upload = yield* Effect.promise(() => toFile(gifBytes, "图.gif", { type: "image/gif" }))
+      const link = { _tag: "Url", url: "https://a.test/a.png" } as const
+      for (const [reference, expected] of [
+        [undefined, []],
+        [upload, [file]],
+        [{ image_url: link.url }, [link]],
+        [{ image_url: `data:image/gif;base64,${gif}` }, [file]]
+      ] as const) {
+        const video = yield* calling(() =>
+          openai.videos.create(
+            {
+              ...asked,
+              seconds: "8",
+              size: "1280x720",
+              ...(reference === undefined ? {} : { input_reference: reference })
+            },
+            { headers: { "Idempotency-Key": "k" } }
+          )
+        )
+        assert.deepStrictEqual([video.object, video.status, Number(video.seconds)], ["video", "queued", 8])
+        const { ask, idempotencyKey } = yield* lastVideo
+        assert.deepStrictEqual(ask, { ...asked, seconds: 8, references: expected })
+        assert.strictEqual(idempotencyKey, "k")
+      }
+    })
+  )
+})

@@ -1,0 +1,104 @@
+import { Clock, Duration, Effect, Layer, Redacted } from "effect"
+import type { MediaType, Picture } from "../../../src/domain/Media.ts"
+import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
+import { Upstream } from "../../../src/providers/client/Upstream.ts"
+import { type Painting, picture } from "../../contracts/ImageHarness.ts"
+import { base64, type Place, secret } from "../../contracts/MediaHarness.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import type { JobHost } from "../../harness/upstream/JobHost.ts"
+import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
+
+export const accountOf = (adapter: string, baseUrl: string, headers: Readonly<Record<string, string>> = {}) => ({
+  name: "fake",
+  adapter,
+  baseUrl,
+  credential: Redacted.make(secret),
+  headers
+})
+
+type Given<Route> = Pick<Route, Extract<keyof Route, "provider" | "model" | "imageModel" | "editModel">> &
+  Partial<Route>
+
+export const videoRouteOf = (given: Given<VideoRoute>): VideoRoute => ({
+  id: "ours@fake",
+  referenceImage: "optional",
+  preference: 1,
+  weight: 1,
+  seconds: [4, 6, 8],
+  secondsAs: "number",
+  cost: undefined,
+  options: {},
+  ...given
+})
+
+export const imageRouteOf = ({ options, ...given }: Given<ImageRoute>): ImageRoute => ({
+  id: "ours@fake",
+  preference: 1,
+  weight: 1,
+  resolutions: new Set(["1K", "2K", "4K"]),
+  cost: new Map(),
+  options: { sizes: { "1K": "1K", "2K": "2K", "4K": "4K" }, ...options },
+  ...given
+})
+
+/** Read by the platform's own parser of URLs. */
+export const pictureAt = (uri: unknown): Effect.Effect<Picture> =>
+  Effect.promise(async () => {
+    const response = await fetch(String(uri))
+    const found = response.headers.get("content-type")
+    const type = (["image/png", "image/jpeg", "image/webp", "image/gif"] as const).find((known) => known === found)
+    if (type === undefined) throw new Error(`a reference of type ${found}`)
+    return { type, bytes: new Uint8Array(await response.arrayBuffer()) }
+  })
+
+export const dataUri = (type: MediaType, bytes: Uint8Array) => `data:${type};base64,${base64(bytes)}`
+
+/** The results of a host's jobs, and how they are downloaded. */
+export const resultsOf = (host: JobHost<"download">, type: MediaType) =>
+  Effect.gen(function* () {
+    const other = yield* Fake.make
+    let downloads = host.heard("download")
+    const failures = {
+      missing: Fake.json(404, {}),
+      server: Fake.json(500, {}),
+      cut: Fake.steps({ type }, "half a file", Fake.cut)
+    }
+    return {
+      /** The URL at which the result is from now on. */
+      place: ({ bytes, where }: { readonly bytes: Uint8Array; readonly where: Place }) =>
+        Effect.gen(function* () {
+          const reply = Fake.steps({ type }, bytes)
+          downloads = where === "elsewhere" ? other.received : host.heard("download")
+          if (where === "elsewhere") yield* other.script(reply, reply)
+          yield* host.always("download", reply)
+          const origin = where === "elsewhere" ? other.url : host.origin
+          return where === "inside" ? dataUri(type, bytes) : `${origin}/files/1?sig=a%2Fb`
+        }),
+      serve: (how: keyof typeof failures) => host.always("download", failures[how]),
+      /** What came with the next download. */
+      credential: Effect.suspend(() => downloads).pipe(Effect.map(({ headers }) => headers.authorization))
+    }
+  })
+
+export const services = Layer.merge(
+  Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
+  PlainFetcher.layer
+)
+
+/** With these, pauses of an adapter last a tenth of what they should. */
+export const hurriedServices = Layer.merge(
+  services,
+  Layer.suspend(() => {
+    const clock = Clock.make()
+    return Layer.setClock({
+      [Clock.ClockTypeId]: Clock.ClockTypeId,
+      unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis(),
+      unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
+      currentTimeMillis: clock.currentTimeMillis,
+      currentTimeNanos: clock.currentTimeNanos,
+      sleep: (duration) => clock.sleep(Duration.times(duration, 0.1))
+    })
+  })
+)
+
+export const drawing: Painting = { bytes: picture("image/png", 1).bytes, where: "own" }

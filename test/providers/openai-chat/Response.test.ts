@@ -1,0 +1,143 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { called, request } from "../../contracts/ChatHarness.ts"
+import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
+import * as Fake from "../../harness/upstream/FakeUpstream.ts"
+import { openAiChat } from "./Wire.ts"
+
+const { answers, check, noAnswers } = scenarios(openAiChat)
+
+const answered = (message: object, finish_reason?: string) => ({ choices: [{ message, finish_reason }] })
+const f = { id: "c", function: { name: "f", arguments: "{}" } }
+const texts = ["a", "b"].map((text) => ({ type: "text", text }))
+
+describe("an answer of an openai-chat host", () => {
+  answers([
+    ["has reasoning under its other name", answered({ content: "a", reasoning: "r" }, "stop"), { reasoning: "r" }],
+    ["has content in parts", answered({ content: texts }, "stop"), { content: "ab" }],
+    ["ends in an unknown way", answered({ content: "a" }, "eos"), { finish: "stop" }],
+    ["does not end at all", answered({ content: "a" }), { finish: "stop" }],
+    [
+      "is a refusal",
+      answered({ content: null, refusal: "I will not." }, "stop"),
+      { content: "I will not.", finish: "content_filter" }
+    ],
+    ["is empty", answered({ content: null }, "stop"), { content: "", toolCalls: [] }],
+    [
+      "has calls that end in stop",
+      answered({ tool_calls: [f] }, "stop"),
+      { content: null, toolCalls: [called("c", "f", "{}")], finish: "tool_calls" }
+    ],
+    [
+      "has calls cut by the limit",
+      answered({ tool_calls: [{ ...f, function: { name: "f", arguments: "{" } }] }, "length"),
+      { finish: "length" }
+    ],
+    ["ends in calls that are not there", answered({ content: "a", tool_calls: [] }, "tool_calls"), { finish: "stop" }],
+    [
+      "has everything at once",
+      { ...answered({ content: "a", reasoning: "r", tool_calls: [f] }, "tool_calls"), usage: { prompt_tokens: 1 } },
+      { content: "a", reasoning: "r", finish: "tool_calls", usage: usageOf({ prompt: 1 }) }
+    ]
+  ])
+
+  answers(
+    (
+      [
+        [undefined, undefined],
+        [{ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }, undefined],
+        [{ prompt_tokens: "5", completion_tokens: null }, undefined],
+        [
+          { prompt_tokens: 5, completion_tokens: 2 },
+          { prompt: 5, completion: 2 }
+        ],
+        [
+          {
+            prompt_tokens: 100,
+            completion_tokens: 50,
+            total_tokens: 150,
+            prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+            completion_tokens_details: { reasoning_tokens: 40 }
+          },
+          { prompt: 100, completion: 50, cached: 60, cacheWrite: 30, reasoning: 40 }
+        ],
+        [
+          {
+            prompt_tokens: 10,
+            completion_tokens: 5,
+            total_tokens: 35,
+            completion_tokens_details: { reasoning_tokens: 20 }
+          },
+          { prompt: 10, completion: 25, reasoning: 20 }
+        ],
+        [
+          { prompt_tokens: 9, completion_tokens: 1, prompt_cache_hit_tokens: 4 },
+          { prompt: 9, completion: 1, cached: 4 }
+        ],
+        [
+          { prompt_tokens: 3.7, completion_tokens: -4, prompt_tokens_details: { cached_tokens: 99 } },
+          { prompt: 3, cached: 3 }
+        ]
+      ] as const
+    ).map(([usage, expected]) => [
+      `counts ${JSON.stringify(usage)}`,
+      { ...answered({ content: "a" }, "stop"), usage },
+      { usage: expected && usageOf(expected) }
+    ])
+  )
+
+  check("gets ids for calls without them, and has arguments as a JSON text", (adapter, fake, route) =>
+    Effect.gen(function* () {
+      const calls = [
+        { function: { name: "f", arguments: { a: 1 } } },
+        { id: "", function: { name: "g", arguments: "" } }
+      ]
+      yield* fake.script(Fake.json(200, answered({ tool_calls: calls }, "tool_calls")))
+      const { toolCalls } = yield* adapter.complete(route, request())
+      assert.deepStrictEqual(
+        toolCalls.map((call) => call.function),
+        [
+          { name: "f", arguments: '{"a":1}' },
+          { name: "g", arguments: "{}" }
+        ]
+      )
+      assert.strictEqual(new Set(toolCalls.map(({ id }) => id)).size, 2)
+      for (const { id } of toolCalls) assert.match(id, /^call_.{8,}/)
+    })
+  )
+
+  noAnswers([
+    ["no choices", {}],
+    ["empty choices", { choices: [] }],
+    ["a choice without a message", { choices: [{ finish_reason: "stop" }] }],
+    ["an array", []],
+    ["a number", 5],
+    ["null", null],
+    ["a break in the middle", answered({ content: "a" }, "error")],
+    ["a call without a name", answered({ tool_calls: [{ id: "c", function: {} }] }, "stop")],
+    ["a call that is no object", answered({ tool_calls: [null] }, "stop")],
+    ["an error beside an answer", { error: { message: "m" }, ...answered({ content: "a" }, "stop") }]
+  ])
+
+  const inside = { message: { content: "" }, finish_reason: "error", error: { code: 429, message: "m" } }
+  for (const [name, reply, expected] of [
+    [
+      "inside a choice means what it says",
+      Fake.json(200, { choices: [inside] }, { "retry-after": "3" }),
+      ["limit", 429, 3]
+    ],
+    [
+      "for a redirect is another route's chance",
+      Fake.text(302, "text/plain", "", { location: "http://127.0.0.1:1/" }),
+      ["retry", 302, undefined]
+    ]
+  ] as const) {
+    check(`that is an error ${name}`, (adapter, fake, route) =>
+      Effect.gen(function* () {
+        yield* fake.script(reply)
+        const failure = yield* Effect.flip(adapter.complete(route, request()))
+        assert.deepStrictEqual([failure.class, failure.status, failure.retryAfterSeconds], [...expected])
+      })
+    )
+  }
+})

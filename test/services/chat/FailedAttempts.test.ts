@@ -1,0 +1,149 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import type { Route } from "../../../src/domain/Model.ts"
+import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
+import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import {
+  answers,
+  content,
+  fails,
+  failure,
+  finish,
+  ProviderFake,
+  type Pull,
+  request,
+  route,
+  streams,
+  usage
+} from "../../fakes/ProviderFake.ts"
+import { chatsOver, makeSink, nano, openChat, priced } from "./ChatBench.ts"
+
+const prices = { cachedPrompt: undefined, cacheWrite: undefined, longContext: undefined }
+
+/** To the operator a prompt token costs 2 nano-dollars, a completion token 20; to the customer half of it. */
+const cost = { ...prices, prompt: nano(2n), completion: nano(20n) }
+const a = route("a", { cost })
+const b = route("b", { cost })
+const free = route("free")
+const counted = (prompt: number, completion: number) => ({ prompt, completion, cached: 0, cacheWrite: 0, reasoning: 0 })
+const reports = (prompt: number, completion: number) => ({ type: "usage" as const, usage: counted(prompt, completion) })
+const outage = failure("retry", 503)
+/** An answer that was refused after its host had counted 5 and 2 tokens. */
+const refused: ProviderFailure = failure("retry", 200, { spent: counted(5, 2) })
+const refusedCost = 5n * 2n + 2n * 20n
+/** What the fake's usual answer of 7 and 3 tokens costs the operator, and the customer. */
+const answerCost = 7n * 2n + 3n * 20n
+const answerCharge = 37n
+
+const running = (fake: ProviderFake) => Effect.provide(chatsOver(fake))
+
+const recorded = Effect.map(openChat(1_000_000n), ({ record }) => record)
+
+/** What the log has of money: each try's cost, the answer's, and the charge. */
+const costsOf = ({ attempts, charge, cost }: RequestRecord) => {
+  return { tries: attempts.list.map((one) => one.cost), cost, charge }
+}
+
+const job = (record: RequestRecord, routes: ReadonlyArray<Route>, stream: boolean) => {
+  return { model: priced(...routes), request: request({ stream }), record }
+}
+
+const streamed = (routes: ReadonlyArray<Route>) =>
+  Effect.gen(function* () {
+    const record = yield* recorded
+    const { sink } = yield* makeSink
+    const chat = yield* ChatCompletions
+    yield* Effect.ignore(chat.stream(job(record, routes, true), sink))
+    return costsOf(record)
+  })
+
+describe("a stream that breaks after output costs the operator", () => {
+  const broken: ReadonlyArray<readonly [string, ReadonlyArray<Pull>, bigint]> = [
+    ["by our count where nothing was reported", [[content("12345")], [content("678")], outage], 100n * 2n + 8n * 20n],
+    ["the prompt as reported, and what was sent", [[reports(7, 0), content("12345")], outage], 7n * 2n + 5n * 20n],
+    ["as reported last", [[content("12345")], [reports(9, 4)], outage], 9n * 2n + 4n * 20n],
+    ["by our count where it falls silent for ever", [[content("12")], failure("timeout", 200)], 100n * 2n + 2n * 20n]
+  ]
+  for (const [what, pulls, expected] of broken) {
+    it.effect(what, () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* streamed([a, b]), { tries: [expected], cost: undefined, charge: 0n })
+      }).pipe(running(new ProviderFake().on(a, streams(...pulls))))
+    )
+  }
+
+  it.effect("what nobody knows, where the route has no cost", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* streamed([free]), { tries: [undefined], cost: undefined, charge: 0n })
+    }).pipe(running(new ProviderFake().on(free, streams([content("12345")], outage))))
+  )
+
+  it.effect("what it had sent, where the gateway ends it", () =>
+    Effect.gen(function* () {
+      const record = yield* recorded
+      const { sink, written } = yield* makeSink
+      const chat = yield* ChatCompletions
+      const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
+      yield* Deferred.await(written)
+      yield* Fiber.interrupt(work)
+      assert.deepStrictEqual(costsOf(record), { tries: [100n * 2n + 4n * 20n], cost: undefined, charge: 0n })
+    }).pipe(running(new ProviderFake().on(a, streams([content("half")], "hang"))))
+  )
+})
+
+describe("a stream costs the operator once", () => {
+  it.effect("where it is whole", () =>
+    Effect.gen(function* () {
+      const whole = { tries: [undefined], cost: answerCost, charge: answerCharge }
+      assert.deepStrictEqual(yield* streamed([a]), whole)
+    }).pipe(running(new ProviderFake().on(a, streams([content("x")], [finish, usage]))))
+  )
+
+  it.effect("where its client leaves, who pays for it", () =>
+    Effect.gen(function* () {
+      const record = yield* recorded
+      const { departure, sink, written } = yield* makeSink
+      const chat = yield* ChatCompletions
+      const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
+      yield* Deferred.await(written)
+      departure.leave()
+      yield* Fiber.join(work)
+      assert.deepStrictEqual(costsOf(record), { tries: [undefined], cost: 240n, charge: 120n })
+    }).pipe(running(new ProviderFake().on(a, streams([content("12")], "hang"))))
+  )
+})
+
+describe("a try that fails before any output", () => {
+  const moved = { tries: [refusedCost, undefined], cost: answerCost, charge: answerCharge }
+
+  it.effect("costs what its host had counted, and the answer of the next is charged alone", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* streamed([a, b]), moved)
+    }).pipe(running(new ProviderFake().on(a, streams([content(""), reports(5, 2)], outage))))
+  )
+
+  it.effect("costs what its host had counted of an answer that is refused, in JSON and in streams", () =>
+    Effect.gen(function* () {
+      const record = yield* recorded
+      const chat = yield* ChatCompletions
+      yield* chat.complete(job(record, [a, b], false))
+      assert.deepStrictEqual(costsOf(record), moved)
+      assert.deepStrictEqual(yield* streamed([a, b]), moved)
+    }).pipe(running(new ProviderFake().on(a, fails(refused))))
+  )
+
+  it.effect("costs it when nothing else answers, too", () =>
+    Effect.gen(function* () {
+      const expected = { tries: [refusedCost, undefined], cost: undefined, charge: 0n }
+      assert.deepStrictEqual(yield* streamed([a, b]), expected)
+    }).pipe(running(new ProviderFake().on(a, fails(refused)).on(b, fails(outage))))
+  )
+
+  it.effect("costs nothing where nothing was counted", () =>
+    Effect.gen(function* () {
+      const expected = { tries: [undefined, undefined], cost: answerCost, charge: answerCharge }
+      assert.deepStrictEqual(yield* streamed([a, b]), expected)
+    }).pipe(running(new ProviderFake().on(a, streams([content("")], outage)).on(b, answers())))
+  )
+})

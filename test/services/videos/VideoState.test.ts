@@ -1,0 +1,51 @@
+import { randomUUID } from "node:crypto"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Record as Rec } from "effect"
+import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
+import {
+  type Lease,
+  type LeasedTransition,
+  outOfTime,
+  transitions,
+  type VideoStep
+} from "../../../src/services/videos/VideoState.ts"
+import { submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
+
+describe("a transition of a video", () => {
+  videoTest("is made from the steps in the table, and by the holder of the lease", function* (bench) {
+    const { job, process, sql } = bench
+    const { stop, videos } = yield* process(submitsOnly)
+    yield* videos.create(job())
+    yield* stop
+    yield* bench.hurry
+    const rows = makeVideoSql(sql)
+    const [leased] = yield* rows.claim(1)
+    if (leased === undefined) return assert.fail("nothing was due")
+    const all: Record<LeasedTransition, (job: Lease) => Effect.Effect<unknown, unknown>> = {
+      storeReference: (one) => rows.storeReference(one, "private/x"),
+      submit: (one) => rows.submit(one, { id: "m@b", route: "{}", doubts: 0, spare: true }),
+      recordDoubt: (one) => rows.recordDoubt(one, 1),
+      render: (one) => rows.render(one, "handle", []),
+      poll: (one) => rows.poll(one, true),
+      resubmit: (one) => rows.resubmit(one, 1),
+      complete: (one) => rows.complete(one, { media: "m", cost: undefined, isSandbox: false }),
+      fail: (one) => rows.fail(one, { error: outOfTime, cancelling: false, isSandbox: false }, []),
+      cancelUpstream: (one) => Effect.map(rows.cancelUpstream(one), (changed) => changed.length > 0)
+    }
+    const steps: ReadonlyArray<VideoStep> = ["submit", "submitting", "rendering"]
+    for (const [name, transit] of Rec.toEntries(all)) {
+      const { from, to }: { readonly from: ReadonlyArray<VideoStep>; readonly to: VideoStep } = transitions[name]
+      for (const step of steps) {
+        for (const holder of [leased, { id: leased.id, lease: randomUUID() }]) {
+          const after = yield* Effect.gen(function* () {
+            yield* sql`UPDATE videos SET step = ${step}`
+            yield* transit(holder)
+            return yield* Effect.fail((yield* bench.row).step)
+          }).pipe(sql.withTransaction, Effect.flip)
+          const isMade = holder === leased && from.includes(step)
+          assert.deepStrictEqual<unknown>(after, isMade ? to : step, `${name} at ${step}`)
+        }
+      }
+    }
+  })
+})

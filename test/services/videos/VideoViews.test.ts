@@ -1,0 +1,203 @@
+import { assert, describe } from "@effect/vitest"
+import { Duration, Effect, Schema } from "effect"
+import { invariants } from "../../../src/services/ledger/Invariants.ts"
+import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
+import { latest } from "../../../src/services/videos/VideoViews.ts"
+import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { credits, picture, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
+
+/** Finished jobs of an organization, a second apart. */
+const fill = (bench: VideoBench, count: number, { key, org }: Pick<VideoBench, "key" | "org"> = bench) =>
+  bench.sql`
+    WITH made AS (
+      INSERT INTO holds (id, org_id, key_id, amount, state, closed_at)
+      SELECT gen_random_uuid(), ${org}, ${key}, 0, 'released', now() FROM generate_series(1, ${count}) RETURNING id
+    )
+    INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, created_at, deadline,
+      accepted_at, status, step, completed_at, error_code, error_message, next_at)
+    SELECT 'vid_' || id, ${org}, ${key}, id, 'r', 'm', 8, 0, '', now() - row_number() OVER () * interval '1 second', now(),
+      now(), 'failed', 'over', now(), 'timeout', 'late', NULL
+    FROM made`
+
+const Explained = Schema.Array(Schema.Record({ key: Schema.String, value: Schema.String }))
+
+describe.concurrent("videos that are asked for again", () => {
+  videoTest(
+    "are listed newest first, in an order that new ones do not disturb, and apart from others'",
+    function* (bench) {
+      const { job, org, process, sql } = bench
+      const { videos } = yield* process({ lookEvery: "1 hour" })
+      const other = yield* bench.bench.organization(0n)
+      yield* fill(bench, 30)
+      yield* fill(bench, 5, other)
+      // Of the same moment, like those that come at once.
+      yield* sql`UPDATE videos SET created_at = date_trunc('day', now()) WHERE org_id = ${org} AND random() < 0.5`
+      const expected = yield* sql<{ readonly id: string }>`
+      SELECT id FROM videos WHERE org_id = ${org} ORDER BY created_at DESC, id DESC`
+      const listed = yield* videos.list(org, 100)
+      assert.deepStrictEqual(
+        listed.map(({ id }) => id),
+        expected.map(({ id }) => id)
+      )
+      assert.deepStrictEqual(yield* videos.list(org, 7), listed.slice(0, 7))
+      const { video } = yield* videos.create(job())
+      assert.deepStrictEqual(
+        (yield* videos.list(org, 8)).map(({ id }) => id),
+        [video.id, ...listed.slice(0, 7).map(({ id }) => id)]
+      )
+      const theirs = yield* videos.list(other.org, 100)
+      assert.lengthOf(theirs, 5)
+      assert.isFalse(theirs.some(({ id }) => listed.some((one) => one.id === id)))
+      assert.strictEqual((yield* Effect.flip(videos.find(other.org, video.id)))._tag, "VideoNotFound")
+      assert.strictEqual((yield* videos.find(org, video.id)).id, video.id)
+    }
+  )
+
+  videoTest("cost no look through all of them, and neither does the next thing to do", function* (bench) {
+    const { job, org, process, sql } = bench
+    const creator = yield* process(submitsOnly)
+    yield* fill(bench, 20_000, yield* bench.bench.organization(0n))
+    yield* fill(bench, 20_000)
+    yield* creator.videos.create(job())
+    yield* creator.stop
+    yield* sql`ANALYZE videos`
+    const rows = makeVideoSql(sql)
+    const planOf = (statement: string, values: ReadonlyArray<unknown>) =>
+      sql.unsafe(`EXPLAIN ${statement}`, values).pipe(
+        Effect.flatMap(Schema.decodeUnknown(Explained)),
+        Effect.map((lines) => lines.flatMap(Object.values).join("\n"))
+      )
+    const list = yield* planOf(...latest(sql, org, 100).compile())
+    assert.match(list, /Index Only Scan using videos_org_created/)
+    assert.notMatch(list, /Seq Scan/)
+    yield* bench.hurry
+    const [claimed] = yield* rows.claim(16)
+    if (claimed === undefined) return assert.fail("nothing was due")
+    const scans = sql<{ readonly n: number }>`
+      SELECT coalesce(sum(seq_tup_read), 0)::int AS n FROM pg_stat_xact_user_tables WHERE relname = 'videos'`
+    const read = yield* Effect.gen(function* () {
+      yield* rows.renew([claimed])
+      yield* rows.nextDue([])
+      yield* rows.release(claimed, 0)
+      yield* rows.claim(16)
+      return yield* scans
+    }).pipe(sql.withTransaction)
+    assert.deepStrictEqual(read, [{ n: 0 }])
+  })
+
+  videoTest("are forgotten after a time, once they are over, and their references before that", function* (bench) {
+    const { charged, job, org, over, process, sql, store } = bench
+    const { videos } = yield* process()
+    yield* videos.create(job({ references: [picture] }))
+    const { id: first, media } = yield* over
+    yield* sql`ALTER TABLE videos DISABLE TRIGGER videos_finished_once`
+    yield* fill(bench, 6_000)
+    yield* sql`UPDATE videos SET completed_at = now() - interval '91 days' WHERE media IS NULL`
+    const [young] = yield* sql<{ readonly id: string }>`
+      UPDATE videos SET completed_at = now() - interval '89 days'
+      WHERE id = (SELECT min(id) FROM videos WHERE media IS NULL) RETURNING id`
+    // A job that its process left without dropping what it needs no more.
+    yield* sql`UPDATE videos SET reference = 'private/x' WHERE id = (SELECT max(id) FROM videos WHERE media IS NULL)`
+    const { video } = yield* videos.create(job())
+    yield* sql`UPDATE videos SET created_at = now() - interval '100 days' WHERE id = ${video.id}`
+    assert.strictEqual(yield* videos.prune(Duration.days(90)), 5_999)
+    assert.sameMembers(
+      (yield* videos.list(org, 10)).map(({ id }) => id),
+      [first, young?.id ?? "", video.id]
+    )
+    yield* sql`UPDATE videos SET completed_at = now() - interval '91 days' WHERE id = ${first}`
+    assert.strictEqual(yield* videos.prune(Duration.days(90)), 1)
+    assert.deepStrictEqual(yield* sql`SELECT id FROM videos WHERE reference IS NOT NULL`, [])
+    assert.isTrue(store.files.has(media ?? ""))
+    yield* eventually(Effect.zipRight(bench.hurry, bench.rows), (rows) => rows.every(({ step }) => step === "over"))
+    yield* charged(price, price)
+  })
+})
+
+const open = "a video that is not over has an open hold of its price, which belongs to no process"
+const charged = "a completed video was charged its price"
+const free = "a failed video was charged nothing"
+const own = "a video was paid for by its own organization and key"
+const orphan = "an open hold that belongs to no process is that of a video that is not over"
+const sums = "what is held is the sum of the organization's open holds"
+
+describe.concurrent("the books", () => {
+  videoTest(
+    "find a video whose money is not what it should be",
+    function* ({ bench, hurry, job, money, process, provider, rows, sql }) {
+      const { videos } = yield* process()
+      const routes = ["m@a", "m@b"]
+      const make = (prompt: string) => Effect.map(videos.create(job({ prompt })), ({ video }) => video.id)
+      const isOver = (id: string) =>
+        Effect.repeat(Effect.zipRight(hurry, rows), {
+          until: (all) => all.some((one) => one.id === id && one.step === "over")
+        })
+      const completed = yield* make("done")
+      yield* isOver(completed)
+      routes.forEach((route) => provider.on(route, { poll: [failed(failure("moderation", 400))] }))
+      const rejected = yield* make("refused")
+      yield* isOver(rejected)
+      provider.on("m@a", { poll: [rendering] })
+      const unfinished = yield* make("under way")
+      assert.deepStrictEqual(yield* money, {
+        balance: credits - price,
+        held: price,
+        entries: credits - price,
+        charges: [price],
+        openHolds: 1
+      })
+      assert.isTrue(yield* bench.proved)
+
+      const other = yield* bench.organization(0n)
+      const hold = (id: string) => sql`(SELECT hold_id FROM videos WHERE id = ${id})`
+      const tampering = [
+        {
+          breaks: [sums, open],
+          by: sql`UPDATE holds SET state = 'released', closed_at = now() WHERE id = ${hold(unfinished)}`
+        },
+        { breaks: [open], by: sql`UPDATE videos SET price = price + 1 WHERE id = ${unfinished}` },
+        {
+          breaks: [open],
+          by: sql`UPDATE holds SET instance_id = gen_random_uuid() WHERE id = ${hold(unfinished)}`
+        },
+        {
+          breaks: [open, orphan],
+          by: sql`UPDATE videos SET hold_id = gen_random_uuid() WHERE id = ${unfinished}`
+        },
+        { breaks: [charged], by: sql`UPDATE videos SET price = price - 1 WHERE id = ${completed}` },
+        {
+          breaks: [charged, free],
+          by: sql`WITH swapped AS (SELECT id, hold_id FROM videos WHERE id IN (${completed}, ${rejected}))
+          UPDATE videos SET hold_id = swapped.hold_id FROM swapped
+          WHERE videos.id IN (${completed}, ${rejected}) AND swapped.id <> videos.id`
+        },
+        {
+          breaks: [charged, orphan],
+          by: sql`UPDATE videos SET status = 'completed', step = 'over', completed_at = now(), media = 'm'
+          WHERE id = ${unfinished}`
+        },
+        {
+          breaks: [free, orphan],
+          by: sql`UPDATE videos SET status = 'failed', step = 'over', completed_at = now(), error_code = 'c'
+          WHERE id = ${unfinished}`
+        },
+        { breaks: [orphan], by: sql`DELETE FROM videos WHERE id = ${unfinished}` },
+        { breaks: [own], by: sql`UPDATE videos SET org_id = ${other.org} WHERE id = ${completed}` },
+        { breaks: [own], by: sql`UPDATE videos SET key_id = ${other.key} WHERE id = ${rejected}` }
+      ]
+      for (const { breaks, by } of tampering) {
+        const found = yield* Effect.gen(function* () {
+          yield* sql`SET LOCAL session_replication_role = replica`
+          yield* sql`ALTER TABLE videos DROP CONSTRAINT videos_hold_id_key`
+          yield* by
+          const broken: Array<string> = []
+          for (const { check, name } of invariants(sql)) if ((yield* check).length > 0) broken.push(name)
+          return yield* Effect.fail(broken)
+        }).pipe(sql.withTransaction, Effect.flip)
+        assert.deepStrictEqual<unknown>(found, breaks)
+      }
+      assert.isTrue(yield* bench.proved)
+    }
+  )
+})
