@@ -13,7 +13,7 @@ import {
 import { Ids } from "../../services/runtime/Ids.ts"
 import { protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { parseJson } from "../client/Json.ts"
+import { parsePruned } from "../client/Json.ts"
 import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { loggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
 import { decodeSafely, failWith, isSuccess } from "../client/UpstreamResponse.ts"
@@ -80,7 +80,8 @@ const submitFailure = (account: ProviderAccount) => (failure: ProviderFailure) =
 }
 
 /** An error page comes from a proxy: the host behind it may have the job. */
-const isLost = ({ body, status }: UpstreamResponse) => status >= 500 && status !== 503 && parseJson(body) === undefined
+const isLost = ({ body, status }: UpstreamResponse) =>
+  status >= 500 && status !== 503 && parsePruned(body) === undefined
 
 const readHandle = ({ provider }: RouteBase, text: VideoHandle) =>
   Either.mapLeft(
@@ -117,7 +118,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
       return yield* unknownOutcome(account, status === 504 ? "timeout" : "network", `${status} ${body}`)
     }
     if (!isSuccess(response)) return yield* fail(route, response)
-    const decoded = Effect.try(() => format.decodeHandle(account, parseJson(body), submission.model))
+    const decoded = Effect.try(() => format.decodeHandle(account, parsePruned(body), submission.model))
     const handle = yield* Effect.orElseSucceed(decoded, () => undefined)
     return handle === undefined
       ? yield* unknownOutcome(account, "network", `${status} without a job`)
@@ -171,7 +172,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
   const cancel = Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {
     const { provider: account } = route
     const response = yield* upstream.post({ account, method: format.cancelMethod, path: handle.cancel, authorization })
-    if (isSuccess(response) || format.isCompleted?.(parseJson(response.body)) === true) return
+    if (isSuccess(response) || format.isCompleted?.(parsePruned(response.body)) === true) return
     yield* fail(route, response)
   })
 
