@@ -46,6 +46,31 @@ describe("a picture in a chat", () => {
     }).pipe(run)
   })
 
+  it.effect("goes to the provider under the type that its bytes have, in any route", () => {
+    const { brought, run } = world(new ProviderFake().on(a, fails(failure("retry", 503))))
+    const base64 = png.toString("base64")
+    const prefixes = ["image/svg+xml", "image/gif", "image/jpg", "IMAGE/PNG", "image/png;charset=utf-8"]
+    const urls = [...prefixes.map((type) => `data:${type};base64,${base64}`), `DATA:image/png;BASE64,${base64}`]
+    const right = urls.map(() => dataUrl(png, "image/png"))
+    return Effect.gen(function* () {
+      const { complete } = yield* bench([a, inlineB], showing(...urls))
+      yield* complete
+      assert.deepStrictEqual(brought, [
+        ["a", right],
+        ["b", right]
+      ])
+    }).pipe(run)
+  })
+
+  it.effect("is not copied where its type is right", () => {
+    const { requests, run } = world()
+    const asked = showing(dataUrl(png, "image/png"))
+    return Effect.gen(function* () {
+      yield* (yield* bench([a], asked)).complete
+      assert.strictEqual(requests[0]?.messages, asked.messages)
+    }).pipe(run)
+  })
+
   const bad: ReadonlyArray<readonly [string, string]> = [
     ["HTML", dataUrl(Buffer.from("<html></html>"), "image/png")],
     ["SVG", dataUrl(Buffer.from("<svg/>"), "image/svg+xml")],
