@@ -109,6 +109,16 @@ describe("a wrong catalog", () => {
     ["https://clips.test", "ftp://clips.test", "providers.clips.base_url", address],
     ["https://clips.test", "https://user:pw@clips.test", "providers.clips.base_url", address],
     ["  clips: {adapter", "  sandbox: {adapter", "providers.sandbox", "the name sandbox is kept for adapter: sandbox"],
+    ["{x-team: blue}", "5", "providers.first.headers", "must be a mapping"],
+    ...["5", "five", "[five]"].flatMap((options) => [
+      ["{retries: 5}", options, "models[0].routes[0].options", "must be a mapping"] as const,
+      [
+        "{max_tokens_field: max_completion_tokens, retries: 2}",
+        options,
+        "providers.first.options",
+        "must be a mapping"
+      ] as const
+    ]),
     ["x-team: blue", "x-team: 7", "providers.first.headers.x-team", "expected string, actual 7"],
     ["sampling: true", "sampling: yes", "families.A.sampling", 'expected boolean, actual "yes"'],
     ["families:", "familys:", "familys", "unknown key; known: providers, models, families"]
