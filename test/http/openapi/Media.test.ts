@@ -121,7 +121,12 @@ describe("images and videos in the OpenAPI document", () => {
     const content = document.paths["/videos/{id}/content"]?.get
     assert.deepInclude(content?.parameters[0], { name: "id", in: "path", required: true })
     const found: unknown = content?.responses[302]
-    assert.deepStrictEqual(Object.keys(Reflect.get(Object(found), "headers")), ["x-request-id", "location"])
+    const headersOf = (response: unknown) => Object.keys(Reflect.get(Object(response), "headers"))
+    assert.deepStrictEqual(headersOf(found), ["x-request-id", "x-gateway-sandbox", "location"])
+    const [one, list] = ["/videos/{id}", "/videos"].map((path) => document.paths[path]?.get?.responses)
+    assert.deepStrictEqual(headersOf(one?.[200]), ["x-request-id", "x-gateway-sandbox"])
+    assert.deepStrictEqual(headersOf(one?.[404]), ["x-request-id"])
+    assert.deepStrictEqual(headersOf(list?.[200]), ["x-request-id"])
     assert.isUndefined(Reflect.get(Object(found), "content"))
   })
 
