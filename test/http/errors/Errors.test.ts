@@ -36,6 +36,7 @@ const accepted: ReadonlyArray<readonly [what: string, headers: Readonly<Record<s
   ["no content type", { "content-type": "" }, Buffer.from(text)],
   ["a content type that is none", { "content-type": "multipart" }, text],
   ["the identity encoding", { "content-encoding": "identity" }, text],
+  ["the identity encoding in other letters", { "content-encoding": "Identity" }, text],
   ["white space around", {}, `\r\n\t ${text} \n`],
   ["a byte order mark", {}, `\ufeff${text}`],
   ["a body of exactly the limit", {}, text.replace('"hi"', `"${"x".repeat(limit - text.length + 2)}"`)]
@@ -54,6 +55,7 @@ const refused: ReadonlyArray<
   ["a multipart form", { "content-type": "multipart/form-data; boundary=x" }, "--x--", form],
   ["gzip", { "content-encoding": "gzip" }, text, compressed],
   ["brotli", { "content-encoding": "br" }, text, compressed],
+  ["gzip in other letters", { "content-encoding": "GZip" }, text, compressed],
   ["nothing", {}, "", notJson],
   ["half of it", {}, text.slice(0, -1), notJson],
   ["two of it", {}, text + text, notJson],
