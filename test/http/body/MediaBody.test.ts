@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { largestReference } from "../../../src/domain/Media.ts"
+import { decodeReferences } from "../../../src/http/body/References.ts"
 import * as Image from "../../harness/fixtures/ImageBodies.ts"
 import * as Video from "../../harness/fixtures/VideoBodies.ts"
 
@@ -8,6 +10,7 @@ const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
 const unusable = "Failed to process the reference image."
 const notImages = "`image` must be a string or an array of strings."
+const largeBase64 = Buffer.alloc(300 * 1024).toString("base64")
 const whole = Buffer.alloc(largestReference, 7)
 
 for (const [surface, taken, refusals] of [
@@ -45,6 +48,16 @@ for (const [surface, taken, refusals] of [
       assert.strictEqual(taken({ ...base, prompt: "x".repeat(1_000_000) }).prompt.length, 1_000_000)
       const [, param, message] = refusals[0]({ ...base, prompt: "x".repeat(1_000_001) })
       assert.deepStrictEqual([param, message], ["prompt", "`prompt` must have at most 1,000,000 characters."])
+    })
+
+    it("counts a prompt's emoji as one character each, as its published schema does", () => {
+      for (const prompt of ["😀".repeat(600_000), "😀".repeat(1_000_000), `\ude00${"x".repeat(999_998)}\ud83d`]) {
+        assert.strictEqual(taken({ ...base, prompt }).prompt, prompt)
+      }
+      for (const prompt of ["😀".repeat(1_000_001), `${"😀".repeat(999_999)}\ud83d\ud83d`]) {
+        const [, , message] = refusals[0]({ ...base, prompt })
+        assert.strictEqual(message, "`prompt` must have at most 1,000,000 characters.")
+      }
     })
 
     it("may have null for whatever it leaves out", () => {
@@ -104,6 +117,14 @@ for (const [surface, taken, refusals] of [
       for (const value of values) {
         assert.deepStrictEqual(refusals[0]({ ...base, [field]: value }), ["InvalidRequest", field, message])
       }
+    })
+
+    it.each([
+      ["an object", { image_url: largeBase64 }],
+      ["an object in an array", [gif, { image_url: largeBase64 }]]
+    ])("refuses a large `image` that is %s, as it does a small one", async (_, image) => {
+      const body = await Effect.runPromise(decodeReferences({ ...base, image }))
+      assert.deepStrictEqual(refusals[0](body), ["InvalidRequest", "image", notImages])
     })
   })
 }

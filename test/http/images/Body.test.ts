@@ -127,6 +127,8 @@ describe("a form", () => {
       "prompt",
       "`prompt` must be text, not a file."
     ],
+    ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` must be one text, not several."],
+    ["two models", [...parts, textPart("model", "m")], "model", "`model` must be one text, not several."],
     ["an empty file", [...parts, filePart("image", "")], "image", unusable],
     ["a file too large", [...parts, filePart("image", Buffer.alloc(largestReference + 1))], "image", unusable],
     [

@@ -69,7 +69,8 @@ describe("a form for a video", () => {
       "prompt",
       "`prompt` must be text, not a file."
     ],
-    ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` is required."],
+    ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` must be one text, not several."],
+    ["two models", [...parts, textPart("model", "another")], "model", "`model` must be one text, not several."],
     ["an empty file", [...parts, filePart("input_reference", "")], "image", unusable],
     ["a text that is no image", [...parts, textPart("input_reference", "a b!")], "image", unusable],
     [
