@@ -40,11 +40,11 @@ for (const [surface, taken, refusals] of [
       [{ model: "m", prompt: 5 }, ...noPrompt],
       [{ model: "m", prompt: ["p"] }, ...noPrompt],
       [{ model: "m", n: 2, image: 5, resolution: "8K", seconds: "x" }, ...noPrompt]
-    ])("%j: %s", (body, message, param) => {
+    ])("is refused where it is %j: %s", (body, message, param) => {
       for (const refusal of refusals) assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, message])
     })
 
-    it("may have a prompt of a million characters, and no longer one", () => {
+    it("may have a prompt of at most a million characters", () => {
       assert.strictEqual(taken({ ...base, prompt: "x".repeat(1_000_000) }).prompt.length, 1_000_000)
       const [, param, message] = refusals[0]({ ...base, prompt: "x".repeat(1_000_001) })
       assert.deepStrictEqual([param, message], ["prompt", "`prompt` must have at most 1,000,000 characters."])
@@ -60,7 +60,7 @@ for (const [surface, taken, refusals] of [
       }
     })
 
-    it("may have null for whatever it leaves out", () => {
+    it("may have null for every field that it leaves out", () => {
       const names = ["image", "resolution", "quality", "response_format", "n", "stream", "mask", "images"]
       const all = [...names, "seconds", "duration", "input_reference"]
       assert.deepStrictEqual(taken({ ...base, ...Object.fromEntries(all.map((name) => [name, null])) }), taken(base))
@@ -113,7 +113,7 @@ for (const [surface, taken, refusals] of [
       ["image", [`https://a.test/${"a".repeat(8192)}`], unusable],
       ["image", [Buffer.alloc(largestReference + 1).toString("base64")], unusable],
       ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."]
-    ])("with the %s %j is refused: %s", (field, values, message) => {
+    ])("is refused with the %s %j: %s", (field, values, message) => {
       for (const value of values) {
         assert.deepStrictEqual(refusals[0]({ ...base, [field]: value }), ["InvalidRequest", field, message])
       }

@@ -34,7 +34,7 @@ const accepted: ReadonlyArray<readonly [what: string, headers: Readonly<Record<s
   ["text/plain", { "content-type": "text/plain;charset=UTF-8" }, text],
   ["application/octet-stream", { "content-type": "application/octet-stream" }, text],
   ["no content type", { "content-type": "" }, Buffer.from(text)],
-  ["a content type that is none", { "content-type": "multipart" }, text],
+  ["an invalid content type", { "content-type": "multipart" }, text],
   ["the identity encoding", { "content-encoding": "identity" }, text],
   ["the identity encoding in other letters", { "content-encoding": "Identity" }, text],
   ["white space around", {}, `\r\n\t ${text} \n`],
@@ -130,7 +130,7 @@ const isFine = ({ headers, status, text }: Answer) => {
   assert.match(headers.get("x-request-id") ?? "", ownId)
 }
 
-withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
+withLayer(served, { excludeTestServices: true })("the chat endpoint", (it) => {
   it.effect.each(accepted)("accepts %s", ([, headers, body]) =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
@@ -152,7 +152,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     })
   )
 
-  it.effect("a body of unknown length is refused at the limit, and the client can read it and go on", () =>
+  it.effect("refuses a body of unknown length at the limit, on a connection that can be used again", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({})
       const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
@@ -166,7 +166,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a body that says it is too long is refused unread, and one sent anyway does no harm", () =>
+  it.effect("refuses a body announced as too long unread, even if it is sent", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({})
       const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
@@ -182,26 +182,24 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
   it.effect.each([
     ["too long", "", refusals.tooLarge(limit)],
     ["under an unknown key", "x", refusals.invalidKey]
-  ] as const)(
-    "the refusal of a body %s reaches a client that sends all of it before it reads, and keeps no connection",
-    ([, spoilt, refusal]) =>
-      Effect.gen(function* () {
-        const bytes = 4 * 1024 * 1024
-        const { secret } = yield* openAccount({})
-        const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}${spoilt}\r\nConnection: close\r\n`
-        const connection = yield* open
-        connection.socket.pause()
-        yield* connection.write(`${head}Content-Length: ${bytes}\r\n\r\n`)
-        yield* Effect.sleep("200 millis")
-        yield* connection.write(Buffer.alloc(bytes))
-        yield* Effect.sleep("200 millis")
-        connection.socket.resume()
-        assertRefused(yield* connection.answer(1), refusal)
-        yield* connection.closed
-      }).pipe(Effect.scoped)
+  ] as const)("refuses a body %s so that a client that sends all of it first can read why", ([, spoilt, refusal]) =>
+    Effect.gen(function* () {
+      const bytes = 4 * 1024 * 1024
+      const { secret } = yield* openAccount({})
+      const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}${spoilt}\r\nConnection: close\r\n`
+      const connection = yield* open
+      connection.socket.pause()
+      yield* connection.write(`${head}Content-Length: ${bytes}\r\n\r\n`)
+      yield* Effect.sleep("200 millis")
+      yield* connection.write(Buffer.alloc(bytes))
+      yield* Effect.sleep("200 millis")
+      connection.socket.resume()
+      assertRefused(yield* connection.answer(1), refusal)
+      yield* connection.closed
+    }).pipe(Effect.scoped)
   )
 
-  it.effect("a request id of one's own comes back when it is well-formed, else another does", () =>
+  it.effect("returns a client's request id when it is well-formed, and else its own", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { secret } = yield* openAccount({})
@@ -228,7 +226,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     })
   )
 
-  it.effect("without a key there is no answer from the API", () =>
+  it.effect("answers nothing but a 401 without a key", () =>
     Effect.gen(function* () {
       for (const path of [chatPath, "/v1/models", "/v1/credits"]) {
         const body = path === chatPath ? text : undefined
@@ -238,7 +236,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     })
   )
 
-  it.effect("a failure of the database is an internal error: never a 401, never a charge, no word of why", () =>
+  it.effect("answers a database failure with an internal error, without a charge or the cause", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { funds, ...customer } = yield* Served.customer()
