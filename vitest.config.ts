@@ -6,9 +6,12 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],
+    setupFiles: ["test/harness/setup.ts"],
     pool: "forks",
-    // Most files wait for processes and clocks rather than for a core.
-    poolOptions: { forks: { minForks: 1, maxForks: 4 } },
+    // Loading the tree costs more than most files' tests. Four, since most files wait for processes and clocks
+    // rather than for a core; never fewer, since tinypool ends idle workers twice.
+    isolate: false,
+    poolOptions: { forks: { minForks: 4, maxForks: 4 } },
     // A shared machine can starve a process for seconds. At a developer's desk nothing is tried twice.
     retry: process.env["CI"] ? 1 : 0,
     testTimeout: 60_000,

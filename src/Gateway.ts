@@ -17,8 +17,7 @@ import { TokenCounter } from "./services/chat/TokenCounter.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
-import { logFailure } from "./services/ledger/Outage.ts"
-import { Voids } from "./services/ledger/Voids.ts"
+import { Refunds } from "./services/ledger/Refunds.ts"
 import { MediaStore } from "./services/media/MediaStore.ts"
 import { References } from "./services/media/References.ts"
 import { ProviderRouter } from "./services/routing/ProviderRouter.ts"
@@ -26,9 +25,10 @@ import { adaptersOf, Providers } from "./services/routing/Providers.ts"
 import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
+import { logFailure } from "./services/sql/Outage.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
-import * as DiskVoidJournal from "./storage/DiskVoidJournal.ts"
+import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
 /** There is no model to serve; the message says what to set. */
@@ -42,27 +42,25 @@ export interface GatewayOptions {
 }
 
 /** Fetches what customers and providers link to. */
-const fetching = ({ fetchAllow, resultFetchAllow, timeouts }: Settings) =>
+const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
   SafeFetcher.layer({
     fetchAllow,
     resultFetchAllow,
-    connectTimeoutSeconds: Duration.toSeconds(timeouts.connect)
+    connectTimeoutSeconds: Duration.toSeconds(connectTimeout)
   })
 
 /** Adapters over their HTTP client. */
-export const providers = (settings: Settings) => {
-  const { timeouts } = settings
-  return Registry.layer.pipe(
+export const providers = (settings: Settings) =>
+  Registry.layer.pipe(
     Layer.provide(TokenCounter.layer),
     Layer.provide(fetching(settings)),
     Layer.provide(
       Upstream.layer({
-        connectTimeoutSeconds: Duration.toSeconds(timeouts.connect),
-        idleTimeoutSeconds: Duration.toSeconds(timeouts.idle)
+        connectTimeoutSeconds: Duration.toSeconds(settings.connectTimeout),
+        idleTimeoutSeconds: Duration.toSeconds(settings.idleTimeout)
       })
     )
   )
-}
 
 export const catalog = ({ catalog: source, environment, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
@@ -156,25 +154,24 @@ const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => Rout
 
 /** Every service of the gateway, over a migrated database and what it sells. */
 const services = ({ settings }: GatewayOptions) => {
-  const { timeouts } = settings
   const routing = ProviderRouter.layer({
-    requestTimeoutSeconds: Duration.toSeconds(timeouts.request),
-    firstByteTimeoutSeconds: Duration.toSeconds(timeouts.firstByte),
-    streamTimeoutSeconds: Duration.toSeconds(timeouts.stream)
+    requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
+    firstByteTimeoutSeconds: Duration.toSeconds(settings.firstByteTimeout),
+    streamTimeoutSeconds: Duration.toSeconds(settings.streamTimeout)
   })
-  const journal = DiskVoidJournal.layer({ directory: path.join(settings.dataDir, "voids") })
+  const journal = DiskRefundJournal.layer({ directory: path.join(settings.dataDir, "voids") })
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
-    VideoJobs.layer({ timeout: timeouts.video })
+    VideoJobs.layer({ timeout: settings.videoTimeout })
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
   return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings)).pipe(
     Layer.provideMerge(generations),
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(Voids.layer.pipe(Layer.provide(journal))),
-    // Rows of failed requests are written once their voids are done, at a stop too.
+    Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
+    // Rows of failed requests are written once their refunds are done, at a stop too.
     Layer.provideMerge(RequestLog.layer),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
@@ -209,8 +206,8 @@ export const layer = (options: GatewayOptions) => {
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,
-    shutdownDelay: settings.timeouts.shutdownDelay,
-    shutdownTimeout: settings.timeouts.shutdown
+    shutdownDelay: settings.shutdownDelay,
+    shutdownTimeout: settings.shutdownTimeout
   }).pipe(
     Layer.provideMerge(services(options)),
     // A gateway that cannot serve stops before it changes anything in the database.

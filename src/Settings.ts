@@ -2,9 +2,8 @@ import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { parseEnv } from "node:util"
-import { type ConfigError, ConfigProvider, Data, Duration, Effect, type LogLevel, type Redacted } from "effect"
+import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect } from "effect"
 import ipaddr from "ipaddr.js"
-import type { AddressRange } from "./services/access/AddressRange.ts"
 import { variables } from "./settings/Variables.ts"
 
 /** A setting that cannot be used. The message is one line, names the variable and what it takes, and no value. */
@@ -12,59 +11,6 @@ export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
   readonly variable: string
   readonly message: string
 }> {}
-
-export type MediaSettings =
-  | { readonly store: "disk"; readonly directory: string; readonly publicUrl: string }
-  | {
-      readonly store: "s3"
-      readonly bucket: string
-      /** Undefined is AWS. */
-      readonly endpoint: string | undefined
-      readonly region: string
-      readonly accessKeyId: Redacted.Redacted
-      readonly secretAccessKey: Redacted.Redacted
-      readonly sessionToken: Redacted.Redacted | undefined
-      readonly publicUrl: string
-    }
-
-/** Base URLs have no trailing slash, directories are absolute. */
-export interface Settings {
-  readonly host: string
-  readonly port: number
-  /** Processes that answer at the address. */
-  readonly workers: number
-  readonly publicUrl: string
-  /** Undefined is the embedded database. */
-  readonly databaseUrl: Redacted.Redacted | undefined
-  readonly dataDir: string
-  /** Undefined is the built-in catalog. */
-  readonly catalogFile: string | undefined
-  /** Undefined leaves it to whether any provider credential is set. */
-  readonly sandbox: boolean | undefined
-  readonly defaultRpm: number
-  readonly trustProxy: number
-  readonly media: MediaSettings
-  readonly timeouts: {
-    readonly request: Duration.Duration
-    readonly connect: Duration.Duration
-    readonly firstByte: Duration.Duration
-    readonly idle: Duration.Duration
-    readonly stream: Duration.Duration
-    readonly video: Duration.Duration
-    /** Undefined leaves it to whether another instance lives. */
-    readonly shutdownDelay: Duration.Duration | undefined
-    readonly shutdown: Duration.Duration
-  }
-  readonly logRetention: Duration.Duration
-  readonly maxBodyBytes: { readonly chat: number; readonly media: number }
-  readonly corsOrigins: ReadonlyArray<string>
-  readonly fetchAllow: ReadonlyArray<AddressRange>
-  readonly resultFetchAllow: ReadonlyArray<AddressRange>
-  readonly logLevel: LogLevel.LogLevel
-  readonly logFormat: "pretty" | "json"
-  readonly otlpEndpoint: string | undefined
-  readonly metricsPublic: boolean
-}
 
 /** Variables by name, empty ones left out. Holds secrets: never print it. */
 export type Environment = Readonly<Record<string, string>>
@@ -93,94 +39,79 @@ const readEnvFile = (file: string) =>
     Effect.mapError(() => new SettingsInvalid({ variable: ".env", message: `${file} cannot be read.` }))
   )
 
-const mib = 1024 * 1024
-
 const required = <A>(value: A | undefined, variable: string) =>
   value === undefined
     ? Effect.fail(new SettingsInvalid({ variable, message: `${variable} is required with MEDIA_STORE=s3.` }))
     : Effect.succeed(value)
 
-const readMedia = Effect.fnUntraced(function* (dataDir: string, publicUrl: string) {
-  const links = yield* variables.mediaPublicUrl.config
-  if ((yield* variables.mediaStore.config) === "disk") {
-    return {
-      store: "disk",
-      directory: path.join(dataDir, "media"),
-      publicUrl: links ?? `${publicUrl}/media`
-    } satisfies MediaSettings
-  }
-  const bucket = yield* required(yield* variables.s3Bucket.config, "S3_BUCKET")
-  const endpoint = yield* variables.s3Endpoint.config
-  const region = yield* variables.s3Region.config
-  const address = endpoint === undefined ? `https://${bucket}.s3.${region}.amazonaws.com` : `${endpoint}/${bucket}`
-  return {
-    store: "s3",
-    bucket,
-    endpoint,
-    region,
-    accessKeyId: yield* required(yield* variables.awsAccessKeyId.config, "AWS_ACCESS_KEY_ID"),
-    secretAccessKey: yield* required(yield* variables.awsSecretAccessKey.config, "AWS_SECRET_ACCESS_KEY"),
-    sessionToken: yield* variables.awsSessionToken.config,
-    publicUrl: links ?? address
-  } satisfies MediaSettings
-})
-
-const readTimeouts = Effect.gen(function* () {
-  return {
-    request: yield* variables.requestTimeout.config,
-    connect: yield* variables.connectTimeout.config,
-    firstByte: yield* variables.firstByteTimeout.config,
-    idle: yield* variables.idleTimeout.config,
-    stream: yield* variables.streamTimeout.config,
-    video: yield* variables.videoTimeout.config,
-    shutdownDelay: yield* variables.shutdownDelay.config,
-    shutdown: yield* variables.shutdownTimeout.config
-  }
-})
-
 /** The embedded database has connections for as many. */
 const mostWorkersEmbedded = 32
 
-const readWorkers = Effect.fnUntraced(function* (databaseUrl: Redacted.Redacted | undefined) {
-  const workers = yield* variables.workers.config
-  const most = databaseUrl === undefined ? mostWorkersEmbedded : Infinity
-  if (workers === "auto") return Math.min(availableParallelism(), most)
-  if (workers <= most) return workers
+const countWorkers = (workers: number | "auto", isEmbedded: boolean) => {
+  const most = isEmbedded ? mostWorkersEmbedded : Infinity
+  if (workers === "auto") return Effect.succeed(Math.min(availableParallelism(), most))
+  if (workers <= most) return Effect.succeed(workers)
   const message = `WORKERS must be at most ${most} with the embedded database; set DATABASE_URL for more.`
-  return yield* new SettingsInvalid({ variable: "WORKERS", message })
+  return new SettingsInvalid({ variable: "WORKERS", message })
+}
+
+const mib = 1024 * 1024
+
+const read = Effect.gen(function* () {
+  const {
+    awsAccessKeyId,
+    awsSecretAccessKey,
+    awsSessionToken,
+    catalogFile,
+    logRetentionDays,
+    maxBodyBytes,
+    mediaPublicUrl,
+    mediaStore,
+    s3Bucket,
+    s3Endpoint,
+    s3Region,
+    workers,
+    ...given
+  } = yield* Config.all(variables)
+  const publicUrl = given.publicUrl ?? `http://127.0.0.1:${given.port}`
+  const dataDir = path.resolve(given.dataDir)
+  const disk = {
+    store: "disk" as const,
+    directory: path.join(dataDir, "media"),
+    publicUrl: mediaPublicUrl ?? `${publicUrl}/media`
+  }
+  const s3 = Effect.gen(function* () {
+    const bucket = yield* required(s3Bucket, "S3_BUCKET")
+    const address = s3Endpoint ? `${s3Endpoint}/${bucket}` : `https://${bucket}.s3.${s3Region}.amazonaws.com`
+    return {
+      store: "s3" as const,
+      bucket,
+      /** Undefined is AWS. */
+      endpoint: s3Endpoint,
+      region: s3Region,
+      accessKeyId: yield* required(awsAccessKeyId, "AWS_ACCESS_KEY_ID"),
+      secretAccessKey: yield* required(awsSecretAccessKey, "AWS_SECRET_ACCESS_KEY"),
+      sessionToken: awsSessionToken,
+      publicUrl: mediaPublicUrl ?? address
+    }
+  })
+  return {
+    ...given,
+    publicUrl,
+    dataDir,
+    workers: yield* countWorkers(workers, given.databaseUrl === undefined),
+    catalogFile: catalogFile === undefined ? undefined : path.resolve(catalogFile),
+    media: mediaStore === "disk" ? disk : yield* s3,
+    logRetention: Duration.days(logRetentionDays),
+    maxBodyBytes: { chat: maxBodyBytes ?? 32 * mib, media: maxBodyBytes ?? 48 * mib }
+  }
 })
 
-const readAll = Effect.gen(function* () {
-  const port = yield* variables.port.config
-  const publicUrl = (yield* variables.publicUrl.config) ?? `http://127.0.0.1:${port}`
-  const dataDir = path.resolve(yield* variables.dataDir.config)
-  const databaseUrl = yield* variables.databaseUrl.config
-  const catalogFile = yield* variables.catalogFile.config
-  const maxBodyBytes = yield* variables.maxBodyBytes.config
-  return {
-    host: yield* variables.host.config,
-    port,
-    workers: yield* readWorkers(databaseUrl),
-    publicUrl,
-    databaseUrl,
-    dataDir,
-    catalogFile: catalogFile === undefined ? undefined : path.resolve(catalogFile),
-    sandbox: yield* variables.sandbox.config,
-    defaultRpm: yield* variables.defaultRpm.config,
-    trustProxy: yield* variables.trustProxy.config,
-    media: yield* readMedia(dataDir, publicUrl),
-    timeouts: yield* readTimeouts,
-    logRetention: Duration.days(yield* variables.logRetentionDays.config),
-    maxBodyBytes: { chat: maxBodyBytes || 32 * mib, media: maxBodyBytes || 48 * mib },
-    corsOrigins: yield* variables.corsOrigins.config,
-    fetchAllow: yield* variables.fetchAllow.config,
-    resultFetchAllow: yield* variables.resultFetchAllow.config,
-    logLevel: yield* variables.logLevel.config,
-    logFormat: yield* variables.logFormat.config,
-    otlpEndpoint: yield* variables.otlpEndpoint.config,
-    metricsPublic: yield* variables.metricsPublic.config
-  } satisfies Settings
-})
+/**
+ * Base URLs have no trailing slash, directories are absolute. Undefined: an embedded database, the built-in catalog, a
+ * sandbox that depends on whether any provider credential is set, a delay that depends on other instances, no traces.
+ */
+export type Settings = Effect.Effect.Success<typeof read>
 
 const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInvalid => {
   if (error._tag === "SettingsInvalid") return error
@@ -191,7 +122,7 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
 
 /** Every setting, read from the environment; the first wrong value fails it. */
 export const readSettings = (environment: Environment): Effect.Effect<Settings, SettingsInvalid> =>
-  readAll.pipe(
+  read.pipe(
     Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),
     Effect.mapError(explain)
   )

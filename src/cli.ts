@@ -1,4 +1,4 @@
-import { CliConfig, Command, HelpDoc, ValidationError } from "@effect/cli"
+import { CliConfig, Command, HelpDoc, Options, ValidationError } from "@effect/cli"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
@@ -6,6 +6,7 @@ import { blocklist } from "./cli/Blocklist.ts"
 import { catalog } from "./cli/Catalog.ts"
 import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
+import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
 import { media } from "./cli/Media.ts"
@@ -13,16 +14,28 @@ import { migrate } from "./cli/Migrate.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
-import { type Serve, serve, settingsHelp } from "./cli/Serve.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
+import { describeSettings } from "./settings/Variables.ts"
+
+/** What `gateway serve` runs; of its failure the message is printed. */
+export type Serve = (options: {
+  readonly json: boolean
+  /** In place of the setting `WORKERS`. */
+  readonly workers: string | undefined
+}) => Effect.Effect<void, { readonly message: string }>
+
+const workers = Inputs.optional(
+  Options.text("workers").pipe(Options.withPseudoName("N")),
+  "Processes that answer at the one address, or auto for one per core; instead of WORKERS."
+)
 
 const program = (start: Serve) =>
   Command.make("gateway").pipe(
     Command.withDescription("One gateway, one key and one prepaid balance for chat, image and video models."),
     Command.withSubcommands([
-      serve(start),
+      Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
       migrate,
       orgs,
       keys,
@@ -56,7 +69,7 @@ const explainFor =
 const asksForSettings = ([command, ...flags]: ReadonlyArray<string>) =>
   command === "serve" && (flags.includes("--help") || flags.includes("-h"))
 
-/** Help goes out plain where nobody sees colours; of a usage error we tell ourselves. */
+/** Help is plain text unless stdout is a terminal; usage errors are printed by `exitCode` alone. */
 const consoleFor = (own: Console.Console): Console.Console => ({
   ...own,
   log: (...texts) => own.log(...texts.map((text) => (process.stdout.isTTY ? text : withoutColours(String(text))))),
@@ -70,7 +83,7 @@ export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serv
     const command = program((given) => Effect.withConsole(options.serve(given), own))
     const cli = Command.run(command, { name: "gateway", version: packageJson.version, executable: "gateway" })
     yield* Effect.withConsole(cli(argv), consoleFor(own))
-    if (asksForSettings(argv.slice(2))) yield* Console.log(settingsHelp)
+    if (asksForSettings(argv.slice(2))) yield* Console.log(`SETTINGS, with their defaults\n\n${describeSettings()}`)
   }).pipe(
     (program) => exitCode(program, explainFor(argv.slice(2))),
     Effect.provide(Layer.mergeAll(NodeContext.layer, CliConfig.layer({ isCaseSensitive: true, showBuiltIns: false })))

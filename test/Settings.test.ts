@@ -1,18 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { availableParallelism, tmpdir } from "node:os"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
 import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
-import { describeSettings } from "../src/settings/Variables.ts"
+import { describeSettings, variables } from "../src/settings/Variables.ts"
+import { temporaryDirectory } from "./harness/temporary.ts"
 
 const refused = (environment: Environment): Effect.Effect<SettingsInvalid, unknown> =>
   Effect.flip(readSettings(environment))
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(path.join(tmpdir(), "settings-"))),
-  (made) => Effect.sync(() => rmSync(made, { recursive: true }))
-)
 
 describe("Settings", () => {
   it.effect("have their defaults when nothing is set", () =>
@@ -30,16 +26,14 @@ describe("Settings", () => {
         defaultRpm: 600,
         trustProxy: 0,
         media: { store: "disk", directory: path.resolve(".data/media"), publicUrl: "http://127.0.0.1:8787/media" },
-        timeouts: {
-          request: Duration.seconds(290),
-          connect: Duration.seconds(5),
-          firstByte: Duration.seconds(60),
-          idle: Duration.seconds(180),
-          stream: Duration.seconds(3600),
-          video: Duration.seconds(1800),
-          shutdownDelay: undefined,
-          shutdown: Duration.seconds(30)
-        },
+        requestTimeout: Duration.seconds(290),
+        connectTimeout: Duration.seconds(5),
+        firstByteTimeout: Duration.seconds(60),
+        idleTimeout: Duration.seconds(180),
+        streamTimeout: Duration.seconds(3600),
+        videoTimeout: Duration.seconds(1800),
+        shutdownDelay: undefined,
+        shutdownTimeout: Duration.seconds(30),
         logRetention: Duration.days(90),
         maxBodyBytes: { chat: 33_554_432, media: 50_331_648 },
         corsOrigins: [],
@@ -83,7 +77,7 @@ describe("Settings", () => {
       assert.strictEqual(settings.defaultRpm, 5)
       assert.strictEqual(settings.trustProxy, 2)
       assert.strictEqual(settings.media.publicUrl, "https://cdn.example")
-      assert.deepStrictEqual(settings.timeouts.connect, Duration.millis(250))
+      assert.deepStrictEqual(settings.connectTimeout, Duration.millis(250))
       assert.deepStrictEqual(settings.maxBodyBytes, { chat: 1000, media: 1000 })
       assert.deepStrictEqual(settings.corsOrigins, ["https://a.example", "http://b.example:8080"])
       assert.deepStrictEqual(settings.fetchAllow.map(String), ["10.0.0.0/8", "::1/128"])
@@ -189,7 +183,7 @@ describe("Settings", () => {
 
   it.scoped("read a .env file under the environment, and drop what is empty", () =>
     Effect.gen(function* () {
-      const home = yield* directory
+      const home = yield* temporaryDirectory
       writeFileSync(
         path.join(home, ".env"),
         "PORT=1111\nHOST=\"0.0.0.0\"\n# a comment\nACME_KEY='quoted #1'\nDATA_DIR=/filed\n"
@@ -201,7 +195,7 @@ describe("Settings", () => {
 
   it.scoped("do without a .env file, but not with one that cannot be read", () =>
     Effect.gen(function* () {
-      const home = yield* directory
+      const home = yield* temporaryDirectory
       assert.deepStrictEqual(yield* readEnvironment(home, { PORT: "1" }), { PORT: "1" })
       mkdirSync(path.join(home, ".env"))
       const error = yield* Effect.flip(readEnvironment(home, {}))
@@ -225,42 +219,15 @@ describe("Settings", () => {
 
   it("are all described", () => {
     const described = describeSettings()
-    for (const name of [
-      "HOST",
-      "PORT",
-      "WORKERS",
-      "PUBLIC_URL",
-      "DATABASE_URL",
-      "DATA_DIR",
-      "CATALOG_FILE",
-      "SANDBOX",
-      "DEFAULT_RPM",
-      "TRUST_PROXY",
-      "MEDIA_STORE",
-      "MEDIA_PUBLIC_URL",
-      "S3_BUCKET",
-      "S3_ENDPOINT",
-      "S3_REGION",
-      "REQUEST_TIMEOUT",
-      "CONNECT_TIMEOUT",
-      "FIRST_BYTE_TIMEOUT",
-      "IDLE_TIMEOUT",
-      "STREAM_TIMEOUT",
-      "VIDEO_TIMEOUT",
-      "SHUTDOWN_TIMEOUT",
-      "LOG_RETENTION_DAYS",
-      "MAX_BODY_BYTES",
-      "CORS_ORIGINS",
-      "FETCH_ALLOW",
-      "RESULT_FETCH_ALLOW",
-      "LOG_LEVEL",
-      "LOG_FORMAT",
-      "OTEL_EXPORTER_OTLP_ENDPOINT",
-      "METRICS_PUBLIC"
-    ]) {
-      assert.match(described, new RegExp(`^${name} +`, "m"))
-    }
+    for (const { variable } of Object.values(variables)) assert.match(described, new RegExp(`^${variable} +`, "m"))
     assert.match(described, /^PORT +8787 +/m)
     assert.match(described, /^VIDEO_TIMEOUT +1800 +/m)
   })
+
+  it.effect("name the first wrong one in the order of the help where several are wrong", () =>
+    Effect.gen(function* () {
+      const error = yield* refused({ METRICS_PUBLIC: "2", WORKERS: "0", PORT: "80x", S3_REGION: "here" })
+      assert.strictEqual(error.variable, "PORT")
+    })
+  )
 })

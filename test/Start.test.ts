@@ -5,10 +5,6 @@ import { Database } from "../src/database/Database.ts"
 import * as Postgres from "./harness/database/Postgres.ts"
 import * as GatewayProcess from "./harness/gateway/GatewayProcess.ts"
 
-const emptyDatabase = Effect.acquireRelease(Effect.promise(Postgres.emptyUrl), (url) =>
-  Effect.promise(() => Postgres.drop(url))
-)
-
 const tablesOf = (url: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`).pipe(
     Effect.provide(Database.layerUrl(Redacted.make(url), {}))
@@ -21,7 +17,7 @@ const refusal = (env: Readonly<Record<string, string>>) =>
 describe("a gateway with DATABASE_URL", () => {
   it.scopedLive("and no credential stops unless SANDBOX=true, with the database untouched", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       assert.match(
         yield* refusal({ DATABASE_URL: url }),
         /ended with 1:\ngateway: No model can be served: .*SANDBOX=true/
@@ -37,7 +33,7 @@ describe("a gateway with DATABASE_URL", () => {
 
   it.scopedLive("and a catalog that it cannot serve leaves the database untouched", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       const said = yield* refusal({ DATABASE_URL: url, SANDBOX: "true", CATALOG_FILE: "package.json" })
       assert.match(said, /ended with 1:\ngateway: .*package\.json:\d+: /)
       assert.deepStrictEqual(yield* tablesOf(url), [])

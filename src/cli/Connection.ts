@@ -13,7 +13,7 @@ import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-export const settings = Effect.flatMap(readEnvironment(), readSettings)
+export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
 
 /** Commands speak on stdout; what is logged on the way is for stderr, and only when it matters. */
 const quiet = Layer.merge(

@@ -1,5 +1,5 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
-import { Effect, Option, type Schema } from "effect"
+import { Effect, Option, Predicate, Schema } from "effect"
 import { Scope } from "../domain/ApiKey.ts"
 import { fromUsd, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -10,21 +10,28 @@ export const orgArgument = Args.text({ name: "ORG" }).pipe(Args.withDescription(
 export const keyArgument = Args.text({ name: "KEYID" }).pipe(Args.withDescription("a key's id"))
 export const orgOption = Options.text("org").pipe(Options.withDescription("an organization's id or name"))
 
+/** Null is a meaning of its own: it takes a limit away. */
+const parseWith =
+  <A>(parse: (text: string) => A | undefined) =>
+  (text: string) =>
+    Option.filter(Option.some(parse(text)), Predicate.isNotUndefined)
+
 /** An option whose text means something; undefined refuses it. */
 export const option = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
-  Options.text(name).pipe(
-    Options.filterMap((text) => Option.fromNullable(wrap(parse(text))), `--${name} must be ${accepts}.`),
-    Options.map(({ value }) => value)
-  )
+  Options.text(name).pipe(Options.filterMap(parseWith(parse), `--${name} must be ${accepts}.`))
 
 /** As `option`, for an argument. */
 export const argument = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
   Args.text({ name }).pipe(
-    Args.mapEffect((text) =>
-      Effect.mapError(Option.fromNullable(wrap(parse(text))), () => HelpDoc.p(`${name} must be ${accepts}.`))
-    ),
-    Args.map(({ value }) => value)
+    Args.mapEffect((text) => Effect.mapError(parseWith(parse)(text), () => HelpDoc.p(`${name} must be ${accepts}.`)))
   )
+
+/** Undefined where the option is not given. */
+export const optional = <A>(option: Options.Options<A>, description: string) =>
+  option.pipe(Options.withDescription(description), Options.optional, Options.map(Option.getOrUndefined))
+
+/** Rows of one organization only. */
+export const orgFilter = optional(Options.text("org"), "an organization's id or name")
 
 /** An option that takes one of some words. */
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
@@ -36,9 +43,6 @@ export const group = (name: string, description: string) =>
     const message = `gateway ${name} needs one of its commands; see gateway ${name} --help.`
     return new CommandFailed({ message })
   }).pipe(Command.withDescription(description))
-
-// Null is a meaning of its own: it takes a limit away.
-const wrap = <A>(value: A | undefined) => (value === undefined ? undefined : { value })
 
 const mostUsd = 1_000_000_000_000_000_000n
 
@@ -73,14 +77,19 @@ export const or =
   (text: string): A | null | undefined =>
     text.toLowerCase() === word ? null : parse(text)
 
-const isScope = (text: string): text is Schema.Schema.Type<typeof Scope> =>
-  Scope.literals.some((literal) => literal === text)
+const isScope = Schema.is(Scope)
 
 export const scopes = (text: string): ReadonlyArray<Scope> | undefined => {
   const items = [...new Set(text.split(",").map((item) => item.trim()))]
-  const known = items.filter(isScope)
-  return known.length === items.length ? known : undefined
+  return items.every(isScope) ? items : undefined
 }
+
+/** An amount of rows, newest first. */
+export const limit = (most: number, description: string) =>
+  option("limit", `an integer from 1 to ${most}`, whole(1, most)).pipe(
+    Options.withDescription(description),
+    Options.withDefault(100)
+  )
 
 /** A moment, or a distance from now; milliseconds. */
 export type Moment = { readonly at: number } | { readonly distance: number }

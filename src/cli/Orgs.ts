@@ -1,12 +1,12 @@
-import { Args, Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Args, Command } from "@effect/cli"
+import { Effect } from "effect"
 import { available } from "../domain/Organization.ts"
 import { type Organization, Organizations } from "../services/access/Organizations.ts"
-import { operator } from "./Connection.ts"
+import { command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
-import { presentList, presentRecord } from "./Output.ts"
+import * as Output from "./Output.ts"
 
-const record = (organization: Organization) => ({
+const recordOf = (organization: Organization) => ({
   id: organization.id,
   name: organization.name,
   created_at: organization.createdAt,
@@ -16,45 +16,45 @@ const record = (organization: Organization) => ({
   available_usd: available(organization)
 })
 
-const create = Command.make(
+const create = command(
   "create",
+  "Make an organization.",
   {
     name: Args.text({ name: "NAME" }),
-    credits: Inputs.option("credits", Inputs.usd.nonNegative, Inputs.nonNegativeUsd).pipe(
-      Options.withDescription("USD to begin with"),
-      Options.optional
-    ),
-    json: Inputs.json
+    credits: Inputs.optional(
+      Inputs.option("credits", Inputs.usd.nonNegative, Inputs.nonNegativeUsd),
+      "USD to begin with"
+    )
   },
-  Effect.fnUntraced(function* ({ credits, json, name }) {
-    const organizations = yield* Organizations
-    const created = yield* organizations.create({ name, credits: Option.getOrUndefined(credits) })
-    yield* presentRecord(json, record(created))
+  Effect.fnUntraced(function* (given) {
+    const { create } = yield* Organizations
+    return Output.record(recordOf(yield* create(given)))
   })
-).pipe(Command.withDescription("Make an organization."), Command.provide(operator))
+)
 
-const list = Command.make(
+const list = command(
   "list",
-  { json: Inputs.json },
-  Effect.fnUntraced(function* ({ json }) {
-    const rows = yield* Effect.flatMap(Organizations, (organizations) => organizations.list)
-    yield* presentList(json, rows.map(record), {
+  "List the organizations.",
+  {},
+  Effect.fnUntraced(function* () {
+    const { list } = yield* Organizations
+    return Output.list((yield* list).map(recordOf), {
       columns: ["id", "name", "suspended", "balance_usd", "held_usd", "available_usd", "created_at"],
       none: "There are no organizations."
     })
   })
-).pipe(Command.withDescription("List the organizations."), Command.provide(operator))
+)
 
 const one = (name: "show" | "suspend" | "resume", description: string) =>
-  Command.make(
+  command(
     name,
-    { org: Inputs.orgArgument, json: Inputs.json },
-    Effect.fnUntraced(function* ({ json, org }) {
+    description,
+    { org: Inputs.orgArgument },
+    Effect.fnUntraced(function* ({ org }) {
       const organizations = yield* Organizations
-      const found = yield* organizations[name === "show" ? "find" : name](org)
-      yield* presentRecord(json, record(found))
+      return Output.record(recordOf(yield* organizations[name === "show" ? "find" : name](org)))
     })
-  ).pipe(Command.withDescription(description), Command.provide(operator))
+  )
 
 export const orgs = Inputs.group("orgs", "Organizations and what they have.").pipe(
   Command.withSubcommands([

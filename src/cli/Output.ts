@@ -88,11 +88,19 @@ export const print = (text: string): Effect.Effect<void, CommandFailed> =>
 /** One JSON document or a text for people, never both. */
 export const present = (json: boolean, document: Value, text: string) => print(json ? toJson(document) : text)
 
-export const presentRecord = (json: boolean, record: Fields, remark = "") =>
-  present(json, record, remark === "" ? sheet(record) : `${sheet(record)}\n\n${remark}`)
+/** What a command prints. It ends with `failure` all the same where there is one. */
+export interface Output {
+  readonly document: Value
+  readonly text: string
+  readonly failure?: string | undefined
+}
 
-export const presentList = (
-  json: boolean,
+export const record = (fields: Fields, remark = ""): Output => ({
+  document: fields,
+  text: remark === "" ? sheet(fields) : `${sheet(fields)}\n\n${remark}`
+})
+
+export const list = (
   rows: ReadonlyArray<Fields>,
-  options: { readonly columns: ReadonlyArray<string>; readonly none: string }
-) => present(json, { data: rows }, table(rows, options.columns, options.none))
+  { columns, none }: { readonly columns: ReadonlyArray<string>; readonly none: string }
+): Output => ({ document: { data: rows }, text: table(rows, columns, none) })

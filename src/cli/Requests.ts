@@ -1,11 +1,12 @@
 import { Command, Options } from "@effect/cli"
-import { Clock, Duration, Effect, Option, Schedule } from "effect"
+import { Clock, Duration, Effect, Schedule } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import { Organizations } from "../services/access/Organizations.ts"
 import { RequestLog, type RequestQuery, type RequestRow } from "../services/telemetry/RequestLog.ts"
+import { filterOf } from "./Commands.ts"
 import { operator, settings } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
-import { type Fields, presentList, print, table, toJson } from "./Output.ts"
+import * as Output from "./Output.ts"
 
 const usageOf = ({ cachedTokens, completionTokens, promptTokens, reasoningTokens }: RequestRow) =>
   promptTokens === null && completionTokens === null
@@ -25,7 +26,7 @@ const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null => {
   return failed.reduce<bigint>((sum, one) => sum + one, cost ?? 0n)
 }
 
-const record = (row: RequestRow): Fields => ({
+const recordOf = (row: RequestRow): Output.Fields => ({
   id: row.id,
   request_id: row.requestId,
   at: row.at,
@@ -64,14 +65,17 @@ const lines = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
   const organizations = yield* Effect.flatMap(Organizations, ({ list }) => list)
   const names = new Map(organizations.map(({ id, name }) => [id, name]))
   return rows.map(
-    (row): Fields => ({
-      ...record(row),
+    (row): Output.Fields => ({
+      ...recordOf(row),
       org: names.get(row.orgId) ?? row.orgId,
       tries: row.attempts.length,
       tokens: (row.promptTokens ?? 0) + (row.completionTokens ?? 0)
     })
   )
 })
+
+const printDocuments = (rows: ReadonlyArray<RequestRow>) =>
+  Effect.forEach(rows, (row) => Output.print(Output.toJson(recordOf(row), 0)), { discard: true })
 
 const most = 10_000
 // A row is written a moment after its request ended, and its gateway's clock may differ from ours.
@@ -80,8 +84,8 @@ const slackMillis = 60_000
 /** Prints rows as requests end, oldest first, until interrupted. */
 const follow = Effect.fnUntraced(function* (json: boolean, query: RequestQuery, shown: ReadonlyArray<RequestRow>) {
   const log = yield* RequestLog
-  const { request, stream } = (yield* settings).timeouts
-  const longest = Duration.toMillis(Duration.sum(request, stream)) + 2 * slackMillis
+  const { requestTimeout, streamTimeout } = yield* settings
+  const longest = Duration.toMillis(Duration.sum(requestTimeout, streamTimeout)) + 2 * slackMillis
   let seen = new Set(shown.map(({ id }) => id))
   const showNew = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -90,56 +94,54 @@ const follow = Effect.fnUntraced(function* (json: boolean, query: RequestQuery, 
     const fresh = recent.filter(({ id }) => !seen.has(id)).toReversed()
     seen = new Set([...seen, ...fresh.map(({ id }) => id)].slice(-2 * most))
     if (fresh.length === 0) return
-    yield* json
-      ? Effect.forEach(fresh, (row) => print(toJson(record(row), 0)), { discard: true })
-      : print(withoutHeading(table(yield* lines(fresh), columns, "")))
+    yield* json ? printDocuments(fresh) : Output.print(withoutHeading(Output.table(yield* lines(fresh), columns, "")))
   })
   yield* Effect.repeat(showNew, Schedule.spaced("1 second"))
 })
 
 const withoutHeading = (text: string) => text.slice(text.indexOf("\n") + 1)
 
-const optional = <A>(option: Options.Options<A>, description: string) =>
-  option.pipe(Options.withDescription(description), Options.optional)
-
 export const requests = Command.make(
   "requests",
   {
-    org: Inputs.orgOption.pipe(Options.optional),
-    key: optional(Options.text("key"), "a key's id"),
-    model: optional(Options.text("model"), "a model's id"),
-    status: optional(Inputs.option("status", "an HTTP status", Inputs.whole(100, 599)), "the status the client got"),
-    since: optional(Inputs.option("since", Inputs.momentForms, Inputs.moment), `from when: ${Inputs.momentForms}`),
-    limit: Inputs.option("limit", `an integer from 1 to ${most}`, Inputs.whole(1, most)).pipe(
-      Options.withDescription("how many rows"),
-      Options.withDefault(100)
+    org: Inputs.orgFilter,
+    key: Inputs.optional(Options.text("key"), "a key's id"),
+    model: Inputs.optional(Options.text("model"), "a model's id"),
+    status: Inputs.optional(
+      Inputs.option("status", "an HTTP status", Inputs.whole(100, 599)),
+      "the status the client got"
     ),
+    since: Inputs.optional(
+      Inputs.option("since", Inputs.momentForms, Inputs.moment),
+      `from when: ${Inputs.momentForms}`
+    ),
+    limit: Inputs.limit(most, "how many rows"),
     follow: Options.boolean("follow").pipe(
       Options.withDescription("go on with new rows as they come, oldest first; with --json one document a line")
     ),
     json: Inputs.json
   },
-  Effect.fnUntraced(function* ({ follow: following, json, key, limit, model, org, since, status }) {
+  Effect.fnUntraced(function* ({ follow: isFollowing, json, key, limit, model, org, since, status }) {
     const now = yield* Clock.currentTimeMillis
-    const organizations = yield* Organizations
-    const found = yield* Effect.transposeOption(Option.map(org, organizations.find))
     const query = {
-      org: Option.getOrUndefined(found)?.id,
-      key: Option.getOrUndefined(Option.map(key, (id) => KeyId.make(id))),
-      model: Option.getOrUndefined(model),
-      status: Option.getOrUndefined(status),
-      since: Option.getOrUndefined(Option.map(since, (when) => Inputs.past(when, now))),
+      org: yield* filterOf(org),
+      key: key === undefined ? undefined : KeyId.make(key),
+      model,
+      status,
+      since: since && Inputs.past(since, now),
       limit
     }
     const rows = yield* Effect.flatMap(RequestLog, ({ list }) => list(query))
-    if (!following) {
-      const shown = json ? rows.map(record) : yield* lines(rows)
-      return yield* presentList(json, shown, { columns, none: "There are no requests." })
+    if (!isFollowing) {
+      const { document, text } = json
+        ? Output.list(rows.map(recordOf), { columns, none: "" })
+        : Output.list(yield* lines(rows), { columns, none: "There are no requests." })
+      return yield* Output.present(json, document, text)
     }
     const oldestFirst = rows.toReversed()
     yield* json
-      ? Effect.forEach(oldestFirst, (row) => print(toJson(record(row), 0)), { discard: true })
-      : print(table(yield* lines(oldestFirst), columns, columns.join("  ").toUpperCase()))
+      ? printDocuments(oldestFirst)
+      : Output.print(Output.table(yield* lines(oldestFirst), columns, columns.join("  ").toUpperCase()))
     return yield* follow(json, query, rows)
   })
 ).pipe(Command.withDescription("The request log, newest first."), Command.provide(operator))

@@ -1,13 +1,12 @@
-import { Command, Options } from "@effect/cli"
-import { Clock, Effect, Option } from "effect"
-import { Organizations } from "../services/access/Organizations.ts"
+import { Options } from "@effect/cli"
+import { Clock, Effect } from "effect"
 import { Grouping, Usage, type UsageRow } from "../services/telemetry/Usage.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { operator } from "./Connection.ts"
+import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
-import { type Fields, presentList } from "./Output.ts"
+import * as Output from "./Output.ts"
 
-const record = (by: Grouping, row: UsageRow): Fields => ({
+const recordOf = (by: Grouping, row: UsageRow): Output.Fields => ({
   [by]: row.group,
   ...(by === "key" && { name: row.label }),
   requests: row.requests,
@@ -33,37 +32,33 @@ const columns = [
 ]
 
 const moment = (name: string, description: string) =>
-  Inputs.option(name, Inputs.momentForms, Inputs.moment).pipe(Options.withDescription(description), Options.optional)
+  Inputs.optional(Inputs.option(name, Inputs.momentForms, Inputs.moment), description)
 
-export const usage = Command.make(
+export const usage = command(
   "usage",
+  "Spend, cost, margin and tokens, by the request log.",
   {
-    org: Inputs.orgOption.pipe(Options.optional),
+    org: Inputs.orgFilter,
     by: Inputs.oneOf("by", Grouping.literals).pipe(
       Options.withDescription("what to add up by; days are UTC"),
       Options.withDefault("model")
     ),
     since: moment("since", `from when: ${Inputs.momentForms}`),
-    until: moment("until", "up to and not including when"),
-    json: Inputs.json
+    until: moment("until", "up to and not including when")
   },
-  Effect.fnUntraced(function* ({ by, json, org, since, until }) {
+  Effect.fnUntraced(function* (given) {
+    const { by } = given
     const now = yield* Clock.currentTimeMillis
-    const range = {
-      since: Option.getOrUndefined(Option.map(since, (when) => Inputs.past(when, now))),
-      until: Option.getOrUndefined(Option.map(until, (when) => Inputs.past(when, now)))
-    }
-    if (range.since !== undefined && range.until !== undefined && range.since >= range.until) {
+    const since = given.since && Inputs.past(given.since, now)
+    const until = given.until && Inputs.past(given.until, now)
+    if (since !== undefined && until !== undefined && since >= until) {
       return yield* new CommandFailed({ message: "--since must be before --until." })
     }
-    const organizations = yield* Organizations
-    const found = yield* Effect.transposeOption(Option.map(org, organizations.find))
-    const query = { by, org: Option.getOrUndefined(found)?.id, ...range }
-    const rows = yield* Effect.flatMap(Usage, ({ report }) => report(query))
-    return yield* presentList(
-      json,
-      rows.map((row) => record(by, row)),
+    const { report } = yield* Usage
+    const rows = yield* report({ by, org: yield* filterOf(given.org), since, until })
+    return Output.list(
+      rows.map((row) => recordOf(by, row)),
       { columns: [by, ...(by === "key" ? ["name"] : []), ...columns], none: "There were no requests." }
     )
   })
-).pipe(Command.withDescription("Spend, cost, margin and tokens, by the request log."), Command.provide(operator))
+)

@@ -1,13 +1,12 @@
 import { Args, Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
-import { Organizations } from "../services/access/Organizations.ts"
+import { Effect } from "effect"
 import { VideoAdmin, type VideoJob } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { operator } from "./Connection.ts"
+import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
-import { type Fields, presentList, presentRecord } from "./Output.ts"
+import * as Output from "./Output.ts"
 
-const record = (job: VideoJob): Fields => ({
+const recordOf = (job: VideoJob): Output.Fields => ({
   id: job.id,
   request_id: job.requestId,
   at: job.createdAt,
@@ -38,56 +37,38 @@ const record = (job: VideoJob): Fields => ({
 
 const columns = ["at", "id", "status", "step", "model", "seconds", "route", "charge_usd", "completed_at"]
 
-const idArgument = Args.text({ name: "ID" }).pipe(Args.withDescription("a video's id, vid_…"))
-
-const present = (json: boolean, found: Effect.Effect<VideoJob, { readonly _tag: string; readonly message: string }>) =>
-  found.pipe(
-    Effect.mapError((error) =>
-      error._tag === "VideoNotFound" ? new CommandFailed({ message: "There is no such video." }) : error
-    ),
-    Effect.flatMap((job) => presentRecord(json, record(job)))
-  )
-
-const optional = <A>(option: Options.Options<A>, description: string) =>
-  option.pipe(Options.withDescription(description), Options.optional)
-
-const list = Command.make(
+const list = command(
   "list",
+  "List videos, newest first.",
   {
-    org: Inputs.orgOption.pipe(Options.optional),
-    model: optional(Options.text("model"), "a model's id"),
-    status: optional(Options.choice("status", ["queued", "in_progress", "completed", "failed"]), "where they stand"),
-    limit: Inputs.option("limit", "an integer from 1 to 10000", Inputs.whole(1, 10_000)).pipe(
-      Options.withDescription("how many"),
-      Options.withDefault(100)
+    org: Inputs.orgFilter,
+    model: Inputs.optional(Options.text("model"), "a model's id"),
+    status: Inputs.optional(
+      Options.choice("status", ["queued", "in_progress", "completed", "failed"]),
+      "where they stand"
     ),
-    json: Inputs.json
+    limit: Inputs.limit(10_000, "how many")
   },
-  Effect.fnUntraced(function* ({ json, limit, model, org, status }) {
-    const organizations = yield* Organizations
-    const found = yield* Effect.transposeOption(Option.map(org, organizations.find))
-    const jobs = yield* Effect.flatMap(VideoAdmin, (admin) =>
-      admin.list({
-        org: Option.getOrUndefined(found)?.id,
-        model: Option.getOrUndefined(model),
-        status: Option.getOrUndefined(status),
-        limit
-      })
-    )
-    yield* presentList(json, jobs.map(record), { columns, none: "There are no videos." })
+  Effect.fnUntraced(function* ({ org, ...filters }) {
+    const { list } = yield* VideoAdmin
+    const jobs = yield* list({ org: yield* filterOf(org), ...filters })
+    return Output.list(jobs.map(recordOf), { columns, none: "There are no videos." })
   })
-).pipe(Command.withDescription("List videos, newest first."), Command.provide(operator))
+)
 
 const one = (name: "show" | "retry" | "cancel", description: string) =>
-  Command.make(
+  command(
     name,
-    { id: idArgument, json: Inputs.json },
-    Effect.fnUntraced(function* ({ id, json }) {
-      const admin = yield* VideoAdmin
-      const act = name === "show" ? admin.find : admin[name]
-      yield* present(json, act(id))
-    })
-  ).pipe(Command.withDescription(description), Command.provide(operator))
+    description,
+    { id: Args.text({ name: "ID" }).pipe(Args.withDescription("a video's id, vid_…")) },
+    Effect.fnUntraced(
+      function* ({ id }) {
+        const videos = yield* VideoAdmin
+        return Output.record(recordOf(yield* videos[name === "show" ? "find" : name](id)))
+      },
+      Effect.catchTag("VideoNotFound", () => new CommandFailed({ message: "There is no such video." }))
+    )
+  )
 
 export const videos = Inputs.group("videos", "Renders, as jobs of the database.").pipe(
   Command.withSubcommands([

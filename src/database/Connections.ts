@@ -37,7 +37,6 @@ const ending = (end: () => Promise<void>, abandon: () => void) =>
     Effect.catchAllCause(() => Effect.sync(abandon))
   )
 
-/** The pool of a process. */
 export const pool = (server: Server, limits: Limits) =>
   Effect.gen(function* () {
     const limitMillis = Math.min(Duration.toMillis(limits.queryTimeout), 2 ** 31 - 1)

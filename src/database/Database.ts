@@ -3,10 +3,10 @@ import { SqlError } from "@effect/sql/SqlError"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Layer, Option, Redacted, type Scope, String } from "effect"
 import * as Pg from "pg"
-import { Prepared } from "../services/ledger/Prepared.ts"
+import { Prepared } from "../services/sql/Statement.ts"
 import * as Connections from "./Connections.ts"
 import { Embedded } from "./Embedded.ts"
-import type { EmbeddedUnavailable } from "./embedded/EmbeddedUnavailable.ts"
+import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
 
 /** The server cannot be reached or refuses us. One line for the operator, without the password. */
 export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
@@ -81,7 +81,6 @@ const layerFrom = (server: Connections.Server, options: Options) => {
   )
 }
 
-/** Connections of one's own, beside the pool that is behind `SqlClient`. */
 export class Database extends Context.Tag("gateway/Database")<
   Database,
   {
@@ -89,14 +88,12 @@ export class Database extends Context.Tag("gateway/Database")<
     readonly connect: Effect.Effect<Pg.Client, SqlError, Scope.Scope>
   }
 >() {
-  /** A server of the operator's own, from a `postgres://` URL. */
   static readonly layerUrl = (
     url: Redacted.Redacted,
     options: Options = {}
   ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared, DatabaseUnavailable> =>
     Layer.unwrapEffect(Effect.map(parse(url), (config) => layerFrom(config, options)))
 
-  /** The embedded server of a data directory. */
   static readonly layerEmbedded = (
     dataDir: string,
     options: Options = {}
@@ -107,7 +104,6 @@ export class Database extends Context.Tag("gateway/Database")<
       Layer.provide(Embedded.layer({ dataDir }))
     )
 
-  /** The URL's server if there is a URL, else the embedded one. */
   static readonly layer = (from: {
     readonly url: Option.Option<Redacted.Redacted>
     readonly dataDir: string

@@ -6,10 +6,7 @@ import * as Pg from "pg"
 import * as Access from "./embedded/Access.ts"
 import * as Binaries from "./embedded/Binaries.ts"
 import * as Cluster from "./embedded/Cluster.ts"
-import { EmbeddedUnavailable } from "./embedded/EmbeddedUnavailable.ts"
-import * as Postmaster from "./embedded/Postmaster.ts"
 import * as Runner from "./embedded/Runner.ts"
-import * as Socket from "./embedded/Socket.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
 /** What a client needs to connect; who it is the server asks of the kernel. */
@@ -22,7 +19,6 @@ export interface Address {
 
 export interface Options {
   readonly dataDir: string
-  /** Server settings that replace the built-in ones. */
   readonly settings?: Readonly<Record<string, string>>
   /** How long the server may take to get ready; default 30 s. */
   readonly patience?: Duration.DurationInput
@@ -34,7 +30,7 @@ export interface Options {
  * While the layer is held a server that died is brought back.
  */
 export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>() {
-  static readonly layer = (options: Options): Layer.Layer<Embedded, EmbeddedUnavailable> =>
+  static readonly layer = (options: Options): Layer.Layer<Embedded, Binaries.EmbeddedUnavailable> =>
     Layer.scoped(Embedded, attach(options))
 }
 
@@ -81,7 +77,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const binaries = yield* Binaries.locate()
   const { home, major, runner } = yield* Runner.choose(path.resolve(options.dataDir, "postgres"), binaries)
   const data = yield* Cluster.ensure({ home, binaries, runner, major, name: token })
-  const host = yield* Socket.prepare(home, runner)
+  const host = yield* Access.prepareSocket(home, runner)
   const address: Address = { host, port: 5432, user: Cluster.user, database: Cluster.database }
 
   yield* Supervisor.prepare(home, runner)
@@ -92,10 +88,10 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const access = yield* Access.settings(options.dataDir, Cluster.user, runner)
   const settings = { ...settingsFor(host), ...access, ...options.settings }
   const start = Effect.gen(function* () {
-    if (yield* Socket.isListening(host)) {
-      yield* Postmaster.interrupt(data)
+    if (yield* Access.isListening(host)) {
+      yield* Supervisor.interruptServer(data)
     } else {
-      yield* Postmaster.forgetStranger(data, binaries, runner)
+      yield* Supervisor.forgetReusedPid(data, binaries, runner)
       yield* Supervisor.start({ home, binaries, runner, settings })
     }
     yield* Effect.sleep("50 millis")
@@ -112,11 +108,11 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
 
   const serving = usable.pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), while: Predicate.isString }),
-    Effect.catchIf(Predicate.isString, (reason) => EmbeddedUnavailable.because(reason)),
+    Effect.catchIf(Predicate.isString, (reason) => Binaries.EmbeddedUnavailable.because(reason)),
     Effect.timeoutFail({
       duration: patience,
       onTimeout: () =>
-        EmbeddedUnavailable.because(
+        Binaries.EmbeddedUnavailable.because(
           `it was not ready within ${Duration.format(patience)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
         )
     })

@@ -1,6 +1,6 @@
 import * as Pg from "pg"
-import { DatabaseLost } from "../services/ledger/Outage.ts"
-import { PreparingClient } from "./PreparingClient.ts"
+import { DatabaseLost } from "../services/sql/Outage.ts"
+import { PooledClient } from "./PooledClient.ts"
 
 /** Milliseconds that a transaction's locks outlive a process that stands still or is cut off. */
 const longestIdleInTransaction = 2_000
@@ -21,17 +21,17 @@ const unlessLost = <F extends (callback: never) => void>(run: F, lost: () => Err
  * The server gives up on a statement shortly before we do, so that what we report as failed is not carried out later.
  */
 export class GuardedPool extends Pg.Pool {
-  readonly #open: ReadonlySet<PreparingClient>
+  readonly #open: ReadonlySet<PooledClient>
   readonly #idle = new Set<Pg.ClientBase>()
   #lost: DatabaseLost | undefined
   #answers = 0
 
   /** `isServing`: statements come again and again, and to plan one takes longer than to run it. */
   constructor(config: Pg.PoolConfig, limitMillis: number, isServing: boolean) {
-    const open = new Set<PreparingClient>()
+    const open = new Set<PooledClient>()
     super({
       ...config,
-      Client: class extends PreparingClient {
+      Client: class extends PooledClient {
         constructor(options?: Pg.ClientConfig) {
           super(limitMillis, options, () => retire())
           if (lost() === undefined) open.add(this)
@@ -57,18 +57,16 @@ export class GuardedPool extends Pg.Pool {
     this.on("acquire", (client) => this.#idle.delete(client))
     this.on("remove", (client) => this.#idle.delete(client))
     this.on("release", (_, client) => {
-      if (client instanceof PreparingClient && !client.isReusable) client.end(() => {})
+      if (client instanceof PooledClient && !client.isReusable) client.end(() => {})
       else this.#idle.add(client)
     })
     this.connect = unlessLost(super.connect.bind(this), lost)
   }
 
-  /** How many statements the server has answered so far. */
   get answers() {
     return this.#answers
   }
 
-  /** Lets no connection be used again that is there now. */
   retire() {
     for (const client of this.#open) {
       client.retire()
@@ -81,7 +79,6 @@ export class GuardedPool extends Pg.Pool {
     for (const client of this.#open) client.connection.stream.destroy(error)
   }
 
-  /** From now on everything fails at once, what is under way included. */
   lose(reason: string) {
     this.#lost = new DatabaseLost(reason)
     this.cut(this.#lost)

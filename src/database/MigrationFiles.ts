@@ -20,7 +20,6 @@ export type Applied = Omit<Migration, "sql">
 
 const refused = (message: string) => new MigrationRefused({ message })
 
-/** `migrations/` of this package. */
 export const ownDirectory = () => ownFile("migrations")
 
 const parse = (directory: string, file: string): Effect.Effect<Migration, MigrationRefused> => {

@@ -23,7 +23,6 @@ export class Migrations extends Context.Tag("gateway/Migrations")<
   static readonly layerFrom = (directory: string, patience: Partial<Patience> = {}) =>
     Layer.effect(Migrations, make(directory, { lock: "1 minute", idle: "30 seconds", ...patience }))
 
-  /** The files that come with the program. */
   static readonly layer = Layer.suspend(() => Migrations.layerFrom(ownDirectory()))
 }
 
@@ -71,7 +70,6 @@ const Holder = Schema.Struct({
   since: Schema.String
 })
 
-/** Who has the lock, as far as the server may say. */
 const holder = (connection: Pg.Client) =>
   query(
     connection,

@@ -14,8 +14,8 @@ class TooSlow extends Data.TaggedError("TooSlow")<{}> {
 }
 
 /**
- * Asks the server a few times a second, on a connection beside the pool, whether it answers and takes writes, so that nobody
- * has to find out by waiting. Says once when it is lost and once when it is back.
+ * Asks the server a few times a second, on a connection beside the pool, whether it answers and takes writes.
+ * Logs once when it is lost and once when it is back.
  */
 export const watch = Effect.fnUntraced(function* (
   config: Pg.ClientConfig,

@@ -13,10 +13,8 @@ export type CapPeriod = typeof CapPeriod.Type
 
 export const keyPrefix = "ggw_"
 
-/** Length of the window in which a key's requests are counted. */
 export const rateWindowSeconds = 60
 
-/** Who is calling, as far as a request needs to know. */
 export interface Caller {
   readonly key: KeyId
   readonly org: OrgId

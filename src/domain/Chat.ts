@@ -15,7 +15,6 @@ export type Part = TextPart | ImagePart
 export interface ToolCall {
   readonly id: string
   readonly type: "function"
-  /** `arguments` is a JSON text, as the convention has it. */
   readonly function: { readonly name: string; readonly arguments: string }
   /** Opaque: what the provider wants back with the call. It travels inside the id on our wire. */
   readonly signature?: string | undefined
@@ -70,13 +69,11 @@ export interface ChatRequest {
   /** Whether it has so much text that writing it out is done in steps. */
   readonly isLarge?: boolean | undefined
   readonly stream: boolean
-  /** Whether the client asked to see the usage of a stream. */
   readonly includeUsage: boolean
   /** The output cap: as asked, or 4096; clamped to the model's once the model is known. */
   readonly maxTokens: number
   /** Whether `maxTokens` is the default because the client named no cap: a default is never refused. */
   readonly maxTokensOmitted?: boolean | undefined
-  /** The field that named the cap; `max_tokens` where it is left out. */
   readonly maxTokensField?: "max_tokens" | "max_completion_tokens" | undefined
   readonly stop: ReadonlyArray<string>
   readonly tools: ReadonlyArray<Tool>
@@ -126,7 +123,6 @@ export type ChatEvent =
       readonly id?: string | undefined
       readonly name?: string | undefined
       readonly arguments: string
-      /** Beside the id, where the provider wants one back. */
       readonly signature?: string | undefined
     }
   | { readonly type: "finish"; readonly reason: FinishReason }
@@ -135,3 +131,24 @@ export type ChatEvent =
 /** Whether an event is output: the point after which a stream can no longer move to another route. */
 export const isDelta = (event: ChatEvent): boolean =>
   event.type === "content" || event.type === "reasoning" || event.type === "tool_call"
+
+export const callIdMark = "~sig~"
+const longestSignature = 16_384
+
+export interface CallId {
+  readonly id: string
+  readonly signature?: string
+}
+
+/**
+ * What a client gets as the id of a tool call. The convention has no place for what a provider wants back with a call,
+ * so it travels in the id, which clients hand back as it is. A signature of more than 16384 characters is left out.
+ */
+export const callIdOnWire = (id: string, signature: string | undefined): string =>
+  signature === undefined || signature.length > longestSignature ? id : `${id}${callIdMark}${signature}`
+
+/** The id as any provider may see it, and the signature that a client handed back in it. */
+export const readCallId = (onWire: string): CallId => {
+  const at = onWire.indexOf(callIdMark)
+  return at < 1 ? { id: onWire } : { id: onWire.slice(0, at), signature: onWire.slice(at + callIdMark.length) }
+}

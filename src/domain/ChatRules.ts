@@ -2,9 +2,8 @@ import { Either } from "effect"
 import type { ChatRequest } from "./Chat.ts"
 import { InvalidRequest } from "./Failure.ts"
 import type { Capability, ChatModel } from "./Model.ts"
-import { quoteModel } from "./ModelName.ts"
+import { quoteModel } from "./Model.ts"
 
-/** Whether any part of a request is a picture. */
 export const hasImage = ({ messages }: ChatRequest): boolean =>
   messages.some(
     ({ content, role }) =>

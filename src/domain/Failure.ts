@@ -10,7 +10,6 @@ export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly limitBytes: number }> {}
 /** The body comes so slowly that its memory is better given to others. */
 export class BodyTooSlow extends Data.TaggedError("BodyTooSlow")<{ readonly bytesPerSecond: number }> {}
-/** There is no memory or no connection left for the request. */
 export class GatewayBusy extends Data.TaggedError("GatewayBusy")<{}> {}
 export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
 export class UnknownEndpoint extends Data.TaggedError("UnknownEndpoint")<{}> {}
@@ -26,7 +25,6 @@ export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
 
-/** A request with the same `Idempotency-Key` is being worked on. */
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 
 /** What became of a request at the providers, once no route is left to try. */
@@ -57,27 +55,6 @@ export class SettleFailed extends Data.TaggedError("SettleFailed")<{}> {}
 /** The gateway is stopping, or has lost its database, and ended the request itself. */
 export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 
-/** Everything that a client can be told. Anything else is an internal error. */
-export type Failure =
-  | InvalidRequest
-  | BodyTooLarge
-  | BodyTooSlow
-  | GatewayBusy
-  | AddressBlocked
-  | UnknownEndpoint
-  | MissingApiKey
-  | InvalidApiKey
-  | RateLimited
-  | InsufficientScope
-  | ModelNotFound
-  | VideoNotFound
-  | IdempotencyConflict
-  | InsufficientCredits
-  | SpendLimitReached
-  | RoutingFailure
-  | SettleFailed
-  | Aborted
-
 const classes = [
   InvalidRequest,
   BodyTooLarge,
@@ -104,5 +81,8 @@ const classes = [
   SettleFailed,
   Aborted
 ] as const
+
+/** Every failure with an answer of its own; anything else is an internal error. */
+export type Failure = InstanceType<(typeof classes)[number]>
 
 export const isFailure = (error: unknown): error is Failure => classes.some((type) => error instanceof type)

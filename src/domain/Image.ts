@@ -1,5 +1,7 @@
+import { Either } from "effect"
+import { InvalidRequest } from "./Failure.ts"
 import type { Picture, Reference } from "./Media.ts"
-import type { Resolution } from "./Model.ts"
+import { type ImageModel, type ImageVariant, quoteModel, type Resolution } from "./Model.ts"
 
 /** What a customer asks for, well-formed; the model's rules have not been applied. */
 export interface ImageAsk {
@@ -11,10 +13,27 @@ export interface ImageAsk {
   readonly responseFormat: "url" | "b64_json"
 }
 
-/** What a provider is asked for. */
 export interface ImageRequest {
   readonly prompt: string
   readonly resolution: Resolution
-  /** With any the request is an edit. */
   readonly references: ReadonlyArray<Picture>
+}
+
+/** The variant that a request gets and pays for, or what the model cannot do of it. */
+export const variantFor = (model: ImageModel, ask: ImageAsk): Either.Either<ImageVariant, InvalidRequest> => {
+  if (ask.references.length > 0 && !model.edit) {
+    return Either.left(
+      new InvalidRequest({ message: `Image editing is not available for ${quoteModel(model.id)}.`, param: "image" })
+    )
+  }
+  const { resolution } = ask
+  if (resolution === undefined) return Either.right(model.variants[0])
+  const variant = model.variants.find((one) => one.resolution === resolution)
+  if (variant !== undefined) return Either.right(variant)
+  return Either.left(
+    new InvalidRequest({
+      message: `Resolution ${resolution.toLowerCase()} is not available for ${quoteModel(model.id)}.`,
+      param: "resolution"
+    })
+  )
 }

@@ -95,7 +95,6 @@ export const nestsWithin = (levels: number, value: unknown): boolean => {
 
 const [quote, backslash, comma, openBracket, openBrace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
 
-/** One of them stands before every value but the first. */
 const isSeparator = (unit: number): boolean => unit === comma || unit === openBracket || unit === openBrace
 
 /** The most values that a JSON text can hold, counted without parsing it; it yields every 64 KiB. */

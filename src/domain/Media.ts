@@ -1,8 +1,8 @@
-/** What is stored and handed out; anything else is refused. */
+import { Record } from "effect"
+
 export type ImageType = "image/png" | "image/jpeg" | "image/webp" | "image/gif"
 export type MediaType = ImageType | "video/mp4"
 
-/** The ending of a file's name. */
 export const extensionOf: Readonly<Record<MediaType, string>> = {
   "image/png": "png",
   "image/jpeg": "jpg",
@@ -25,9 +25,33 @@ export type Reference =
 /** Characters of the longest prompt for an image or a video: many times what any model takes. */
 export const longestPrompt = 1_000_000
 
-/** The most references that one request may have. */
 export const mostReferences = 8
-/** Largest reference, in bytes. */
 export const largestReference = 20 * 1024 * 1024
 /** Largest picture that is taken from a provider, in bytes. */
 export const largestPicture = 64 * 1024 * 1024
+
+/** `private` media are never linked or served. */
+export type Visibility = "public" | "private"
+
+export interface MediaName {
+  readonly visibility: Visibility
+  /** The part that nobody can guess. */
+  readonly id: string
+  readonly type: MediaType
+}
+
+const typeOf = new Map(Record.toEntries(extensionOf).map(([type, extension]) => [extension, type]))
+
+/** 192 random bits are 32 characters. */
+const shape = new RegExp(`^(public|private)/([A-Za-z0-9_-]{32})\\.(${[...typeOf.keys()].join("|")})$`)
+
+/** `public/<id>.<extension>`; what a store keeps the file under, and what rows keep. */
+export const formatMediaName = ({ id, type, visibility }: MediaName): string =>
+  `${visibility}/${id}.${extensionOf[type]}`
+
+/** Undefined for everything that no store ever gave a file: no other text is used as a path or a key. */
+export const parseMediaName = (name: string): MediaName | undefined => {
+  const [, visibility, id = "", extension = ""] = shape.exec(name) ?? []
+  const type = typeOf.get(extension)
+  return type === undefined ? undefined : { visibility: visibility === "public" ? "public" : "private", id, type }
+}

@@ -36,13 +36,11 @@ export interface ChatPricing extends TierPrices {
     | undefined
 }
 
-/** A clip is priced by its seconds or as a whole. */
 export interface VideoPricing {
   readonly per: "second" | "video"
   readonly price: NanoUsd
 }
 
-/** An upstream account: a wire format, an address and a credential. */
 export interface ProviderAccount {
   /** The name that logs and "All providers failed (last: <name> 503)." show. */
   readonly name: string
@@ -50,33 +48,26 @@ export interface ProviderAccount {
   /** Without a trailing slash; absent for the sandbox. */
   readonly baseUrl: string | undefined
   readonly credential: Redacted.Redacted | undefined
-  /** Headers the operator wants sent with every call. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What a catalog says to an adapter, passed through untouched. */
 export type RouteOptions = Readonly<Record<string, unknown>>
 
-/** What every way to serve a model has. */
 export interface RouteBase {
   /** `<model>@<provider>` plus `#2`, `#3` for further routes of the same pair; unique in a catalog. */
   readonly id: string
   readonly provider: ProviderAccount
-  /** The provider's own name of the model. */
   readonly model: string
   /** Lower is tried first. */
   readonly preference: number
-  /** Share of the traffic within one preference. */
   readonly weight: number
   /** Adapter options of this route over those of its provider. */
   readonly options: RouteOptions
 }
 
-/** One way to serve a chat model. */
 export interface Route extends RouteBase {
   /** Undefined: whatever the model can. */
   readonly capabilities: ReadonlySet<Capability> | undefined
-  /** What the provider charges, where the operator has said. */
   readonly cost: ChatPricing | undefined
 }
 
@@ -84,21 +75,18 @@ export interface ImageRoute extends RouteBase {
   /** The provider's model for a request with references; undefined where the route cannot edit. */
   readonly editModel: string | undefined
   readonly resolutions: ReadonlySet<Resolution>
-  /** What the provider charges per image, where the operator has said. */
   readonly cost: ReadonlyMap<Resolution, NanoUsd>
 }
 
 /** How a provider wants a clip's length: `8`, `"8"`, `"8s"`, or not at all. */
 export type SecondsAs = "number" | "text" | "suffixed" | "omitted"
 
-/** Whether a render may, must or must not start from a reference image. */
 export type ReferenceImage = "none" | "optional" | "required"
 
 export interface VideoRoute extends RouteBase {
   readonly referenceImage: ReferenceImage
   /** The provider's model for a request with a reference; undefined where the route takes none. */
   readonly imageModel: string | undefined
-  /** The lengths this route can render, ascending. */
   readonly seconds: ReadonlyArray<number>
   readonly secondsAs: SecondsAs
   readonly cost: VideoPricing | undefined
@@ -108,7 +96,6 @@ interface ModelBase<R extends RouteBase> {
   readonly id: string
   /** Unix seconds. */
   readonly created: number
-  /** Every route that can be called, in catalog order. */
   readonly routes: ReadonlyArray<R>
 }
 
@@ -117,7 +104,6 @@ export interface ChatModel extends ModelBase<Route> {
   readonly family: string
   readonly contextLength: number
   readonly maxOutput: number
-  /** What happens to a `max_tokens` above `maxOutput`. */
   readonly maxOutputPolicy: "clamp" | "reject"
   /** Whether temperature, top_p, seed and the penalties reach the provider. */
   readonly sampling: boolean
@@ -131,7 +117,6 @@ export interface ChatModel extends ModelBase<Route> {
   readonly webSearchTokens: number
 }
 
-/** What one resolution costs a customer, per image. */
 export interface ImageVariant {
   readonly resolution: Resolution
   readonly price: NanoUsd
@@ -142,7 +127,6 @@ export interface ImageModel extends ModelBase<ImageRoute> {
   readonly surface: "image"
   /** One per resolution; the first is what a request gets that names none. */
   readonly variants: readonly [ImageVariant, ...ReadonlyArray<ImageVariant>]
-  /** Whether reference images are taken. */
   readonly edit: boolean
 }
 
@@ -152,7 +136,6 @@ export interface VideoModel extends ModelBase<VideoRoute> {
   /** The vendor's list price, in the unit of `pricing`. */
   readonly official: NanoUsd | undefined
   readonly seconds: {
-    /** Ascending. */
     readonly allowed: readonly [number, ...ReadonlyArray<number>]
     readonly default: number
   }
@@ -164,3 +147,12 @@ export type Model = ChatModel | ImageModel | VideoModel
 /** The allowed length nearest to the one asked for, ties to the shorter; `allowed` is ascending. */
 export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
   allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))
+
+const longestQuoted = 100
+
+/** A model's name as messages repeat it: in backticks, cut at 100 UTF-16 units, never inside a surrogate pair. */
+export const quoteModel = (name: string): string => {
+  if (name.length <= longestQuoted) return `\`${name}\``
+  const end = /[\uD800-\uDBFF]/.test(name.charAt(longestQuoted - 1)) ? longestQuoted - 1 : longestQuoted
+  return `\`${name.slice(0, end)}…\``
+}

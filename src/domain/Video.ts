@@ -1,4 +1,8 @@
+import { Either } from "effect"
+import { InvalidRequest } from "./Failure.ts"
 import type { Picture, Reference } from "./Media.ts"
+import { nearestSeconds, quoteModel, type VideoModel, type VideoPricing } from "./Model.ts"
+import { NanoUsd } from "./Money.ts"
 
 /** What a customer asks for, well-formed; the model's rules have not been applied. */
 export interface VideoAsk {
@@ -10,12 +14,34 @@ export interface VideoAsk {
   readonly references: ReadonlyArray<Reference>
 }
 
-/** What a provider is asked for. */
 export interface VideoRequest {
   readonly prompt: string
-  /** One of the model's own lengths. */
   readonly seconds: number
   readonly reference: Picture | undefined
 }
 
 export type VideoStatus = "queued" | "in_progress" | "completed" | "failed"
+
+/** The length that a request gets and pays for, or what the model cannot do of it. */
+export const secondsFor = (model: VideoModel, ask: VideoAsk): Either.Either<number, InvalidRequest> => {
+  const referred = ask.references.length > 0
+  if (model.referenceImage === "required" && !referred) {
+    return Either.left(
+      new InvalidRequest({
+        message: `Text-to-video is not available for ${quoteModel(model.id)} - a reference image is required.`,
+        param: null
+      })
+    )
+  }
+  if (model.referenceImage === "none" && referred) {
+    return Either.left(
+      new InvalidRequest({ message: `Image-to-video is not available for ${quoteModel(model.id)}.`, param: "image" })
+    )
+  }
+  const { allowed, default: usual } = model.seconds
+  return Either.right(ask.seconds === undefined ? usual : nearestSeconds(allowed, ask.seconds))
+}
+
+/** What a clip of this length costs. */
+export const clipPrice = ({ per, price }: VideoPricing, seconds: number): NanoUsd =>
+  per === "video" ? price : NanoUsd(price * BigInt(seconds))

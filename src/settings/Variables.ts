@@ -1,19 +1,36 @@
-import { LogLevel } from "effect"
-import {
-  baseUrl,
-  choice,
-  databaseUrl,
-  delay,
-  flag,
-  integer,
-  origins,
-  processes,
-  ranges,
-  seconds,
-  secret,
-  text,
-  type Variable
-} from "./Variable.ts"
+import { Config, ConfigError, Duration, Either, LogLevel } from "effect"
+import * as Kinds from "./Kinds.ts"
+
+/** One environment variable: how it is read, and how help and docs explain it. */
+export interface Variable<A> extends Config.Config<A> {
+  readonly variable: string
+  /** The default as help shows it. */
+  readonly shown: string
+  readonly about: string
+}
+
+const variable = <A, const Default>(
+  name: string,
+  { accepts, parse }: Kinds.Kind<A>,
+  about: string,
+  fallback: Default,
+  shown = String(fallback ?? "")
+): Variable<A | Default> =>
+  Object.assign(
+    Config.string(name).pipe(
+      Config.mapOrFail((text) =>
+        Either.fromNullable(parse(text.trim()), () => ConfigError.InvalidData([], `must be ${accepts}`))
+      ),
+      Config.withDefault(fallback)
+    ),
+    { variable: name, shown, about }
+  )
+
+const optional = <A>(name: string, kind: Kinds.Kind<A>, about: string, shown = "") =>
+  variable(name, kind, about, undefined, shown)
+
+const seconds = (name: string, fallback: number, about: string) =>
+  variable(name, Kinds.seconds, about, Duration.seconds(fallback), String(fallback))
 
 const logLevels = {
   all: LogLevel.All,
@@ -29,90 +46,112 @@ const logLevels = {
 
 /** Every setting, in the order that help shows. */
 export const variables = {
-  host: text("HOST", "127.0.0.1", "address to listen on"),
-  port: integer("PORT", 8787, "port to listen on", { to: 65_535 }),
-  workers: processes("WORKERS", "processes that answer at the address; auto: one per core"),
-  publicUrl: {
-    ...baseUrl("PUBLIC_URL", "what clients call; addresses and links are built on it"),
-    shown: "http://127.0.0.1:$PORT"
-  },
-  databaseUrl: databaseUrl("DATABASE_URL", "PostgreSQL to use; unset: an embedded one under DATA_DIR"),
-  dataDir: text("DATA_DIR", "./.data", "where the embedded database and local media live"),
-  catalogFile: text("CATALOG_FILE", undefined, "catalog to serve; unset: the built-in one"),
-  sandbox: flag("SANDBOX", undefined, "whether the sandbox may serve; unset: when no provider credential is set"),
-  defaultRpm: integer("DEFAULT_RPM", 600, "requests per minute of a key without a limit of its own", {
-    from: 1,
-    to: 2_147_483_647
-  }),
-  trustProxy: integer("TRUST_PROXY", 0, "number of proxies whose X-Forwarded-For entries are believed", {}),
-  mediaStore: choice(
-    "MEDIA_STORE",
-    { disk: "disk", s3: "s3" } as const,
-    "disk",
-    "disk",
-    "where media are kept: disk or s3"
+  host: variable("HOST", Kinds.text, "address to listen on", "127.0.0.1"),
+  port: variable("PORT", Kinds.integer(0, 65_535), "port to listen on", 8787),
+  workers: variable("WORKERS", Kinds.workers, "processes that answer at the address; auto: one per core", 1),
+  publicUrl: optional(
+    "PUBLIC_URL",
+    Kinds.baseUrl,
+    "what clients call; addresses and links are built on it",
+    "http://127.0.0.1:$PORT"
   ),
-  mediaPublicUrl: {
-    ...baseUrl("MEDIA_PUBLIC_URL", "what links to media are built on; with s3 the bucket's address"),
-    shown: "$PUBLIC_URL/media"
-  },
-  s3Bucket: text("S3_BUCKET", undefined, "bucket for media"),
-  s3Endpoint: baseUrl("S3_ENDPOINT", "address of an S3-compatible service; unset: AWS"),
-  s3Region: text("S3_REGION", "us-east-1", "region of the bucket"),
-  awsAccessKeyId: secret("AWS_ACCESS_KEY_ID", "credential for the bucket"),
-  awsSecretAccessKey: secret("AWS_SECRET_ACCESS_KEY", "credential for the bucket"),
-  awsSessionToken: secret("AWS_SESSION_TOKEN", "credential for the bucket, where it is a temporary one"),
+  databaseUrl: optional("DATABASE_URL", Kinds.databaseUrl, "PostgreSQL to use; unset: an embedded one under DATA_DIR"),
+  dataDir: variable("DATA_DIR", Kinds.text, "where the embedded database and local media live", "./.data"),
+  catalogFile: optional("CATALOG_FILE", Kinds.text, "catalog to serve; unset: the built-in one"),
+  sandbox: optional("SANDBOX", Kinds.flag, "whether the sandbox may serve; unset: when no provider credential is set"),
+  defaultRpm: variable(
+    "DEFAULT_RPM",
+    Kinds.integer(1, 2_147_483_647),
+    "requests per minute of a key without a limit of its own",
+    600
+  ),
+  trustProxy: variable(
+    "TRUST_PROXY",
+    Kinds.integer(),
+    "number of proxies whose X-Forwarded-For entries are believed",
+    0
+  ),
+  mediaStore: variable(
+    "MEDIA_STORE",
+    Kinds.choice({ disk: "disk", s3: "s3" } as const),
+    "where media are kept: disk or s3",
+    "disk"
+  ),
+  mediaPublicUrl: optional(
+    "MEDIA_PUBLIC_URL",
+    Kinds.baseUrl,
+    "what links to media are built on; with s3 the bucket's address",
+    "$PUBLIC_URL/media"
+  ),
+  s3Bucket: optional("S3_BUCKET", Kinds.text, "bucket for media"),
+  s3Endpoint: optional("S3_ENDPOINT", Kinds.baseUrl, "address of an S3-compatible service; unset: AWS"),
+  s3Region: variable("S3_REGION", Kinds.text, "region of the bucket", "us-east-1"),
+  awsAccessKeyId: optional("AWS_ACCESS_KEY_ID", Kinds.secret, "credential for the bucket"),
+  awsSecretAccessKey: optional("AWS_SECRET_ACCESS_KEY", Kinds.secret, "credential for the bucket"),
+  awsSessionToken: optional(
+    "AWS_SESSION_TOKEN",
+    Kinds.secret,
+    "credential for the bucket, where it is a temporary one"
+  ),
   requestTimeout: seconds("REQUEST_TIMEOUT", 290, "seconds for a JSON answer, or for a stream up to its first output"),
   connectTimeout: seconds("CONNECT_TIMEOUT", 5, "seconds to connect to a provider"),
   firstByteTimeout: seconds("FIRST_BYTE_TIMEOUT", 60, "seconds of one try up to a stream's first output"),
   idleTimeout: seconds("IDLE_TIMEOUT", 180, "seconds of silence inside a stream"),
   streamTimeout: seconds("STREAM_TIMEOUT", 3600, "seconds for a stream in all"),
   videoTimeout: seconds("VIDEO_TIMEOUT", 1800, "seconds for a render in all"),
-  shutdownDelay: delay(
+  shutdownDelay: optional(
     "SHUTDOWN_DELAY",
-    "5 beside another instance, else 0",
-    "seconds that a stop goes on serving, unready, before it drains"
+    Kinds.secondsOrNone,
+    "seconds that a stop goes on serving, unready, before it drains",
+    "5 beside another instance, else 0"
   ),
   shutdownTimeout: seconds("SHUTDOWN_TIMEOUT", 30, "seconds that requests get to finish when the gateway stops"),
-  logRetentionDays: integer("LOG_RETENTION_DAYS", 90, "days that rows of the request log are kept", {
-    from: 1,
-    to: 36_500
-  }),
-  maxBodyBytes: {
-    ...integer(
-      "MAX_BODY_BYTES",
-      0,
-      "largest request body in bytes; unset: 32 MiB for chat, 48 MiB for images and videos",
-      {
-        from: 1
-      }
-    ),
-    shown: ""
-  },
-  corsOrigins: origins("CORS_ORIGINS", "origins that browsers may call from, comma-separated, or *"),
-  fetchAllow: ranges("FETCH_ALLOW", "CIDRs exempt from the checks on customers' URLs, comma-separated"),
-  resultFetchAllow: ranges(
+  logRetentionDays: variable(
+    "LOG_RETENTION_DAYS",
+    Kinds.integer(1, 36_500),
+    "days that rows of the request log are kept",
+    90
+  ),
+  maxBodyBytes: optional(
+    "MAX_BODY_BYTES",
+    Kinds.integer(1),
+    "largest request body in bytes; unset: 32 MiB for chat, 48 MiB for images and videos"
+  ),
+  corsOrigins: variable(
+    "CORS_ORIGINS",
+    Kinds.origins,
+    "origins that browsers may call from, comma-separated, or *",
+    []
+  ),
+  fetchAllow: variable(
+    "FETCH_ALLOW",
+    Kinds.ranges,
+    "CIDRs exempt from the checks on customers' URLs, comma-separated",
+    []
+  ),
+  resultFetchAllow: variable(
     "RESULT_FETCH_ALLOW",
-    "CIDRs exempt from the checks on providers' result URLs, comma-separated"
+    Kinds.ranges,
+    "CIDRs exempt from the checks on providers' result URLs, comma-separated",
+    []
   ),
-  logLevel: choice("LOG_LEVEL", logLevels, "info", LogLevel.Info, "least severe level that is logged"),
-  logFormat: choice(
+  logLevel: variable("LOG_LEVEL", Kinds.choice(logLevels), "least severe level that is logged", LogLevel.Info, "info"),
+  logFormat: variable(
     "LOG_FORMAT",
-    { pretty: "pretty", json: "json" } as const,
-    "pretty",
-    "pretty",
-    "form of log lines: pretty or json"
+    Kinds.choice({ pretty: "pretty", json: "json" } as const),
+    "form of log lines: pretty or json",
+    "pretty"
   ),
-  otlpEndpoint: baseUrl("OTEL_EXPORTER_OTLP_ENDPOINT", "where traces are sent; unset: nowhere"),
-  metricsPublic: flag("METRICS_PUBLIC", false, "whether /metrics answers to others than loopback")
+  otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", Kinds.baseUrl, "where traces are sent; unset: nowhere"),
+  metricsPublic: variable("METRICS_PUBLIC", Kinds.flag, "whether /metrics answers to others than loopback", false)
 }
 
 /** One line a setting: name, default, meaning. */
 export const describeSettings = (): string => {
   const rows: ReadonlyArray<Variable<unknown>> = Object.values(variables)
-  const name = Math.max(...rows.map((row) => row.name.length))
+  const name = Math.max(...rows.map((row) => row.variable.length))
   const shown = Math.max(...rows.map((row) => row.shown.length))
-  const lines = rows.map((row) => `${row.name.padEnd(name)}  ${row.shown.padEnd(shown)}  ${row.about}`)
+  const lines = rows.map((row) => `${row.variable.padEnd(name)}  ${row.shown.padEnd(shown)}  ${row.about}`)
   return [
     ...lines,
     "",

@@ -1,7 +1,7 @@
 import { access, constants, mkdir, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
 import path from "node:path"
 import { Clock, Effect, Layer, Option, Predicate } from "effect"
-import { formatMediaName, parseMediaName } from "../domain/MediaName.ts"
+import { formatMediaName, parseMediaName } from "../domain/Media.ts"
 import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { checked } from "./Checked.ts"

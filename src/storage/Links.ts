@@ -1,5 +1,5 @@
 import { Option } from "effect"
-import { parseMediaName } from "../domain/MediaName.ts"
+import { parseMediaName } from "../domain/Media.ts"
 
 const isPublic = (name: string) => parseMediaName(name)?.visibility === "public"
 

@@ -1,5 +1,5 @@
 import { Effect, Layer, Option, Predicate, Stream } from "effect"
-import { formatMediaName, parseMediaName } from "../domain/MediaName.ts"
+import { formatMediaName, parseMediaName } from "../domain/Media.ts"
 import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { checked } from "./Checked.ts"

@@ -14,7 +14,7 @@ const close = (handle: unknown) => {
 
 /**
  * Closes the connections that a worker was being given when it died. Node forgets them: their clients would wait for an
- * answer until they give up by themselves.
+ * answer until they give up by themselves. The supported way around a handoff, `SCHED_NONE`, spreads connections unevenly.
  */
 export const closeLostHandoffs = (worker: Worker): void => {
   const handoffs = new Map<number, unknown>()

@@ -9,14 +9,15 @@ import { BlockList } from "../../src/services/access/BlockList.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
+import * as HoldSweeper from "../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
-import { runWith } from "../../src/services/ledger/StatementParts.ts"
-import { VoidJournal } from "../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../src/services/ledger/Voids.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
+import { runWith } from "../../src/services/sql/Statement.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
@@ -47,14 +48,13 @@ export const services = Layer.mergeAll(
   Usage.layer,
   VideoAdmin.layer,
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Voids.layer, VoidJournal.layerMemory))
+  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, RefundJournal.layerMemory))
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {
       id: Effect.succeed(instanceId),
       admitting: Effect.succeed(true),
-      hasPeers: Effect.succeed(false),
-      sweep: Effect.succeed(0)
+      hasPeers: Effect.succeed(false)
     })
   )
 )
@@ -160,7 +160,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("worker: claim", rows.claim(16)),
     entry("worker: next due", rows.nextDue([])),
     entry("worker: renew", rows.renew([{ id: render.id, lease: instanceId }])),
-    entry("sweep of dead instances", HoldSql.orphans(sql, 500, [])),
+    entry("sweep of dead instances", HoldSweeper.orphans(sql, 500, [])),
     ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),
     ofAnHour(
       "removal of an hour of idempotency keys",
@@ -173,7 +173,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       "admission",
       runWith(
         sql,
-        HoldSql.reserve(instanceId, [
+        HoldSql.place(instanceId, [
           {
             id: "0190a6a5-0000-7000-8000-000000000000",
             org: busiest,

@@ -6,9 +6,9 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
-import { runWith } from "../../src/services/ledger/StatementParts.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
-import { drop, freshUrl } from "../harness/database/Postgres.ts"
+import { runWith } from "../../src/services/sql/Statement.ts"
+import { freshUrl } from "../harness/database/Postgres.ts"
 import { type Command, commands, reports, services } from "./Commands.ts"
 import { fill, fillAccounts, instanceId, keyId, keys, organizationOf, type Size } from "./GrownDatabase.ts"
 import { makeRecorder, measure, median, type Work } from "./Plans.ts"
@@ -83,8 +83,6 @@ const measureAll = Effect.fnUntraced(function* (url: string, { isLong, size }: O
   }).pipe(Effect.provide(context), Effect.provide(recorder.layer))
 })
 
-const scratch = Effect.acquireRelease(Effect.promise(freshUrl), (url) => Effect.promise(() => drop(url)))
-
 const verify = (url: string) =>
   Effect.flatMap(LedgerAdmin, (books) => books.verify).pipe(
     Effect.provide(Layer.provide(LedgerAdmin.layer, database(url, 1))),
@@ -116,7 +114,7 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
         }
       })
       const closings = batch.map(({ id }) => ({ id, cost: NanoUsd(500n) }))
-      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.reserve(instanceId, batch))))[0]))
+      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch))))[0]))
       settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.close(closings))))[0]))
     }
   }
@@ -126,7 +124,7 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
 }, Effect.scoped)
 
 const comparePaces = Effect.fnUntraced(function* (url: string) {
-  const empty = yield* scratch
+  const empty = yield* freshUrl
   yield* fillAccounts(yield* connect(empty))
   yield* print(`\nms to hold and to settle${" ".repeat(18)}without rows        with rows`)
   for (const batchSize of [1, 16, 128]) {
@@ -136,7 +134,7 @@ const comparePaces = Effect.fnUntraced(function* (url: string) {
 
 export const run = Effect.fnUntraced(function* (options: Options) {
   const { isLong, size } = options
-  const url = options.url ?? (yield* scratch)
+  const url = options.url ?? (yield* freshUrl)
   const client = yield* connect(url)
   const { rows } = yield* query(client, "SELECT FROM holds LIMIT 1")
   if (rows.length === 0) yield* fill(client, size, isLong ? print : () => Effect.void)

@@ -115,28 +115,10 @@ const begin = (world: World, fault: Fault): Begin => {
 
 /** What a fault may be an explanation of. */
 const reachOf = (fault: Fault): Pick<Window, "scope" | "sides" | "organization"> => {
-  switch (fault.kind) {
-    case "kill":
-    case "freeze":
-    case "terminate":
-      return { scope: "process", sides: [fault.target] }
-    case "row-lock":
-      return { scope: "organization", sides, organization: fault.organization }
-    case "postmaster-kill":
-    case "postmaster-quit":
-    case "postmaster-stop":
-    case "postmaster-freeze":
-      return { scope: "database", sides }
-    case "status":
-    case "break":
-    case "slow":
-    case "hang":
-    case "cut-off":
-    case "latency":
-      return { scope: "provider", sides }
-    default:
-      return { scope: "database", sides: both(fault.target, sides) }
-  }
+  if ("account" in fault) return { scope: "provider", sides }
+  if ("organization" in fault) return { scope: "organization", sides, organization: fault.organization }
+  if ("thenKill" in fault) return { scope: "database", sides: both(fault.target, sides) }
+  return "target" in fault ? { scope: "process", sides: [fault.target] } : { scope: "database", sides }
 }
 
 const isWeather = ({ fault }: Episode) => reachOf(fault).scope === "provider"

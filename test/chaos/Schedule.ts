@@ -1,3 +1,4 @@
+import { Record } from "effect"
 import * as Random from "../harness/fixtures/Random.ts"
 
 export const sides = ["left", "right"] as const
@@ -7,22 +8,47 @@ export type Target = Side | "both"
 export const accounts = ["first", "second"] as const
 export type Account = (typeof accounts)[number]
 
+/** The shortest and the longest that a fault lasts, in milliseconds. */
+type Span = readonly [min: number, max: number]
+
+const spansOf = <K extends string>(spans: Readonly<Record<K, Span>>) => spans
+
 /** Faults between a gateway and the database. */
-export type Line = "delay" | "stall" | "swallow" | "cut" | "half-close" | "lose-answer" | "lose-answer-and-cut"
+const lines = spansOf({
+  delay: [1_000, 6_000],
+  stall: [500, 5_000],
+  swallow: [1_000, 12_000],
+  cut: [300, 6_000],
+  "half-close": [200, 400],
+  "lose-answer": [1_000, 3_000],
+  "lose-answer-and-cut": [12_000, 15_000]
+})
 /** Faults of a gateway's process. */
-export type Process = "kill" | "freeze" | "terminate"
+const processes = spansOf({ kill: [500, 4_000], freeze: [1_000, 9_000], terminate: [500, 1_000] })
 /** Faults of the database server's processes. */
-export type Server = "postmaster-kill" | "postmaster-quit" | "postmaster-stop" | "postmaster-freeze"
+const servers = spansOf({
+  "postmaster-kill": [100, 200],
+  "postmaster-quit": [100, 200],
+  "postmaster-stop": [100, 200],
+  "postmaster-freeze": [500, 5_000]
+})
 /** Faults of the providers. */
-export type Weather = "status" | "break" | "slow" | "hang" | "cut-off" | "latency"
+const weathers = spansOf({
+  status: [2_000, 8_000],
+  break: [2_000, 8_000],
+  slow: [2_000, 8_000],
+  hang: [2_000, 8_000],
+  "cut-off": [500, 4_000],
+  latency: [1_000, 5_000]
+})
 
 export type Fault =
-  | { readonly kind: Line; readonly target: Target; readonly thenKill: boolean }
-  | { readonly kind: Process; readonly target: Side }
-  | { readonly kind: Server }
+  | { readonly kind: keyof typeof lines; readonly target: Target; readonly thenKill: boolean }
+  | { readonly kind: keyof typeof processes; readonly target: Side }
+  | { readonly kind: keyof typeof servers }
   /** A session of an operator's keeps an organization's row locked. */
   | { readonly kind: "row-lock"; readonly organization: number }
-  | { readonly kind: Weather; readonly account: Account | "both" }
+  | { readonly kind: keyof typeof weathers; readonly account: Account | "both" }
 
 export interface Episode {
   /** Milliseconds after the start. */
@@ -31,82 +57,31 @@ export interface Episode {
   readonly fault: Fault
 }
 
-interface Span {
-  readonly min: number
-  readonly max: number
-}
-
 const spans: Readonly<Record<Fault["kind"], Span>> = {
-  delay: { min: 1_000, max: 6_000 },
-  stall: { min: 500, max: 5_000 },
-  swallow: { min: 1_000, max: 12_000 },
-  cut: { min: 300, max: 6_000 },
-  "half-close": { min: 200, max: 400 },
-  "lose-answer": { min: 1_000, max: 3_000 },
-  "lose-answer-and-cut": { min: 12_000, max: 15_000 },
-  kill: { min: 500, max: 4_000 },
-  freeze: { min: 1_000, max: 9_000 },
-  terminate: { min: 500, max: 1_000 },
-  "postmaster-kill": { min: 100, max: 200 },
-  "postmaster-quit": { min: 100, max: 200 },
-  "postmaster-stop": { min: 100, max: 200 },
-  "postmaster-freeze": { min: 500, max: 5_000 },
-  "row-lock": { min: 2_000, max: 8_000 },
-  status: { min: 2_000, max: 8_000 },
-  break: { min: 2_000, max: 8_000 },
-  slow: { min: 2_000, max: 8_000 },
-  hang: { min: 2_000, max: 8_000 },
-  "cut-off": { min: 500, max: 4_000 },
-  latency: { min: 1_000, max: 5_000 }
+  ...lines,
+  ...processes,
+  ...servers,
+  "row-lock": [2_000, 8_000],
+  ...weathers
 }
 
-const systemFaults: ReadonlyArray<Exclude<Fault["kind"], Weather>> = [
-  "delay",
-  "stall",
-  "swallow",
-  "cut",
-  "half-close",
-  "lose-answer",
-  "lose-answer-and-cut",
+const systemFaults: ReadonlyArray<Fault["kind"]> = [
+  ...Record.keys(lines),
   "kill",
-  "kill",
-  "freeze",
-  "terminate",
-  "postmaster-kill",
-  "postmaster-quit",
-  "postmaster-stop",
-  "postmaster-freeze",
+  ...Record.keys(processes),
+  ...Record.keys(servers),
   "row-lock"
 ]
-const weathers: ReadonlyArray<Weather> = ["status", "break", "slow", "hang", "cut-off", "latency"]
+
+const isIn = <K extends string>(group: Readonly<Record<K, Span>>, kind: string): kind is K => kind in group
 
 const fill = (random: Random.Random, kind: Fault["kind"]): Fault => {
-  switch (kind) {
-    case "kill":
-    case "freeze":
-    case "terminate":
-      return { kind, target: random.pick(sides) }
-    case "row-lock":
-      return { kind, organization: random.integer(0, 1) }
-    case "postmaster-kill":
-    case "postmaster-quit":
-    case "postmaster-stop":
-    case "postmaster-freeze":
-      return { kind }
-    case "status":
-    case "break":
-    case "slow":
-    case "hang":
-    case "cut-off":
-    case "latency":
-      return { kind, account: random.pick([...accounts, "both"]) }
-    default:
-      return {
-        kind,
-        target: random.pick([...sides, "both"]),
-        thenKill: kind === "lose-answer-and-cut" && random.chance(0.7)
-      }
-  }
+  if (kind === "row-lock") return { kind, organization: random.integer(0, 1) }
+  if (isIn(servers, kind)) return { kind }
+  if (isIn(processes, kind)) return { kind, target: random.pick(sides) }
+  if (isIn(weathers, kind)) return { kind, account: random.pick([...accounts, "both"]) }
+  const target = random.pick<Target>([...sides, "both"])
+  return { kind, target, thenKill: kind === "lose-answer-and-cut" && random.chance(0.7) }
 }
 
 /** Episodes of one deck, one after the other; the deck is dealt anew once every kind was played. */
@@ -118,15 +93,14 @@ const deal = (
   const episodes: Array<Episode> = []
   let cards: Array<Fault["kind"]> = []
   const { millis, pace, rest } = options
-  let at = pace * random.integer(rest.min, rest.max)
+  let at = pace * random.integer(...rest)
   while (at < millis) {
     if (cards.length === 0) cards = [...random.shuffle(deck)]
     const kind = cards.pop() ?? "kill"
-    const { max, min } = spans[kind]
     // An answer that stays lost needs the database gone for longer than a settlement is retried, at any pace.
-    const lasting = random.integer(min, max) * (kind === "lose-answer-and-cut" ? 1 : pace)
+    const lasting = random.integer(...spans[kind]) * (kind === "lose-answer-and-cut" ? 1 : pace)
     episodes.push({ at: Math.round(at), lasting: Math.round(lasting), fault: fill(random, kind) })
-    at += lasting + pace * random.integer(rest.min, rest.max)
+    at += lasting + pace * random.integer(...rest)
   }
   return episodes
 }
@@ -142,8 +116,8 @@ export const make = (options: {
 }): ReadonlyArray<Episode> => {
   const { millis, pace, seed } = options
   return [
-    ...deal(Random.make(`${seed}:system`), systemFaults, { millis, pace, rest: { min: 1_000, max: 14_000 } }),
-    ...deal(Random.make(`${seed}:weather`), weathers, { millis, pace, rest: { min: 2_000, max: 8_000 } })
+    ...deal(Random.make(`${seed}:system`), systemFaults, { millis, pace, rest: [1_000, 14_000] }),
+    ...deal(Random.make(`${seed}:weather`), Record.keys(weathers), { millis, pace, rest: [2_000, 8_000] })
   ].toSorted((a, b) => a.at - b.at)
 }
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
 import { Database } from "../../src/database/Database.ts"
@@ -7,7 +7,7 @@ import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { openAccount, operator } from "../harness/client/Account.ts"
 import * as GatewayProcess from "../harness/gateway/GatewayProcess.ts"
 import { freePort } from "../harness/Port.ts"
-import { prefix } from "../harness/temporary.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
 import * as FaultProxy from "./FaultProxy.ts"
 import * as Postmaster from "./Postmaster.ts"
 import * as Providers from "./Providers.ts"
@@ -150,10 +150,7 @@ const bySide = <A, E, R>(make: (side: Side) => Effect.Effect<A, E, R>) =>
 
 /** Two gateways over one database, a proxy between each and it, and one before the providers. */
 export const make = Effect.fnUntraced(function* (options: { readonly seed: string; readonly now: () => number }) {
-  const directory = yield* Effect.acquireRelease(
-    Effect.promise(() => mkdtemp(prefix)),
-    (made) => Effect.promise(() => rm(made, { recursive: true, force: true, maxRetries: 5 }))
-  )
+  const directory = yield* temporaryDirectory
   const database = yield* Postmaster.make(path.join(directory, "database"))
   const providers = yield* Providers.make(options)
   const doors = {

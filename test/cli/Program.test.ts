@@ -12,6 +12,12 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
     Effect.gen(function* () {
       assert.strictEqual(yield* failure(["nope"]), "There is no command gateway nope; see gateway --help.")
       assert.strictEqual(yield* failure(["keys", "create", "--json"]), "Expected to find option: '--org'")
+      const { start } = yield* Cli
+      assert.deepStrictEqual(yield* (yield* start(["nope", "--json"])).finished, {
+        code: 1,
+        stdout: "",
+        stderr: "gateway: There is no command gateway nope; see gateway --help.\n"
+      })
       const capped = ["keys", "create", "--org", "a"]
       assert.include(yield* failure([...capped, "--cap", "1"]), "--cap needs --cap-period day, week, month or total.")
       assert.strictEqual(yield* failure([...capped, "--cap-period", "day"]), "--cap-period needs --cap.")
@@ -22,9 +28,13 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
 
   it.effect("serve runs what main gives it, and tells its failure in one line", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* text("serve"), "serving\n")
-      assert.strictEqual(yield* text("serve", "--json"), "serving in JSON\n")
-      assert.strictEqual(yield* failure(["serve"], { SERVE_FAILS: "1" }), "It cannot be served.")
+      const { start } = yield* Cli
+      const served = (args: ReadonlyArray<string>, environment = {}) =>
+        Effect.flatMap(start(["serve", ...args], environment), ({ finished }) => finished)
+      assert.deepStrictEqual(yield* served([]), { code: 0, stdout: "serving\n", stderr: "" })
+      assert.deepStrictEqual(yield* served(["--json"]), { code: 0, stdout: "serving in JSON\n", stderr: "" })
+      const failed = { code: 1, stdout: "", stderr: "gateway: It cannot be served.\n" }
+      assert.deepStrictEqual(yield* served([], { SERVE_FAILS: "1" }), failed)
     })
   )
 
@@ -77,7 +87,7 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
   it.effect("a server's database is migrated by gateway migrate alone", () =>
     Effect.gen(function* () {
       const { run } = yield* Cli
-      const environment = { DATABASE_URL: yield* Effect.promise(emptyUrl) }
+      const environment = { DATABASE_URL: yield* emptyUrl }
       const refusal = yield* failure(["orgs", "list"], environment)
       assert.match(refusal, /^The database lacks \d+ migrations: run gateway migrate first\.$/)
       const first = yield* run(["migrate", "--json"], environment)
@@ -86,17 +96,19 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       assert.strictEqual(first.stderr, "")
       assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
       assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
-    })
+    }).pipe(Effect.scoped)
   )
 
   it.effect("the embedded database comes up and up to date with the first command, and is shared", () =>
     Effect.gen(function* () {
-      const { directory, run } = yield* Cli
+      const { directory, run, start } = yield* Cli
       const dataDir = path.join(directory, "data")
       mkdirSync(dataDir)
       const environment = { DATABASE_URL: "", DATA_DIR: dataDir }
       const both = yield* Effect.all(
-        [run(["orgs", "create", "a", "--json"], environment), run(["orgs", "create", "b", "--json"], environment)],
+        ["a", "b"].map((name) =>
+          Effect.flatMap(start(["orgs", "create", name], environment), ({ finished }) => finished)
+        ),
         { concurrency: 2 }
       )
       assert.deepStrictEqual(

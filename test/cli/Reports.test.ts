@@ -139,7 +139,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
       const org = "org_followed"
       const now = Date.now()
       yield* log({ id: "old", at: new Date(now - 10_000), org })
-      const running = start(["requests", "--follow", "--json"])
+      const running = yield* start(["requests", "--follow", "--json"])
       const seen = () =>
         running.lines.flatMap((line) => {
           const row: unknown = JSON.parse(line)
@@ -165,7 +165,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
   it.effect("a command whose reader goes away ends without complaint", () =>
     Effect.gen(function* () {
       const { start } = yield* Cli
-      const running = start(["requests", "--follow"])
+      const running = yield* start(["requests", "--follow"])
       yield* eventually("the heading is there", () => running.lines.length > 0)
       yield* running.hangUp
       yield* log({ id: "unread", at: new Date(), org: "org_piped" })

@@ -4,11 +4,13 @@ import type { OrgId } from "../../src/domain/Organization.ts"
 import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
-import { ask, openStream } from "../harness/client/ChatClient.ts"
-import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { type Answer, ask, type ConnectionBroke, codeOf, openStream } from "../harness/client/ChatClient.ts"
+import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
+import { assertCharged, copies, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, inDeployment } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
-import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
+import { type Reply, silent, sse } from "../harness/upstream/FakeUpstream.ts"
+import { painting, paints } from "../harness/upstream/ImageReplies.ts"
 
 /** More than open a circuit, were a departure a failure. */
 const many = Array.from({ length: 6 })
@@ -23,6 +25,27 @@ const assertServed = (url: string) =>
     const { secret } = yield* openAccount({})
     yield* upstream.script(either)
     assert.strictEqual((yield* ask({ url, secret })).status, 200)
+  })
+
+/** All clients leave while the provider works for them; it is asked on, and answers after `meanwhile`. */
+const leaveAll = <E, R>(
+  org: OrgId,
+  requests: ReadonlyArray<Effect.Effect<Answer, ConnectionBroke>>,
+  reply: Reply,
+  meanwhile: Effect.Effect<unknown, E, R>
+) =>
+  Effect.gen(function* () {
+    const { upstream } = yield* Deployment
+    const gone = yield* Deferred.make<void>()
+    yield* upstream.script(...requests.map(() => after(Deferred.await(gone), reply)))
+    const waiting = yield* Effect.forEach(requests, (request) => Effect.fork(request))
+    const calls = yield* Effect.replicateEffect(upstream.received, requests.length)
+    yield* Fiber.interruptAll(waiting)
+    const cut = Effect.raceAll(calls.map(({ closed }) => closed))
+    assert.strictEqual((yield* Effect.timeoutOption(cut, "500 millis"))._tag, "None", "the provider's call goes on")
+    assert.strictEqual((yield* moneyOf(org)).openHolds, requests.length)
+    yield* meanwhile
+    yield* Deferred.succeed(gone, undefined)
   })
 
 describe("a client that leaves", () => {
@@ -57,10 +80,7 @@ describe("a client that leaves", () => {
       const { charges } = yield* moneyOf(org)
       const [first = 0n] = charges
       assert.isTrue(first > 0n && first < charge)
-      yield* assertCharged(
-        org,
-        many.map(() => first)
-      )
+      yield* assertCharged(org, copies(first, many.length))
       yield* assertServed(url)
     }).pipe(Effect.provide(TokenCounter.layer), inDeployment)
   )
@@ -85,29 +105,54 @@ describe("a client that leaves", () => {
     yield* assertServed(url)
   })
 
-  deploymentTest(
-    "an answer that nobody waits for is still made, and paid by what it used",
-    function* ({ gateway, upstream }) {
-      const { url } = yield* gateway()
-      const { org, secret } = yield* openAccount({})
-      const gone = yield* Deferred.make<void>()
-      yield* upstream.script(...many.map(() => after(Deferred.await(gone), completion)))
-      const asked = yield* Effect.forEach(many, () => Effect.fork(ask({ url, secret })))
-      const calls = yield* Effect.replicateEffect(upstream.received, many.length)
-      yield* Fiber.interruptAll(asked)
-      const cut = Effect.raceAll(calls.map(({ closed }) => closed))
-      assert.strictEqual((yield* Effect.timeoutOption(cut, "500 millis"))._tag, "None", "the provider's call goes on")
-      assert.strictEqual((yield* moneyOf(org)).openHolds, many.length)
-      yield* Deferred.succeed(gone, undefined)
-      for (const row of yield* logged(org, many.length)) {
-        assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", charge, []])
-        assert.deepStrictEqual([row.promptTokens, row.completionTokens], [50, 10])
-      }
-      yield* assertCharged(
-        org,
-        many.map(() => charge)
-      )
-      yield* assertServed(url)
+  deploymentTest("an answer that nobody waits for is still made, and paid by what it used", function* ({ gateway }) {
+    const { url } = yield* gateway()
+    const { org, secret } = yield* openAccount({})
+    const requests = many.map(() => ask({ url, secret }))
+    yield* leaveAll(org, requests, completion, Effect.void)
+    for (const row of yield* logged(org, many.length)) {
+      assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", charge, []])
+      assert.deepStrictEqual([row.promptTokens, row.completionTokens], [50, 10])
     }
-  )
+    yield* assertCharged(org, copies(charge, many.length))
+    yield* assertServed(url)
+  })
+
+  deploymentTest("an image finds it finished, stored and paid under its key", function* ({ env, gateway }) {
+    const { url } = yield* gateway()
+    const { org, secret } = yield* openAccount({})
+    const withKey = [
+      draw({ url, secret, key: "link" }),
+      draw({ url, secret, key: "bytes", more: { response_format: "b64_json" } }),
+      Effect.suspend(() => draw({ url, secret, key: "edit", form: editForm(painting) }))
+    ]
+    const requests = [...withKey, draw({ url, secret })]
+    const conflict = Effect.gen(function* () {
+      const early = yield* draw({ url, secret, key: "link" })
+      assert.deepStrictEqual([early.status, codeOf(early)], [409, "idempotency_conflict"])
+    })
+    yield* leaveAll(org, requests, paints(), conflict)
+
+    const rows = (yield* logged(org, requests.length + 1)).filter(({ status }) => status !== 409)
+    for (const row of rows) {
+      assert.deepStrictEqual([row.status, row.code, row.charge, row.notes], [499, "client_closed", price, []])
+      assert.deepStrictEqual([row.route, row.attempts.map(({ outcome }) => outcome)], ["i1@drawer", ["ok"]])
+    }
+    assert.lengthOf(rows, requests.length)
+    const paid = requests.map(() => price)
+    yield* assertCharged(org, paid)
+    const stored = yield* mediaIn(env["DATA_DIR"] ?? "")
+    assert.lengthOf(
+      [...stored.keys()].filter((name) => name.startsWith("public/")),
+      3
+    )
+    for (const replay of yield* Effect.all(withKey)) {
+      const { b64_json, url: link = "" } = imageOf(replay)
+      assert.isTrue(isReplay(replay))
+      const bytes =
+        b64_json === undefined ? stored.get(link.replace(/^.*\/media\//, "")) : Buffer.from(b64_json, "base64")
+      assert.isTrue(bytes?.equals(painting))
+    }
+    yield* assertCharged(org, paid)
+  })
 })

@@ -1,15 +1,16 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer, Schema } from "effect"
-import { InFlight } from "../../src/services/runtime/InFlight.ts"
-import { Instance } from "../../src/services/runtime/Instance.ts"
+import { Deferred, Effect, Fiber, Schema } from "effect"
+import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
+import { draw, imageOf, isReplay, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
 
 const Beats = Schema.decodeUnknown(Schema.Array(Schema.Struct({ id: Schema.String, beatAt: Schema.DateFromSelf })))
 
@@ -33,7 +34,6 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       const { signal, url } = yield* gateway()
       const { org, secret } = yield* openAccount({})
       const before = yield* onlyInstance
-      const other = Context.get(yield* Layer.build(Layer.provide(Instance.layer, InFlight.layer)), Instance)
 
       const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
       // Just after a heartbeat there are seconds until the next, which would see what happened and end the request.
@@ -41,7 +41,7 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       yield* eventually(instances, (all) => (all.find(isBefore)?.beatAt ?? before.beatAt) > before.beatAt)
       yield* signal("SIGSTOP")
       yield* lookDead(before.id)
-      assert.strictEqual(yield* other.sweep, 1)
+      assert.strictEqual(yield* sweep, 1)
       assert.deepInclude(yield* moneyOf(org), { openHolds: 0, charges: [] })
       yield* signal("SIGCONT")
       yield* answer
@@ -51,7 +51,7 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       const [row] = yield* eventually(log.list({ org, limit: 1 }), (rows) => rows.length === 1)
       assert.deepStrictEqual([row?.status, row?.charge, row?.notes], [200, 0n, ["hold_lost"]])
 
-      yield* eventually(instances, (all) => all.length === 2 && !all.some(isBefore))
+      yield* eventually(instances, (all) => all.length === 1 && !all.some(isBefore))
       yield* upstream.script(completion)
       assert.strictEqual((yield* ask({ url, secret })).status, 200)
       yield* assertCharged(org, [charge])
@@ -82,6 +82,40 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       yield* eventually(ask({ url: frozen.url, secret }), ({ status }) => status === 200)
       assert.strictEqual((yield* ask({ url: awake.url, secret })).status, 200)
       yield* assertCharged(org, [charge, charge])
+    }
+  )
+
+  deploymentTest(
+    "leaves an image's key and charge to the gateway that has made it meanwhile",
+    function* ({ gateway, upstream }) {
+      const log = yield* RequestLog
+      const frozen = yield* gateway()
+      const before = yield* onlyInstance
+      const awake = yield* gateway()
+      const { org, secret } = yield* openAccount({})
+      const ask = (url: string) => draw({ url, secret, key: "k", more: { response_format: "b64_json" } })
+      const answer = yield* Deferred.make<void>()
+      yield* upstream.script(after(Deferred.await(answer), paints(gif)), paints(painting))
+      const late = yield* Effect.fork(Effect.option(ask(frozen.url)))
+      yield* upstream.received
+      yield* frozen.signal("SIGSTOP")
+      yield* lookDead(before.id)
+
+      const made = yield* ask(awake.url)
+      assert.deepStrictEqual([imageOf(made).b64_json, isReplay(made)], [painting.toString("base64"), false])
+      yield* Deferred.succeed(answer, undefined)
+      yield* frozen.signal("SIGCONT")
+      yield* Fiber.join(late)
+      const rows = yield* eventually(log.list({ org, limit: 10 }), ({ length }) => length === 2)
+      assert.deepStrictEqual(
+        rows.map(({ charge }) => charge).toSorted((a, b) => Number(a - b)),
+        [0n, price]
+      )
+      for (const { url } of [frozen, awake]) {
+        const replay = yield* eventually(ask(url), ({ status }) => status === 200)
+        assert.deepStrictEqual([replay.text, isReplay(replay)], [made.text, true])
+      }
+      yield* assertCharged(org, [price])
     }
   )
 })

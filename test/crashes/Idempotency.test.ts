@@ -6,7 +6,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, codeOf, get } from "../harness/client/ChatClient.ts"
 import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
-import { assertCharged, eventually } from "../harness/database/Money.ts"
+import { assertCharged, eventually, times } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { freePort } from "../harness/Port.ts"
 import { after } from "../harness/upstream/ChatReplies.ts"
@@ -15,8 +15,6 @@ import { painting, paints } from "../harness/upstream/ImageReplies.ts"
 const two = Effect.flatMap(Deployment, ({ gateway }) =>
   Effect.all([gateway(), gateway()], { concurrency: "unbounded" })
 )
-
-const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const rows = (org: OrgId, count: number) =>
   Effect.flatMap(RequestLog, (log) => eventually(log.list({ org, limit: 200 }), (all) => all.length === count))

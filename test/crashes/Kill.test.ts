@@ -2,90 +2,182 @@ import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Option } from "effect"
+import type { OrgId } from "../../src/domain/Organization.ts"
 import { openAccount } from "../harness/client/Account.ts"
-import { ask } from "../harness/client/ChatClient.ts"
-import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { type Answer, ask, type ConnectionBroke, codeOf } from "../harness/client/ChatClient.ts"
+import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
+import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, failpointProgram, inDeployment } from "../harness/gateway/Deployment.ts"
-import { charge, either, isStream } from "../harness/upstream/ChatReplies.ts"
-import type { Reply } from "../harness/upstream/FakeUpstream.ts"
+import { charge, either } from "../harness/upstream/ChatReplies.ts"
+import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
+import { painting, paints } from "../harness/upstream/ImageReplies.ts"
 
+/** A kill at a failpoint, or before the provider has answered. */
 interface Death {
   readonly at: "after_hold" | "before_answer" | "mid_stream" | "before_settle" | "after_settle"
-  readonly stream: boolean
+  readonly form: "json" | "stream" | "link" | "bytes" | "edit"
 }
 
-const deaths: ReadonlyArray<Death> = [
-  { at: "after_hold", stream: false },
-  { at: "after_hold", stream: true },
-  { at: "before_answer", stream: false },
-  { at: "before_answer", stream: true },
-  { at: "mid_stream", stream: true },
-  { at: "before_settle", stream: false },
-  { at: "before_settle", stream: true },
-  { at: "after_settle", stream: false },
-  { at: "after_settle", stream: true }
-]
+/** A customer whose only request was cut by a kill. */
+interface Dead {
+  readonly death: Death
+  readonly org: OrgId
+  readonly secret: string
+  readonly killedAt: number
+  readonly isSettled: boolean
+}
+
+interface Surface {
+  readonly deaths: ReadonlyArray<Death>
+  readonly price: bigint
+  readonly reply: Reply
+  /** The same request each time that it is asked for. */
+  readonly ask: (death: Death, url: string, secret: string) => Effect.Effect<Answer, ConnectionBroke>
+  readonly isAnswer: (answer: Answer) => boolean
+  /** Asks the survivor for what was cut, and returns the charges that there are to be. */
+  readonly retry: (
+    dead: Dead,
+    url: string,
+    calls: () => number
+  ) => Effect.Effect<ReadonlyArray<bigint>, ConnectionBroke, Deployment>
+}
+
+const nameOf = ({ at, form }: Death) => `${at}-${form}`
+
+const chat: Surface = {
+  deaths: [
+    { at: "after_hold", form: "json" },
+    { at: "after_hold", form: "stream" },
+    { at: "before_answer", form: "json" },
+    { at: "before_answer", form: "stream" },
+    { at: "mid_stream", form: "stream" },
+    { at: "before_settle", form: "json" },
+    { at: "before_settle", form: "stream" },
+    { at: "after_settle", form: "json" },
+    { at: "after_settle", form: "stream" }
+  ],
+  price: charge,
+  reply: either,
+  ask: (death, url, secret) => ask({ url, secret, stream: death.form === "stream", text: nameOf(death) }),
+  isAnswer: ({ text }) => /\[DONE\]|Hello there/.test(text),
+  retry: ({ isSettled }) => Effect.succeed(isSettled ? [charge] : [])
+}
+
+const drawing = (death: Death, url: string, secret: string) => {
+  const asked = { url, secret, prompt: nameOf(death), key: "the-key" }
+  if (death.form === "edit") return draw({ ...asked, form: editForm(painting, { prompt: nameOf(death) }) })
+  return draw({ ...asked, more: death.form === "bytes" ? { response_format: "b64_json" } : {} })
+}
+
+const image: Surface = {
+  deaths: [
+    { at: "after_hold", form: "link" },
+    { at: "before_answer", form: "edit" },
+    { at: "before_settle", form: "link" },
+    { at: "before_settle", form: "bytes" },
+    { at: "after_settle", form: "bytes" },
+    { at: "after_settle", form: "edit" }
+  ],
+  price,
+  reply: paints(),
+  ask: drawing,
+  isAnswer: () => true,
+  retry: Effect.fnUntraced(function* ({ death, isSettled, killedAt, secret }, url, calls) {
+    const { env } = yield* Deployment
+    const again = drawing(death, url, secret)
+    let answer = yield* again
+    while (answer.status !== 200) {
+      assert.deepStrictEqual([answer.status, codeOf(answer)], [409, "idempotency_conflict"])
+      yield* Effect.sleep("500 millis")
+      answer = yield* again
+      assert.isBelow((yield* Clock.currentTimeMillis) - killedAt, 60_000, nameOf(death))
+    }
+    assert.strictEqual(isReplay(answer), isSettled, nameOf(death))
+    assert.strictEqual(calls(), death.at === "after_hold" || isSettled ? 1 : 2)
+    const replay = yield* again
+    assert.deepStrictEqual([replay.text, isReplay(replay)], [answer.text, true])
+    const { b64_json, url: link = "" } = imageOf(answer)
+    const stored = yield* mediaIn(env["DATA_DIR"] ?? "")
+    const bytes =
+      b64_json === undefined ? stored.get(link.replace(/^.*\/media\//, "")) : Buffer.from(b64_json, "base64")
+    assert.isTrue(bytes?.equals(painting), nameOf(death))
+    return [price]
+  })
+}
+
+/** How often the provider was asked for each, and a reply to each but the first that is to have none. */
+const counting = ({ deaths, reply: answer }: Surface) => {
+  const calls = new Map<string, number>()
+  const reply: Reply = (response, received: Received) => {
+    const name = deaths.map(nameOf).find((one) => received.bytes.includes(one)) ?? assert.fail("nobody's request")
+    const count = (calls.get(name) ?? 0) + 1
+    calls.set(name, count)
+    return name.startsWith("before_answer") && count === 1 ? undefined : answer(response, received)
+  }
+  return { reply, callsFor: (death: Death) => calls.get(nameOf(death)) ?? 0 }
+}
 
 /** Kills a gateway in the middle of an account's only request. */
-const kill = (program: string, unanswered: ReadonlySet<boolean>, { at, stream }: Death) =>
+const kill = (surface: Surface, program: string, callsFor: (death: Death) => number, death: Death) =>
   Effect.gen(function* () {
+    const { at } = death
     const { directory, gateway } = yield* Deployment
     const { org, secret } = yield* openAccount({})
-    const marker = path.join(directory, `${at}-${stream}`)
+    const marker = path.join(directory, nameOf(death))
     const doomed = yield* gateway({ entry: program, env: { FAILPOINT: at, FAILPOINT_MARKER: marker } })
-    const asked = yield* Effect.fork(
-      Effect.option(ask({ url: doomed.url, secret, stream, text: at === "before_answer" ? "no" : "hi" }))
-    )
+    const asked = yield* Effect.fork(Effect.option(surface.ask(death, doomed.url, secret)))
     if (at === "before_answer") {
       yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 1)
-      yield* eventually(
-        Effect.sync(() => unanswered.has(stream)),
-        (arrived) => arrived
-      )
+      yield* waitUntil(() => callsFor(death) === 1)
       yield* doomed.signal("SIGKILL")
     }
     assert.deepStrictEqual(yield* doomed.ended, { code: null, signal: "SIGKILL" })
     const killedAt = yield* Clock.currentTimeMillis
     if (at !== "before_answer") assert.strictEqual(existsSync(marker) && readFileSync(marker, "utf8"), at)
     const answer = yield* Fiber.join(asked)
-    assert.isFalse(Option.isSome(answer) && /\[DONE\]|Hello there/.test(answer.value.text), "it was answered")
-    const charges = at === "after_settle" ? [charge] : []
-    const { charges: found, openHolds } = yield* moneyOf(org)
-    assert.deepStrictEqual({ openHolds, found }, { openHolds: 1 - charges.length, found: charges })
-    return { org, killedAt, charges }
+    assert.isFalse(Option.exists(answer, surface.isAnswer), "it was answered")
+    assert.strictEqual(callsFor(death), at === "after_hold" ? 0 : 1)
+    const isSettled = at === "after_settle"
+    const { charges, openHolds } = yield* moneyOf(org)
+    assert.deepStrictEqual(
+      { openHolds, charges },
+      isSettled ? { openHolds: 0, charges: [surface.price] } : { openHolds: 1, charges: [] }
+    )
+    return { death, org, secret, killedAt, isSettled } satisfies Dead
   }).pipe(Effect.scoped)
 
+const killedGateways = (surface: Surface) =>
+  Effect.gen(function* () {
+    const { gateway, upstream } = yield* Deployment
+    const program = yield* failpointProgram
+    const { callsFor, reply } = counting(surface)
+    yield* upstream.script(...surface.deaths.flatMap(() => [reply, reply, reply]))
+    const dead = yield* Effect.forEach(surface.deaths, (death) => kill(surface, program, callsFor, death), {
+      concurrency: 3
+    })
+    const survivor = yield* gateway()
+    const released = Effect.forEach(
+      dead,
+      Effect.fnUntraced(function* (one) {
+        const charges = yield* surface.retry(one, survivor.url, () => callsFor(one.death))
+        yield* eventually(moneyOf(one.org), ({ openHolds }) => openHolds === 0, "60 seconds")
+        assert.isBelow((yield* Clock.currentTimeMillis) - one.killedAt, 60_000)
+        yield* assertCharged(one.org, charges)
+      }),
+      { concurrency: "unbounded" }
+    )
+    const survivorEnded = Effect.map(survivor.ended, (end) => assert.fail(`the survivor ended: ${JSON.stringify(end)}`))
+    yield* Effect.raceFirst(released, survivorEnded).pipe(
+      Effect.tapErrorCause(() => Effect.sync(() => process.stderr.write(survivor.stderr())))
+    )
+  }).pipe(inDeployment)
+
 describe("a gateway that is killed in the middle of a request", () => {
+  it.live("leaves no hold after 60 s, and no charge but the one that was settled", () => killedGateways(chat), 180_000)
+
   it.live(
-    "leaves no hold after 60 s, and no charge but the one that was settled",
-    () =>
-      Effect.gen(function* () {
-        const { gateway, upstream } = yield* Deployment
-        const program = yield* failpointProgram
-        const unanswered = new Set<boolean>()
-        const reply: Reply = (response, received) =>
-          JSON.stringify(received.body).includes('"no"')
-            ? void unanswered.add(isStream(received.body))
-            : either(response, received)
-        yield* upstream.script(...deaths.map(() => reply))
-        const dead = yield* Effect.forEach(deaths, (death) => kill(program, unanswered, death), { concurrency: 3 })
-        const survivor = yield* gateway()
-        const released = Effect.forEach(
-          dead,
-          Effect.fnUntraced(function* ({ charges, killedAt, org }) {
-            yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "60 seconds")
-            assert.isBelow((yield* Clock.currentTimeMillis) - killedAt, 60_000)
-            yield* assertCharged(org, charges)
-          }),
-          { concurrency: "unbounded" }
-        )
-        const survivorEnded = Effect.map(survivor.ended, (end) =>
-          assert.fail(`the survivor ended: ${JSON.stringify(end)}`)
-        )
-        yield* Effect.raceFirst(released, survivorEnded).pipe(
-          Effect.tapErrorCause(() => Effect.sync(() => process.stderr.write(survivor.stderr())))
-        )
-      }).pipe(inDeployment),
+    "charges an image at most once, and its key serves a retry within 60 s: a replay where it was settled, else anew",
+    () => killedGateways(image),
     180_000
   )
 })

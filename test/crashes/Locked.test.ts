@@ -4,13 +4,11 @@ import { Deferred, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, codeOf } from "../harness/client/ChatClient.ts"
 import { draw, price } from "../harness/client/ImageClient.ts"
-import { assertCharged, keptFor, lock } from "../harness/database/Money.ts"
+import { assertCharged, copies, keptFor, lock, times } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
-
-const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const statuses = (answers: ReadonlyArray<Answer>) => [...new Set(answers.map(({ status }) => status))]
 
@@ -44,10 +42,7 @@ describe.concurrent("an organization whose row is locked", () => {
     yield* unlock
     assert.strictEqual((yield* Fiber.join(settling)).status, 200)
     yield* assertCharged(locked.org, [charge])
-    yield* assertCharged(
-      other.org,
-      times(50).map(() => charge)
-    )
+    yield* assertCharged(other.org, copies(charge, 50))
   })
 
   deploymentTest("keeps nobody else waiting for pictures with an idempotency key", function* ({ gateway, upstream }) {
@@ -73,10 +68,7 @@ describe.concurrent("an organization whose row is locked", () => {
     yield* unlock
     yield* Fiber.join(settling)
     for (const { org } of [locked, other]) {
-      yield* assertCharged(
-        org,
-        times(8).map(() => price)
-      )
+      yield* assertCharged(org, copies(price, 8))
     }
   })
 })

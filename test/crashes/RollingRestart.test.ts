@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
-import { eventually } from "../harness/database/Money.ts"
+import { waitUntil } from "../harness/database/Money.ts"
 import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
 import * as LoadBalancer from "../harness/gateway/LoadBalancer.ts"
 import { freePort } from "../harness/Port.ts"
@@ -53,17 +53,11 @@ describe("a rolling restart", () => {
         )
 
         for (const [at, { ended, signal, url }] of running.entries()) {
-          yield* eventually(
-            Effect.sync(() => running.every((one) => proxy.ready(one.url))),
-            (all) => all
-          )
+          yield* waitUntil(() => running.every((one) => proxy.ready(one.url)))
           yield* signal("SIGTERM")
           assert.deepStrictEqual(yield* Effect.timeout(ended, "20 seconds"), { code: 0, signal: null })
           yield* start(ports[at] ?? 0)
-          yield* eventually(
-            Effect.sync(() => proxy.ready(url)),
-            (isReady) => isReady
-          )
+          yield* waitUntil(() => proxy.ready(url))
         }
         yield* Fiber.interrupt(traffic)
         const failures = yield* Fiber.join(Fiber.all(chats))

@@ -8,7 +8,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
-import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
+import { assertCharged, eventually, lock, moneyOf, waitingForLock, waitUntil } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { isAlive } from "../harness/processes.ts"
@@ -212,10 +212,7 @@ describe.concurrent("a stop", () => {
     yield* goOn
     assert.match(yield* open.rest, /\[DONE\]\n\n$/)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
-    yield* eventually(
-      Effect.sync(() => isAlive(-(process.pid ?? 0))),
-      (isThere) => !isThere
-    )
+    yield* waitUntil(() => !isAlive(-(process.pid ?? 0)))
     yield* assertCharged(org, [charge])
   })
 
@@ -242,14 +239,8 @@ describe.concurrent("a stop", () => {
       assert.match(yield* asked.rest, /\[DONE\]\n\n$/)
       yield* Effect.timeout(running.ended, "15 seconds")
       // A zombie counts until somebody reaps it.
-      yield* eventually(
-        Effect.sync(() => isAlive(-(running.process.pid ?? 0))),
-        (isThere) => !isThere
-      )
-      yield* eventually(
-        Effect.sync(() => existsSync(postmaster)),
-        (isThere) => !isThere
-      )
+      yield* waitUntil(() => !isAlive(-(running.process.pid ?? 0)))
+      yield* waitUntil(() => !existsSync(postmaster))
     }
   )
 })

@@ -7,7 +7,7 @@ import { BlockList } from "../../src/services/access/BlockList.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, codeOf, get } from "../harness/client/ChatClient.ts"
-import { assertCharged } from "../harness/database/Money.ts"
+import { assertCharged, times } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 
@@ -16,7 +16,6 @@ const two = (options?: GatewayOptions) =>
     Effect.all([gateway(options), gateway(options)], { concurrency: "unbounded" })
   )
 
-const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 const withStatus = (answers: ReadonlyArray<Answer>, status: number) => answers.filter((one) => one.status === status)
 
 describe("two gateways on one database", () => {

@@ -8,7 +8,7 @@ import { Deferred, Effect, Either, Fiber, Schedule } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { get, openStream } from "../harness/client/ChatClient.ts"
-import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
+import { assertCharged, copies, eventually, moneyOf, times, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions, inDeployment } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Workers from "../harness/gateway/WorkerProcesses.ts"
@@ -25,8 +25,6 @@ const two = (options: GatewayOptions = {}) =>
     return started
   })
 
-const times = (count: number) => Array.from({ length: count }, (_, index) => index)
-
 const chat = ({ secret, url }: { readonly secret: string; readonly url: string }) =>
   Workers.fetchAnew(`${url}/v1/chat/completions`, {
     headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
@@ -37,11 +35,7 @@ const metrics = (url: string) => Effect.map(Workers.fetchAnew(`${url}/metrics`),
 
 const servedChats = 'gateway_requests_total{surface="chat",status="200",code=""}'
 
-const isGone = (pid: number) =>
-  eventually(
-    Effect.sync(() => isAlive(pid)),
-    (alive) => !alive
-  )
+const isGone = (pid: number) => waitUntil(() => !isAlive(pid))
 
 /** Two workers with a stream each that goes on when `more` is done. */
 const streaming = (options?: GatewayOptions) =>
@@ -72,10 +66,7 @@ describe("two workers", () => {
     yield* upstream.script(...times(20).map(() => either))
     const answers = yield* Effect.forEach(times(20), () => chat({ url, secret }), { concurrency: 4 })
     assert.isTrue(answers.every(({ status }) => status === 200))
-    yield* assertCharged(
-      org,
-      times(20).map(() => charge)
-    )
+    yield* assertCharged(org, copies(charge, 20))
     yield* eventually(
       sql<{ readonly requests: string }>`SELECT requests FROM route_health`,
       (rows) => rows.length === 2 && rows.reduce((all, { requests }) => all + Number(requests), 0) === 20
@@ -140,10 +131,7 @@ describe("two workers", () => {
     for (const open of streams) assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
     yield* Effect.forEach(pids, isGone)
-    yield* assertCharged(
-      org,
-      streams.map(() => charge)
-    )
+    yield* assertCharged(org, copies(charge, streams.length))
     assert.notMatch(stderr(), /Stopping: unready/)
     assert.lengthOf(stderr().match(/Draining: \d requests/g) ?? [], 2)
   })
@@ -156,10 +144,7 @@ describe("two workers", () => {
     yield* eventually(Workers.fetchAnew(`${url}/readyz`), ({ status }) => status === 503)
     for (const _ of times(6)) assert.strictEqual((yield* chat({ url, secret })).status, 200)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-    yield* assertCharged(
-      org,
-      times(6).map(() => charge)
-    )
+    yield* assertCharged(org, copies(charge, 6))
   })
 
   deploymentTest("and their main process stop on a terminal's signal to all of them", function* () {
@@ -194,10 +179,7 @@ describe("two workers", () => {
     for (const open of streams) assert.match(yield* open.rest, /\[DONE\]\n\n$/)
     yield* Effect.forEach(pids, isGone)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: null, signal: "SIGKILL" })
-    yield* assertCharged(
-      org,
-      streams.map(() => charge)
-    )
+    yield* assertCharged(org, copies(charge, streams.length))
   })
 
   deploymentTest(

@@ -1,14 +1,13 @@
 import net from "node:net"
-import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, Schedule, Stream } from "effect"
 import { Database } from "../../src/database/Database.ts"
-import { isAnnounced, isOutage } from "../../src/services/ledger/Outage.ts"
+import { isAnnounced, isOutage } from "../../src/services/sql/Outage.ts"
 import { postmasterPid, query, temporarySite } from "../harness/database/EmbeddedDatabase.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
-import * as Proxy from "../harness/database/TcpProxy.ts"
+import { doorTo } from "../harness/gateway/Deployment.ts"
 
 const backend = Effect.gen(function* () {
   const sql = yield* SqlClient
@@ -16,23 +15,11 @@ const backend = Effect.gen(function* () {
   return row?.pid ?? assert.fail("no row")
 })
 
-const freshUrl = Effect.map(
-  Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (url) => Effect.promise(() => Postgres.drop(url))),
-  (url) => new URL(url)
-)
-
 /** The same database through a door that can be frozen. */
-const throughProxy = Effect.gen(function* () {
-  const url = yield* freshUrl
-  const host = url.searchParams.get("host")
-  const target = host
-    ? { path: path.join(host, ".s.PGSQL.5432") }
-    : { host: url.hostname, port: Number(url.port || 5432) }
-  const proxy = yield* Proxy.make(target)
-  url.searchParams.delete("host")
-  url.host = `127.0.0.1:${proxy.port}`
-  return { ...proxy, url: Redacted.make(url.href) }
-})
+const throughProxy = Effect.map(Effect.flatMap(Postgres.freshUrl, doorTo), (door) => ({
+  ...door,
+  url: Redacted.make(door.url)
+}))
 
 const untilItWorks = { times: 200, schedule: Schedule.spaced("50 millis") } as const
 
@@ -155,7 +142,7 @@ describe("Database", () => {
 
   it.scopedLive("is lost while its server takes no writes, and found again when it does", () =>
     Effect.gen(function* () {
-      const url = yield* freshUrl
+      const url = new URL(yield* Postgres.freshUrl)
       const name = url.pathname.slice(1)
       const admin = yield* Layer.build(Database.layerUrl(Redacted.make(url.href), { maxConnections: 1 }))
       const adminSql = Context.get(admin, SqlClient)

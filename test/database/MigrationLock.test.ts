@@ -25,10 +25,6 @@ const directory = Effect.acquireRelease(
   (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
 )
 
-const emptyDatabase = Effect.acquireRelease(Effect.promise(Postgres.emptyUrl), (url) =>
-  Effect.promise(() => Postgres.drop(url))
-)
-
 const program = (url: string, from: string, patience: Partial<Patience>) =>
   Effect.map(
     Layer.build(Layer.provide(Migrations.layerFrom(from, patience), Database.layerUrl(Redacted.make(url)))),
@@ -51,7 +47,7 @@ const frozen = (url: string) =>
 describe("the lock of the migrations", () => {
   it.scopedLive("is not waited for longer than a while, and the refusal says who has it", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       yield* frozen(url)
       const { migrate } = yield* program(url, yield* directory, { lock: "1 second" })
       const { message } = yield* Effect.flip(migrate)
@@ -64,7 +60,7 @@ describe("the lock of the migrations", () => {
 
   it.scopedLive("is not waited for once there is nothing to apply", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       const from = yield* directory
       const [one, other] = [yield* program(url, from, {}), yield* program(url, from, {})]
       const first = yield* Effect.fork(one.migrate)
@@ -78,7 +74,7 @@ describe("the lock of the migrations", () => {
 
   it.scopedLive("is taken from a process that stands still in the middle of a migration, and its work undone", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       const from = yield* directory
       const door = yield* doorTo(url)
       const stopped = yield* program(door.url, from, { idle: "1 second" })

@@ -21,10 +21,6 @@ const directoryWith = (files: Readonly<Record<string, string>>) =>
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
   )
 
-const emptyDatabase = Effect.acquireRelease(Effect.promise(Postgres.emptyUrl), (url) =>
-  Effect.promise(() => Postgres.drop(url))
-)
-
 /** One program's view of the database: its connections and its migration files. */
 const program = (url: string, files: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
@@ -43,7 +39,7 @@ const refusal = (url: string, files: Readonly<Record<string, string>>) =>
 describe("Migrations", () => {
   it.scopedLive("applies every file of the package once, however many start at once", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       const files = readdirSync("migrations").map((file) => path.basename(file, ".sql"))
       const layer = Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(url)))
       const start = Effect.flatMap(Migrations, (each) => each.migrate).pipe(Effect.provide(layer))
@@ -54,7 +50,7 @@ describe("Migrations", () => {
 
   it.scopedLive("knows what is pending, before and after", () =>
     Effect.gen(function* () {
-      const { migrate, pending, sql } = yield* program(yield* emptyDatabase, { ...first, ...second })
+      const { migrate, pending, sql } = yield* program(yield* Postgres.emptyUrl, { ...first, ...second })
       assert.deepStrictEqual(yield* pending, ["0001_first", "0002_second"])
       assert.deepStrictEqual(yield* migrate, ["0001_first", "0002_second"])
       assert.deepStrictEqual(yield* pending, [])
@@ -65,7 +61,7 @@ describe("Migrations", () => {
 
   it.scopedLive("applies only what is new", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       yield* migrate(url, first)
       assert.deepStrictEqual(yield* migrate(url, { ...first, ...second }), ["0002_second"])
     })
@@ -73,14 +69,14 @@ describe("Migrations", () => {
 
   it.scopedLive("is not held to the query timeout", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       assert.deepStrictEqual(yield* migrate(url, { "0001_slow.sql": "SELECT pg_sleep(1.5);" }), ["0001_slow"])
     })
   )
 
   it.scopedLive("leaves nothing of a file that fails, and says where it failed", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       const broken = { "0002_broken.sql": "INSERT INTO first VALUES (7);\n\nINSERT INTO absent VALUES (1);" }
       assert.strictEqual(
         yield* refusal(url, { ...first, ...broken }),
@@ -94,7 +90,7 @@ describe("Migrations", () => {
 
   it.scopedLive("refuses a file that was changed after it was applied", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       yield* migrate(url, first)
       assert.strictEqual(
         yield* refusal(url, { "0001_first.sql": "CREATE TABLE other ();", ...second }),
@@ -106,7 +102,7 @@ describe("Migrations", () => {
 
   it.scopedLive("refuses a database that is newer than the program, which yet counts as ready there", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       yield* migrate(url, { ...first, ...second })
       assert.strictEqual(
         yield* refusal(url, first),
@@ -119,7 +115,7 @@ describe("Migrations", () => {
 
   it.scopedLive("refuses a number below one already applied", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       const third = { "0003_third.sql": "SELECT 1;" }
       yield* migrate(url, { ...first, ...third })
       assert.strictEqual(
@@ -131,7 +127,7 @@ describe("Migrations", () => {
 
   it.scopedLive("refuses files that are misnamed or share a number", () =>
     Effect.gen(function* () {
-      const url = yield* emptyDatabase
+      const url = yield* Postgres.emptyUrl
       assert.include(yield* refusal(url, { "first.sql": "" }), "first.sql in ")
       assert.strictEqual(
         yield* refusal(url, { ...first, "0001_again.sql": "" }),

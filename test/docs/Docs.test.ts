@@ -43,7 +43,7 @@ describe("the docs", () => {
   it("the settings are those of the program", () => {
     assert.deepStrictEqual(
       table(section(operating, "Settings"), "Variable"),
-      Object.values(variables).map(({ about, name, shown }) => [name, shown, about])
+      Object.values(variables).map(({ about, shown, variable }) => [variable, shown, about])
     )
   })
 

@@ -1,5 +1,5 @@
 import { Chunk, Effect, Layer, Option, Predicate, Ref, Stream } from "effect"
-import { formatMediaName, parseMediaName } from "../../src/domain/MediaName.ts"
+import { formatMediaName, parseMediaName } from "../../src/domain/Media.ts"
 import { MediaStore, MediaStoreFailed } from "../../src/services/media/MediaStore.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import * as Links from "../../src/storage/Links.ts"

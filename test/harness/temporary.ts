@@ -11,10 +11,10 @@ export const root = realpathSync(tmpdir())
 /** For `mkdtemp`. */
 export const prefix = path.join(root, `${name}${process.pid}-`)
 
-/** A directory that is gone with the scope. */
+/** An empty directory, removed with the scope. */
 export const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),
-  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
 )
 
 /** The process that made a directory of this name, if a test did. */

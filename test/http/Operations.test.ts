@@ -18,7 +18,7 @@ import * as Gateway from "../../src/Gateway.ts"
 import { readSettings } from "../../src/Settings.ts"
 import { Failpoint } from "../../src/services/runtime/Failpoint.ts"
 import { openAccount, operator } from "../harness/client/Account.ts"
-import { drop, freshUrl } from "../harness/database/Postgres.ts"
+import { freshUrl } from "../harness/database/Postgres.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { prefix } from "../harness/temporary.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
@@ -81,7 +81,7 @@ const bench = Effect.gen(function* () {
     Effect.sync(() => mkdtempSync(prefix)),
     (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
   )
-  const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
+  const url = yield* freshUrl
   const environment = {
     DATA_DIR: directory,
     DATABASE_URL: url,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer, Logger, LogLevel, Runtime } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import * as Bench from "../harness/database/LedgerBench.ts"
+import { bench } from "../harness/database/MoneyProcess.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { cases } from "./LedgerCases.ts"
 import { type Command, keys, orgs } from "./LedgerModel.ts"
@@ -33,17 +33,17 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"hold for a job">("hold for a job"), by, key, amount }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant<"settle">("settle"), by, hold, cost: amount }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"release">("release"), hold }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant<"void">("void"), by, hold }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant<"refund">("refund"), by, hold }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"race">("race"), hold, costs: fc.tuple(amount, amount) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant<"crash">("crash"), by }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant<"step">("step"), seconds: fc.constantFrom(20, 40, 60) }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant<"sweep">("sweep"), by }) }
+  { weight: 2, arbitrary: fc.record({ do: fc.constant<"sweep">("sweep") }) }
 )
 
 const runs = Number(process.env["MODEL_RUNS"] ?? 2000)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
-const services = Bench.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
+const services = bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
 
 describe("the ledger of two processes", () => {
   it.live(

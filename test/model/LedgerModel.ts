@@ -9,14 +9,14 @@ export type Command =
   | { readonly do: "hold for a job"; readonly by: number; readonly key: number; readonly amount: number }
   | { readonly do: "settle"; readonly by: number; readonly hold: number; readonly cost: number }
   | { readonly do: "release"; readonly hold: number }
-  | { readonly do: "void"; readonly by: number; readonly hold: number }
+  | { readonly do: "refund"; readonly by: number; readonly hold: number }
   /** Settles by both processes, a release and a sweep, at once. */
   | { readonly do: "race"; readonly hold: number; readonly costs: readonly [number, number] }
   /** The process goes on under another identity, and its holds are left to be swept. */
   | { readonly do: "crash"; readonly by: number }
   /** The database's clock moves on for those that crashed. */
   | { readonly do: "step"; readonly seconds: number }
-  | { readonly do: "sweep"; readonly by: number }
+  | { readonly do: "sweep" }
 
 export const sweptAfterSeconds = 45
 
@@ -39,7 +39,7 @@ export interface ModelHold {
   readonly by: number
   state: "open" | "settled" | "released"
   charged: bigint
-  isVoided: boolean
+  isRefunded: boolean
   /** Seconds since its process crashed. */
   orphanedFor: number | undefined
 }
@@ -56,7 +56,7 @@ export class LedgerModel {
   }
 
   #paid(holds: ReadonlyArray<ModelHold>) {
-    return holds.reduce((sum, { charged, isVoided }) => sum + (isVoided ? 0n : charged), 0n)
+    return holds.reduce((sum, { charged, isRefunded }) => sum + (isRefunded ? 0n : charged), 0n)
   }
 
   /** What is stored of each organization. */
@@ -93,7 +93,7 @@ export class LedgerModel {
       isJob,
       state: "open",
       charged: 0n,
-      isVoided: false,
+      isRefunded: false,
       orphanedFor: undefined
     })
   }
@@ -112,9 +112,9 @@ export class LedgerModel {
     if (hold.state === "open") hold.state = "released"
   }
 
-  void(hold: ModelHold): void {
+  refund(hold: ModelHold): void {
     this.release(hold)
-    hold.isVoided = true
+    hold.isRefunded = true
   }
 
   topUp(org: number, amount: bigint): void {

@@ -1,33 +1,25 @@
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
-import { Context, Effect, Either, Exit, Layer, Schema, Scope } from "effect"
+import { Context, Effect, Either, Exit, Schema, Scope } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import type { Hold } from "../../src/services/ledger/Hold.ts"
+import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { VoidJournal } from "../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../src/services/ledger/Voids.ts"
+import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
-import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
+import { anotherProcess } from "../harness/database/MoneyProcess.ts"
 import { type Command, keys, LedgerModel, type ModelHold, orgs, type Verdict } from "./LedgerModel.ts"
 
-const process = Effect.gen(function* () {
-  const layer = Ledger.layer.pipe(
-    Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
-    Layer.provideMerge(Instance.layer),
-    Layer.provideMerge(InFlight.layer)
-  )
-  const context = yield* Layer.buildWithMemoMap(layer, yield* Layer.makeMemoMap, yield* Effect.scope)
-  return {
-    ledger: Context.get(context, Ledger),
-    instance: Context.get(context, Instance),
-    voids: Context.get(context, Voids)
-  }
-})
+const process = Effect.map(anotherProcess, (context) => ({
+  ledger: Context.get(context, Ledger),
+  instance: Context.get(context, Instance),
+  refunds: Context.get(context, Refunds)
+}))
 
 /** Two processes of the gateway on one database. */
 export const processes = Effect.all([process, process])
@@ -185,7 +177,7 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       yield* world.step(gone, command.seconds)
       model.step(command.seconds)
     } else if (command.do === "sweep") {
-      yield* at(command.by).instance.sweep
+      yield* sweep
       model.sweep()
     } else {
       const target = chosen(command.hold)
@@ -196,17 +188,17 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       } else if (command.do === "release") {
         yield* release(target)
         model.release(target.expected)
-      } else if (command.do === "void") {
+      } else if (command.do === "refund") {
         if (target.expected.isJob) return
         const { id, key, org } = target.actual.hold
         const done = yield* Effect.makeLatch()
-        yield* at(command.by).voids.void({ hold: id, key, org })
-        yield* at(command.by).voids.afterwards(id, Effect.asVoid(done.open))
+        yield* at(command.by).refunds.refund({ id, key, org })
+        yield* at(command.by).refunds.afterwards(id, Effect.asVoid(done.open))
         yield* Effect.timeout(done.await, "10 seconds")
-        model.void(target.expected)
+        model.refund(target.expected)
       } else {
         yield* Effect.all(
-          [...command.costs.map((cost, by) => settle(by, target, BigInt(cost))), release(target), at(0).instance.sweep],
+          [...command.costs.map((cost, by) => settle(by, target, BigInt(cost))), release(target), sweep],
           { concurrency: "unbounded" }
         )
         model.sweep()

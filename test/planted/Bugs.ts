@@ -100,7 +100,7 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "holds are swept by age",
-    file: holdSql,
+    file: "src/services/ledger/HoldSweeper.ts",
     find: "AND (instances.swept_at IS NOT NULL OR",
     replace: "AND (holds.created_at < now() - interval '5 seconds' OR instances.swept_at IS NOT NULL OR",
     caughtBy: ["test/crashes/DatabaseGone.test.ts", "test/crashes/Departures.test.ts"]
@@ -114,23 +114,23 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a charge that may have been made is forgotten when the process ends",
-    file: "src/services/ledger/Voids.ts",
+    file: "src/services/ledger/Refunds.ts",
     find: "journal.add(entry).pipe(",
     replace: "Effect.void.pipe(",
-    caughtBy: ["test/crashes/Voids.test.ts"]
+    caughtBy: ["test/crashes/Refunds.test.ts"]
   },
   {
-    name: "a stop does not wait for voids",
-    file: "src/services/ledger/Voids.ts",
+    name: "a stop does not wait for refunds",
+    file: "src/services/ledger/Refunds.ts",
     find: "Effect.addFinalizer(() =>\n        workOff.pipe(",
     replace: "Effect.addFinalizer(() =>\n        Effect.succeed(true).pipe(",
-    caughtBy: ["test/services/ledger/Voids.test.ts"]
+    caughtBy: ["test/services/ledger/Refunds.test.ts"]
   },
   {
-    name: "a reservation whose answer was lost is not given back",
-    file: "src/services/ledger/HoldPlacement.ts",
-    find: "const isHeldPerhaps = doubtful.get(hold.id) === true",
-    replace: "const isHeldPerhaps = false",
+    name: "a hold whose answer was lost is not given back",
+    file: "src/services/ledger/Placing.ts",
+    find: "const mayBePlaced = placing.get(hold.id) === true",
+    replace: "const mayBePlaced = false",
     caughtBy: ["test/services/ledger/Ledger.test.ts"]
   },
   {

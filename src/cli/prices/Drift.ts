@@ -1,6 +1,6 @@
 import type { ChatModel, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
-import { clipPrice } from "../../domain/VideoRules.ts"
+import { clipPrice } from "../../domain/Video.ts"
 import type { FedModel, FedTier } from "./FedModel.ts"
 
 /** One price of a route: what customers pay, what the catalog says that it costs, what the feed says. */

@@ -1,9 +1,58 @@
-import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
-import { userInfo } from "node:os"
+import { createHash } from "node:crypto"
+import { accessSync, chmodSync, constants, lstatSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
+import net from "node:net"
+import { tmpdir, userInfo } from "node:os"
 import path from "node:path"
 import { Effect } from "effect"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
-import type { Runner } from "./Runner.ts"
+import { EmbeddedUnavailable } from "./Binaries.ts"
+import { perform, type Runner } from "./Runner.ts"
+
+const socketFile = ".s.PGSQL.5432"
+
+/** What the smallest `sun_path` of the supported systems holds. */
+const maxPathBytes = 103
+
+const isWritable = (directory: string) => {
+  try {
+    accessSync(directory, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Where the server of `home` listens. Every process must come to the same answer, so TMPDIR only comes last. */
+const directoryOf = (home: string) => {
+  const beside = path.join(home, "run")
+  if (Buffer.byteLength(path.join(beside, socketFile)) <= maxPathBytes) return beside
+  const name = `gateway-${createHash("sha256").update(home).digest("hex").slice(0, 16)}`
+  return path.join(["/tmp", "/var/tmp"].find(isWritable) ?? tmpdir(), name)
+}
+
+/** Makes the directory as the runner's own and private: its users are superusers of the database. */
+export const prepareSocket = Effect.fn("Access.prepareSocket")(function* (home: string, runner: Runner) {
+  const directory = directoryOf(home)
+  yield* perform(runner, home, ["mkdir", "-p", "-m", "700", directory])
+  const { mode, uid } = lstatSync(directory)
+  if ((mode & 0o077) !== 0 || uid !== lstatSync(home).uid) {
+    return yield* EmbeddedUnavailable.because(`${directory} is open to other users`)
+  }
+  return directory
+})
+
+/** Whether a server accepts connections there, if only to refuse them. */
+export const isListening = (directory: string) =>
+  Effect.async<boolean>((resume) => {
+    const socket = net.connect(path.join(directory, socketFile))
+    const answer = (listening: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(listening))
+    }
+    socket.setTimeout(2_000, () => answer(true))
+    socket.on("connect", () => answer(true))
+    socket.on("error", () => answer(false))
+    return Effect.sync(() => socket.destroy())
+  })
 
 const write = (file: string, text: string) => {
   const draft = `${file}.${process.pid}`
@@ -13,7 +62,7 @@ const write = (file: string, text: string) => {
 }
 
 /**
- * Server settings that let in nobody but the caller's own account, which the kernel vouches for. They matter where
+ * Server settings that let in only the caller's own account, which the kernel vouches for. They matter where
  * the server runs as an account that other programs run as, too; elsewhere the socket's directory keeps others out.
  * The files are beside the server's own, which that account could change.
  */

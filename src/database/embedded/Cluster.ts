@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
-import type { Binaries } from "./Binaries.ts"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 import { perform, type Runner } from "./Runner.ts"
 
 export const user = "postgres"

@@ -2,8 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { chownSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
-import type { Binaries } from "./Binaries.ts"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 
 /** As whom the server's processes run. PostgreSQL refuses to run as root. */
 export interface Runner {
@@ -39,7 +38,6 @@ export const start = (
 export interface Outcome {
   readonly code: number
   readonly stdout: string
-  /** What to tell when the code is not 0. */
   readonly complaint: string
 }
 
@@ -69,7 +67,6 @@ export const run = (
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** Runs a command that has to succeed. */
 export const perform = (...command: Parameters<typeof run>): Effect.Effect<string, EmbeddedUnavailable> =>
   Effect.flatMap(run(...command), ({ code, complaint, stdout }) =>
     code === 0 ? Effect.succeed(stdout) : EmbeddedUnavailable.because(complaint)

@@ -1,19 +1,28 @@
-import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync
+} from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
-import type { Binaries } from "./Binaries.ts"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
-import { perform, type Runner, start as startProcess } from "./Runner.ts"
+import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
+import { perform, type Runner, run, start as startProcess } from "./Runner.ts"
 
 /*
- * One supervisor, a shell in a session of its own, stands between the server and whoever uses it. Every user holds
+ * One supervisor, a shell in a session of its own, stands between the server and its users. Every user holds
  * the FIFO `attached` open for writing, and the supervisor alone holds it open for reading, so that the kernel tells
  * each side of the other's end, kill -9 included: the supervisor reads end-of-file when the last user is gone, and
  * a user's write fails with EPIPE when there is no supervisor.
  *
  * A user writes its token and waits for the file `attachments/<token>`. Once that is there the supervisor cannot
  * have seen end-of-file already, which a successful connection alone would not prove. Only the supervisor whose
- * server owns the data directory reads, so one that lost a race to start swallows nobody's token.
+ * server owns the data directory reads, so one that lost a race to start swallows no token.
  */
 const script = `
 home=$1
@@ -91,7 +100,6 @@ const rotateLog = (log: string) => {
   if (existsSync(log) && statSync(log).size > maxLogBytes) renameSync(log, `${log}.1`)
 }
 
-/** The server's last word on why it could not go on. */
 export const lastComplaint = (home: string) => {
   const log = path.join(home, "log")
   if (!existsSync(log)) return undefined
@@ -126,3 +134,40 @@ export const start = (options: {
       closeSync(readEnd)
     }
   }).pipe(Effect.mapError((error) => EmbeddedUnavailable.because(String(error.error))))
+
+const pidFile = (data: string) => path.join(data, "postmaster.pid")
+
+const recordedPid = (data: string) => {
+  if (!existsSync(pidFile(data))) return undefined
+  const pid = Number.parseInt(readFileSync(pidFile(data), "utf8"), 10)
+  return pid > 1 ? pid : undefined
+}
+
+/** Asks a server that lost its supervisor to shut down, ending its sessions. */
+export const interruptServer = (data: string) =>
+  Effect.ignore(
+    Effect.try(() => {
+      const pid = recordedPid(data)
+      if (pid !== undefined) process.kill(pid, "SIGINT")
+    })
+  )
+
+const commandOf = (pid: number, runner: Runner) =>
+  existsSync("/proc/self/cmdline")
+    ? Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
+    : Effect.map(run(runner, "/", ["ps", "-o", "command=", "-p", String(pid)]), ({ stdout }) => stdout)
+
+/**
+ * After a power loss the recorded pid may belong to some other process by now, for whose sake PostgreSQL would
+ * refuse to start for ever.
+ */
+export const forgetReusedPid = Effect.fn("Supervisor.forgetReusedPid")(
+  function* (data: string, binaries: Binaries, runner: Runner) {
+    const pid = recordedPid(data)
+    if (pid === undefined) return
+    const command = yield* commandOf(pid, runner)
+    const isReused = command !== "" && !command.startsWith(binaries.postgres)
+    if (isReused && recordedPid(data) === pid) rmSync(pidFile(data), { force: true })
+  },
+  Effect.catchAll(() => Effect.void)
+)

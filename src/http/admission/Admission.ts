@@ -14,15 +14,14 @@ import { available, type OrgId } from "../../domain/Organization.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
-import { NoAnswer } from "../../services/ledger/DatabaseRetry.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
-import { HeartbeatLost } from "../../services/ledger/Outage.ts"
-import { Voids } from "../../services/ledger/Voids.ts"
+import { Refunds } from "../../services/ledger/Refunds.ts"
 import { Departure } from "../../services/runtime/Departure.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
@@ -119,7 +118,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
         const limiter = yield* RateLimiter
         const services = { idempotency: yield* Idempotency, ledger: yield* Ledger }
         const log = yield* RequestLog
-        const voids = yield* Voids
+        const refunds = yield* Refunds
         const ids = yield* Ids
         const contextOf = yield* contextMaker(options)
         const receiver = new BodyReceiver()
@@ -174,7 +173,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           Metrics.unsafeCount(Metrics.requests, { surface: record.surface, status: String(status), code: code ?? "" })
           if (record.isLogged) return Effect.void
           return Effect.flatMap(Monotonic.millis, (endedAt) =>
-            voids.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt })))
+            refunds.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt })))
           )
         }
 

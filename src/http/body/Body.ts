@@ -4,9 +4,9 @@ import { Context, Effect, Either } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { type JsonLimits, JsonUnreadable, parseJson } from "../../services/runtime/JsonParser.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
 import { refuse, refused } from "./Fields.ts"
+import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
 import { type Part, parseForm } from "./Multipart.ts"
 
 export class Limits extends Context.Tag("gateway/http/Limits")<

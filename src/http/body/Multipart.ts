@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
-import { decodeUtf8 } from "../../services/runtime/Utf8.ts"
 import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
+import { decodeUtf8 } from "./Utf8.ts"
 
 const mostParts = 100
 const largestHeadBytes = 16 * 1024

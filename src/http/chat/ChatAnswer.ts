@@ -1,5 +1,5 @@
-import { callIdOnWire } from "../../domain/CallId.ts"
 import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.ts"
+import { callIdOnWire } from "../../domain/Chat.ts"
 import type { Envelope } from "../errors/Wire.ts"
 import type { ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
 

@@ -1,5 +1,5 @@
-import { readCallId } from "../../domain/CallId.ts"
 import type { ImagePart, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
+import { readCallId } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import {
   each,

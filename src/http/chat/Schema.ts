@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { callIdMark, readCallId } from "../../domain/CallId.ts"
+import { callIdMark, readCallId } from "../../domain/Chat.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { isArray, isFilled } from "../body/Fields.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"

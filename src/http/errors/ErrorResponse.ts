@@ -1,7 +1,7 @@
 import { HttpApiError, HttpServerError } from "@effect/platform"
 import { Cause, Effect, Option } from "effect"
 import { Aborted, type Failure, InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
-import { logFailure, outageIn } from "../../services/ledger/Outage.ts"
+import { logFailure, outageIn } from "../../services/sql/Outage.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { internalError, outage, toWire, type WireError } from "./Wire.ts"
 

@@ -2,7 +2,7 @@ import { Match, Schema } from "effect"
 import { rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { Failure } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { quoteModel } from "../../domain/ModelName.ts"
+import { quoteModel } from "../../domain/Model.ts"
 
 export const ErrorType = Schema.Literal(
   "invalid_request_error",

@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import { type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
 import type { ImageAsk } from "../../domain/Image.ts"
-import { variantFor } from "../../domain/ImageRules.ts"
+import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { ImageGenerations, type ImageResult } from "../../services/images/ImageGenerations.ts"
 import { Ids } from "../../services/runtime/Ids.ts"

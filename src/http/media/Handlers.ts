@@ -5,7 +5,7 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import send from "send"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
-import { type MediaName, parseMediaName } from "../../domain/MediaName.ts"
+import { type MediaName, parseMediaName } from "../../domain/Media.ts"
 import { respond, wireError } from "../Answer.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
@@ -5,7 +6,7 @@ import { CapPeriod, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { keyHash } from "./KeyHash.ts"
+import { rowsOf } from "../sql/Statement.ts"
 
 /** `spent` is the settled spend of the running cap period; without a cap, of all time. Null limits are absent. */
 export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
@@ -58,6 +59,9 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
+/** What is kept of a key, in hexadecimal. A key is 256 random bits, so that a fast hash without salt is enough. */
+export const keyHash = (secret: string): string => hash("sha256", secret, "hex")
+
 const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.length + 8)
 
 /** The keys that customers call with. They are named by id, never by secret. */
@@ -80,20 +84,17 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
-      const decode = Schema.decodeUnknown(Schema.Array(ApiKey))
+      const rows = rowsOf(ApiKey)
       const columns =
         sql.literal(`id, org_id, name, hint, scopes, rpm, cap, cap_period, created_at, expires_at, revoked_at,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
           WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent`)
 
-      const rows = (statement: Effect.Effect<ReadonlyArray<unknown>, unknown>) =>
-        Effect.orDie(Effect.flatMap(statement, decode))
-
       const find = Effect.fn("ApiKeys.find")(function* (id: string) {
         const [found] = yield* rows(sql`SELECT ${columns} FROM api_keys WHERE id = ${id}`)
         return found ?? (yield* new KeyNotFound({ id }))
-      }, Effect.uninterruptible)
+      })
 
       const changeLive = Effect.fnUntraced(function* (id: string, assignments: ReadonlyArray<Fragment>) {
         const [changed] = yield* rows(sql`
@@ -115,35 +116,29 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       const create = Effect.fn("ApiKeys.create")(function* (key: KeyChanges & { readonly org: OrgId }) {
         const { cap, expiresAt = null, name = "", org, rpm = null, scopes = null } = key
         const secret = ids.secret()
-        const [record] = yield* Effect.orDie(
-          Effect.flatMap(
-            sql`
-              INSERT INTO api_keys (id, org_id, name, hint, hash, scopes, rpm, cap, cap_period, expires_at)
-              VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hintOf(secret)}, decode(${keyHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
-                ${cap?.amount ?? null}, ${cap?.period ?? null}, ${expiresAt})
-              RETURNING ${columns}`,
-            Schema.decodeUnknown(Schema.Tuple(ApiKey))
-          )
-        )
-        return { record, secret: Redacted.make(secret) }
-      }, Effect.uninterruptible)
+        const [record] = yield* rows(sql`
+          INSERT INTO api_keys (id, org_id, name, hint, hash, scopes, rpm, cap, cap_period, expires_at)
+          VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hintOf(secret)}, decode(${keyHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
+            ${cap?.amount ?? null}, ${cap?.period ?? null}, ${expiresAt})
+          RETURNING ${columns}`)
+        return { record: record ?? (yield* Effect.dieMessage("no key was made")), secret: Redacted.make(secret) }
+      })
 
       return ApiKeys.of({
         create,
         find,
-        list: Effect.fn("ApiKeys.list")(
-          (org: OrgId) => rows(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`),
-          Effect.uninterruptible
+        list: Effect.fn("ApiKeys.list")((org: OrgId) =>
+          rows(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`)
         ),
         update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyChanges) {
           const wanted = assignments(changes)
           return yield* changeLive(id, wanted.length === 0 ? [sql`name = name`] : wanted)
-        }, Effect.uninterruptible),
+        }),
         revoke: Effect.fn("ApiKeys.revoke")(function* (id: string) {
           const [revoked] = yield* rows(sql`
             UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
           return revoked ?? (yield* new KeyNotFound({ id }))
-        }, Effect.uninterruptible),
+        }),
         reissue: Effect.fn("ApiKeys.reissue")(function* (id: string) {
           const secret = ids.secret()
           const record = yield* changeLive(id, [
@@ -151,7 +146,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
             sql`hint = ${hintOf(secret)}`
           ])
           return { record, secret: Redacted.make(secret) }
-        }, Effect.uninterruptible)
+        })
       })
     })
   )

@@ -5,16 +5,13 @@ import ipaddr from "ipaddr.js"
 import { type Caller, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { NoAnswer, stepTimeout } from "../ledger/DatabaseRetry.ts"
-import { isOutage } from "../ledger/Outage.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import * as NaturalBatch from "../runtime/NaturalBatch.ts"
-import { keyHash } from "./KeyHash.ts"
+import { stepTimeout } from "../sql/DatabaseRetry.ts"
+import * as NaturalBatch from "../sql/NaturalBatch.ts"
+import { keyHash } from "./ApiKeys.ts"
 import * as KeyUses from "./KeyUses.ts"
 
 const trustForMillis = 900
-
-const patience = { duration: stepTimeout, late: () => new NoAnswer() }
 
 /** A key as its row is, with the end of its life on this process's clock. */
 interface KnownKey extends KeyRow {
@@ -65,8 +62,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
       // Callers that find the memory stale at the same time share one look at the database.
       const submitRefresh = yield* NaturalBatch.make({
         maxSize: 10_000,
-        patience,
-        isShared: isOutage,
+        timeout: stepTimeout,
         run: (waiting: ReadonlyArray<true>) => Effect.as(refresh(), waiting)
       })
       const refreshed = Effect.orDie(submitRefresh(true))
@@ -76,8 +72,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
 
       const lookUp = yield* NaturalBatch.make({
         maxSize: 256,
-        patience,
-        isShared: isOutage,
+        timeout: stepTimeout,
         run: (hashes: ReadonlyArray<string>) =>
           Effect.map(
             Effect.flatMap(

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
+import { rowsOf } from "../sql/Statement.ts"
 import type { AddressRange } from "./AddressRange.ts"
 
 export class BlockedRange extends Schema.Class<BlockedRange>("BlockedRange")({
@@ -29,31 +30,21 @@ export class BlockList extends Context.Tag("gateway/BlockList")<
     BlockList,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const decode = Schema.decodeUnknown(Schema.Array(BlockedRange))
+      const rows = rowsOf(BlockedRange)
       const columns = sql.literal("range::text, created_at")
 
       return BlockList.of({
         add: Effect.fn("BlockList.add")(function* (range: AddressRange) {
-          const [added] = yield* Effect.orDie(
-            Effect.flatMap(
-              sql`
-                INSERT INTO blocklist (range) VALUES (${range}::cidr)
-                ON CONFLICT (range) DO UPDATE SET created_at = blocklist.created_at RETURNING ${columns}`,
-              Schema.decodeUnknown(Schema.Tuple(BlockedRange))
-            )
-          )
-          return added
-        }, Effect.uninterruptible),
+          const [added] = yield* rows(sql`
+            INSERT INTO blocklist (range) VALUES (${range}::cidr)
+            ON CONFLICT (range) DO UPDATE SET created_at = blocklist.created_at RETURNING ${columns}`)
+          return added ?? (yield* Effect.dieMessage("no range was added"))
+        }),
         remove: Effect.fn("BlockList.remove")(function* (range: AddressRange) {
-          const [removed] = yield* Effect.orDie(
-            Effect.flatMap(sql`DELETE FROM blocklist WHERE range = ${range}::cidr RETURNING ${columns}`, decode)
-          )
+          const [removed] = yield* rows(sql`DELETE FROM blocklist WHERE range = ${range}::cidr RETURNING ${columns}`)
           return removed ?? (yield* new RangeNotBlocked({ range }))
-        }, Effect.uninterruptible),
-        list: Effect.orDie(Effect.flatMap(sql`SELECT ${columns} FROM blocklist ORDER BY blocklist.range`, decode)).pipe(
-          Effect.withSpan("BlockList.list"),
-          Effect.uninterruptible
-        )
+        }),
+        list: Effect.withSpan(rows(sql`SELECT ${columns} FROM blocklist ORDER BY blocklist.range`), "BlockList.list")
       })
     })
   )

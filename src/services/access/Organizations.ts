@@ -1,9 +1,10 @@
-import { SqlClient } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, zero } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
+import { rowsOf } from "../sql/Statement.ts"
 
 export class Organization extends Schema.Class<Organization>("Organization")({
   id: OrgId,
@@ -54,9 +55,9 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     Organizations,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const books = yield* LedgerAdmin
+      const admin = yield* LedgerAdmin
       const ids = yield* Ids
-      const decode = Schema.decodeUnknown(Schema.Array(Organization))
+      const rows = rowsOf(Organization)
 
       const insert = (name: string) => sql`
         INSERT INTO organizations (id, name) VALUES (${ids.prefixed("org")}, ${name})
@@ -66,9 +67,9 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
 
       const one = Effect.fnUntraced(function* (
         reference: string,
-        rows: Effect.Effect<ReadonlyArray<unknown>, unknown>
+        statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>
       ) {
-        const [found] = yield* Effect.orDie(Effect.flatMap(rows, decode))
+        const [found] = yield* rows(statement)
         return found ?? (yield* new OrganizationNotFound({ reference }))
       })
 
@@ -77,10 +78,10 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           const { credits = zero } = organization
           const name = organization.name.normalize()
           if (!nameRule.test(name)) return yield* new NameRefused()
-          const [created] = yield* Effect.orDie(Effect.flatMap(insert(name), decode))
+          const [created] = yield* rows(insert(name))
           if (created === undefined) return yield* new NameTaken({ name })
           if (credits === zero) return created
-          yield* Effect.orDie(books.topUp({ org: created.id, amount: credits, note: "opening credits" }))
+          yield* Effect.orDie(admin.topUp({ org: created.id, amount: credits, note: "opening credits" }))
           return yield* Effect.orDie(one(created.id, select(created.id)))
         },
         sql.withTransaction,
@@ -94,22 +95,12 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
 
       return Organizations.of({
         create,
-        list: Effect.orDie(Effect.flatMap(sql`SELECT * FROM organizations ORDER BY created_at, id`, decode)).pipe(
-          Effect.withSpan("Organizations.list"),
-          Effect.uninterruptible
+        list: Effect.withSpan(rows(sql`SELECT * FROM organizations ORDER BY created_at, id`), "Organizations.list"),
+        find: Effect.fn("Organizations.find")((reference: string) => one(reference, select(reference))),
+        suspend: Effect.fn("Organizations.suspend")((reference: string) =>
+          one(reference, update(reference, "coalesce(suspended_at, now())"))
         ),
-        find: Effect.fn("Organizations.find")(
-          (reference: string) => one(reference, select(reference)),
-          Effect.uninterruptible
-        ),
-        suspend: Effect.fn("Organizations.suspend")(
-          (reference: string) => one(reference, update(reference, "coalesce(suspended_at, now())")),
-          Effect.uninterruptible
-        ),
-        resume: Effect.fn("Organizations.resume")(
-          (reference: string) => one(reference, update(reference, "NULL")),
-          Effect.uninterruptible
-        )
+        resume: Effect.fn("Organizations.resume")((reference: string) => one(reference, update(reference, "NULL")))
       })
     })
   )

@@ -1,11 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
-import { NoAnswer, stepTimeout } from "../ledger/DatabaseRetry.ts"
 import { addsUnits } from "../ledger/HoldSql.ts"
-import { isLockTimeout, isOutage } from "../ledger/Outage.ts"
-import { waitsBriefly } from "../ledger/StatementParts.ts"
-import * as NaturalBatch from "../runtime/NaturalBatch.ts"
+import { stepTimeout } from "../sql/DatabaseRetry.ts"
+import * as NaturalBatch from "../sql/NaturalBatch.ts"
+import { waitsBriefly } from "../sql/Statement.ts"
 
 export interface Allowance {
   readonly limit: number
@@ -19,11 +18,11 @@ export interface RateUnit {
   allowance: Allowance | undefined
 }
 
-/** What a place in a window, from 1, leaves of it. */
-export const allowanceAt = (place: number, limit: number): Allowance => ({
+/** What is left of a window after its request with this number, from 1. */
+export const allowanceAt = (ordinal: number, limit: number): Allowance => ({
   limit,
-  remaining: Math.max(0, limit - place),
-  admitted: place <= limit
+  remaining: Math.max(0, limit - ordinal),
+  admitted: ordinal <= limit
 })
 
 /**
@@ -58,19 +57,17 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           ORDER BY key_id
           ${sql.literal(addsUnits)}
           RETURNING key_id, used`
-        const place = new Map((yield* decode(rows)).map(({ keyId, used }) => [keyId, used - (wanted.get(keyId) ?? 0)]))
-        // Every request of the batch gets its own place in the window, in the order they came.
+        const last = new Map((yield* decode(rows)).map(({ keyId, used }) => [keyId, used - (wanted.get(keyId) ?? 0)]))
         return keys.map((key) => {
-          const mine = (place.get(key) ?? 0) + 1
-          place.set(key, mine)
-          return mine
+          const ordinal = (last.get(key) ?? 0) + 1
+          last.set(key, ordinal)
+          return ordinal
         })
       })
       const submit = yield* NaturalBatch.make({
         maxSize: 256,
-        patience: { duration: stepTimeout, late: () => new NoAnswer() },
-        isShared: isOutage,
-        lanes: { laneOf: (key: KeyId) => key, isBlocked: isLockTimeout, permits: yield* Effect.makeSemaphore(1) },
+        timeout: stepTimeout,
+        lanes: { laneOf: (key: KeyId) => key, permits: yield* Effect.makeSemaphore(1) },
         run: takeAll
       })
 
@@ -82,7 +79,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
       }, Effect.uninterruptible)
 
       return RateLimiter.of({
-        take: (key, limit) => Effect.map(Effect.orDie(submit(key)), (place) => allowanceAt(place, limit)),
+        take: (key, limit) => Effect.map(Effect.orDie(submit(key)), (ordinal) => allowanceAt(ordinal, limit)),
         peek: (key, limit) => Effect.map(Effect.orDie(usedBy(key)), (used) => allowanceAt(used, limit))
       })
     })

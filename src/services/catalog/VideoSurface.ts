@@ -7,7 +7,7 @@ import {
   type VideoRoute
 } from "../../domain/Model.ts"
 import { toUsd } from "../../domain/Money.ts"
-import { clipPrice } from "../../domain/VideoRules.ts"
+import { clipPrice } from "../../domain/Video.ts"
 import { integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./Fields.ts"
 import { discount, type ParamField, type VideoPrices } from "./ListedModel.ts"
 import type { Path } from "./Source.ts"

@@ -1,5 +1,6 @@
 import { webcrypto } from "node:crypto"
 import { Effect } from "effect"
+import { InvalidRequest } from "../../domain/Failure.ts"
 import type { Reference } from "../../domain/Media.ts"
 
 export type Json =
@@ -44,3 +45,13 @@ export const fingerprint = (
   references: ReadonlyArray<Reference>
 ): Effect.Effect<string> =>
   Effect.flatMap(Effect.forEach(references, referenced), (known) => sha256(Buffer.from(canonical([fields, known]))))
+
+const visible = /^[\x21-\x7e]{1,255}$/
+
+/** The value of an `Idempotency-Key` header, if it is one that can be kept. */
+export const keyFrom = (header: string): Effect.Effect<string, InvalidRequest> =>
+  visible.test(header)
+    ? Effect.succeed(header)
+    : Effect.fail(
+        new InvalidRequest({ message: "`Idempotency-Key` must be 1 to 255 visible ASCII characters.", param: null })
+      )

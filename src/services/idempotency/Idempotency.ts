@@ -1,11 +1,11 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
-import * as DatabaseRetry from "../ledger/DatabaseRetry.ts"
 import * as SettleSql from "../ledger/SettleSql.ts"
-import { runWith } from "../ledger/StatementParts.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { Instance } from "../runtime/Instance.ts"
+import * as DatabaseRetry from "../sql/DatabaseRetry.ts"
+import { runWith } from "../sql/Statement.ts"
 import type { IdempotentRequest, KeptResult } from "./Statements.ts"
 import * as Statements from "./Statements.ts"
 
@@ -71,17 +71,17 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           Effect.forkIn(scope)
         )
 
-      const finish = Effect.fnUntraced(function* (claim: Statements.Claim, isDoubtful: boolean) {
-        const statement = isDoubtful ? Statements.tombstone(sql, claim) : Statements.finish(sql, claim.id)
+      const finish = Effect.fnUntraced(function* (claim: Statements.Claim, mayStillRun: boolean) {
+        const statement = mayStillRun ? Statements.tombstone(sql, claim) : Statements.finish(sql, claim.id)
         yield* Effect.catchAllCause(inTime(statement), () => releaseEventually(statement))
       })
 
       const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
         // Whether a statement is unaccounted for: it may still come through.
-        let isDoubtful = false
+        let mayStillRun = false
         const ask = Statements.claim(sql, claim).pipe(
           Effect.flatMap(decodeFound),
-          Effect.tapErrorCause(() => Effect.sync(() => (isDoubtful = true)))
+          Effect.tapErrorCause(() => Effect.sync(() => (mayStillRun = true)))
         )
         const unexpired = Effect.repeat(
           Effect.tap(ask, ([{ claim: old, isExpired }]) => (isExpired ? Statements.putAside(sql, old) : Effect.void)),
@@ -94,8 +94,8 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           Effect.orDie
         )
         const isMine = found.claim === claim.id
-        if (isDoubtful && !isMine) yield* releaseEventually(Statements.tombstone(sql, claim))
-        return { found, isMine, isDoubtful }
+        if (mayStillRun && !isMine) yield* releaseEventually(Statements.tombstone(sql, claim))
+        return { found, isMine, mayStillRun }
       })
 
       const first = ({ id }: Statements.Claim): FirstClaim => ({
@@ -124,7 +124,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       const claim = Effect.fn("Idempotency.claim")(function* (request: IdempotentRequest) {
         const mine = { ...request, id: ids.uuid(), instance: yield* instance.id }
         const { found, isMine } = yield* Effect.acquireRelease(take(mine), (taken) =>
-          taken.isMine ? finish(mine, taken.isDoubtful) : Effect.void
+          taken.isMine ? finish(mine, taken.mayStillRun) : Effect.void
         )
         if (isMine) return first(mine)
         if (!found.isSame) {

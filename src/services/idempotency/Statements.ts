@@ -1,7 +1,8 @@
 import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
-import { deadAfterSeconds, waitsBriefly } from "../ledger/StatementParts.ts"
+import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { waitsBriefly } from "../sql/Statement.ts"
 
 /** Hours for which a result is replayed. */
 const keptHours = 24
@@ -35,7 +36,7 @@ export const Found = Schema.Struct({
 export type Found = typeof Found.Type
 
 /**
- * Whether nobody works under the key any more. What was claimed while this statement waited is worked on, though its
+ * Whether the work under the key has ended. What was claimed while this statement waited is worked on, though its
  * instance may be too new to be seen.
  */
 const isOver = (sql: SqlClient.SqlClient) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (

@@ -11,12 +11,10 @@ export interface Hold {
 }
 
 export interface Settlement {
-  /** Never more than the hold. */
   readonly charged: NanoUsd
   /** The cost was above the hold; the excess is the operator's. */
   readonly exceeded: boolean
   /** The hold had been released meanwhile (this process was taken for dead): nothing was charged. */
   readonly lost: boolean
-  /** The row of the request was written with it. */
   readonly logged?: true
 }

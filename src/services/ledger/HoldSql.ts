@@ -1,47 +1,39 @@
 import type { SqlClient } from "@effect/sql"
 import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
+import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { type Query, type Row, waiting, waitsBriefly } from "../sql/Statement.ts"
 import type { Hold } from "./Hold.ts"
-import type { Query } from "./Prepared.ts"
-import {
-  amountIn,
-  deadAfterSeconds,
-  isKeyOf,
-  type Row,
-  unexpectedRow,
-  waiting,
-  waitsBriefly
-} from "./StatementParts.ts"
+import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
-/** A condition that is always true, and by which a commit does not wait for the disk: what it says is lost in a crash is no money. */
+/** A condition that is always true, and by which the commit does not wait for the disk: a lost hold is no money. */
 const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
 
-/** A reservation that takes a unit of its key's rate window with it, of as many as there are. */
+/** A hold that takes a unit of its key's rate window with it, of as many as there are. */
 export interface RatedHold extends Hold {
   readonly rateLimit: number | undefined
 }
 
 export interface HoldResult {
-  /** `limited`: the key's window is used up, and nothing else was looked at. */
+  /** `limited`: the key's window is used up; `fenced`: this instance was taken for dead. */
   readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited"
   readonly period: CapPeriod | null
-  /** What is left to the organization after this statement. */
   readonly remaining: NanoUsd
-  /** The request's place in its key's window, from 1; undefined where it takes none. */
-  readonly place: number | undefined
+  /** The request's number within its key's rate window, from 1; undefined without a rate limit. */
+  readonly ordinal: number | undefined
 }
 
 const verdicts = { held: true, insufficient: true, capped: true, fenced: true, limited: true } as const
 const periods = { day: true, week: true, month: true, total: true } as const
 
 const readHoldResult = (row: Row): HoldResult => {
-  const { period, place, remaining, verdict } = row
+  const { ordinal, period, remaining, verdict } = row
   if (!isKeyOf(verdicts, verdict) || !(period === null || isKeyOf(periods, period))) throw unexpectedRow(row)
   return {
     verdict,
     period,
     remaining: amountIn(remaining, row),
-    place: typeof place === "string" ? Number(place) : undefined
+    ordinal: typeof ordinal === "string" ? Number(ordinal) : undefined
   }
 }
 
@@ -52,7 +44,7 @@ export const addsUnits = `ON CONFLICT (key_id) DO UPDATE SET
   used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
     THEN excluded.used ELSE w.used + excluded.used END`
 
-const reserveText = (forInstance: boolean) => `
+const placeText = (forInstance: boolean) => `
   WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
       WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, ord)
@@ -65,14 +57,14 @@ const reserveText = (forInstance: boolean) => `
     GROUP BY key_id ORDER BY key_id
     ${addsUnits}
     RETURNING key_id, used
-  ), placed_in_window AS (
+  ), numbered AS (
     SELECT input.*, known.id IS NOT NULL AS known,
       CASE WHEN rate_limit IS NOT NULL AND known.id IS NOT NULL
         THEN (SELECT coalesce(max(used), 1) FROM rate_windows WHERE rate_windows.key_id = input.key_id)
       WHEN rate_limit IS NOT NULL THEN taken_units.used
         - count(*) FILTER (WHERE rate_limit IS NOT NULL AND known.id IS NULL) OVER (PARTITION BY key_id)
         + count(*) FILTER (WHERE rate_limit IS NOT NULL AND known.id IS NULL) OVER (PARTITION BY key_id ORDER BY ord)
-      END AS place
+      END AS ordinal
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
     SELECT id, balance - held AS available FROM organizations
@@ -95,11 +87,11 @@ const reserveText = (forInstance: boolean) => `
     )
   ), asked AS (
     SELECT input.*, payers.available, capped.cap_period,
-      coalesce(input.place > input.rate_limit, false) AS limited,
+      coalesce(input.ordinal > input.rate_limit, false) AS limited,
       coalesce(sum(input.amount) FILTER (WHERE NOT input.known AND capped.id IS NULL
-          AND coalesce(input.place <= input.rate_limit, true))
+          AND coalesce(input.ordinal <= input.rate_limit, true))
         OVER (PARTITION BY input.org_id ORDER BY input.ord), 0) AS up_to
-    FROM placed_in_window AS input JOIN payers ON payers.id = input.org_id
+    FROM numbered AS input JOIN payers ON payers.id = input.org_id
     LEFT JOIN capped ON capped.id = input.key_id
   ), admitted AS (
     SELECT * FROM asked WHERE NOT known AND NOT limited AND cap_period IS NULL
@@ -120,21 +112,21 @@ const reserveText = (forInstance: boolean) => `
       ELSE 'insufficient'
     END AS verdict,
     asked.cap_period AS period,
-    asked.place::text AS place,
+    asked.ordinal::text AS ordinal,
     (asked.available - coalesce(taken.amount, 0))::text AS remaining
   FROM asked LEFT JOIN admitted ON admitted.id = asked.id LEFT JOIN taken ON taken.org_id = asked.org_id
   ORDER BY asked.ord`
-const reserveForInstance = reserveText(true)
-const reserveForJobs = reserveText(false)
+const placeForInstance = placeText(true)
+const placeForJobs = placeText(false)
 
 /**
- * Reserves many amounts at once, for an instance or, without one, for jobs that outlive it. Organizations are locked
- * in order of id, and the windows of their keys before them, so that batches of several instances cannot deadlock.
+ * Places many holds at once, for an instance or, without one, for jobs that outlive it. Organizations are locked in
+ * order of id, and the windows of their keys before them, so that batches of several instances cannot deadlock.
  * Within an organization the batch is a queue: an amount is admitted while the sum up to it fits.
  * A hold that is already there (the same statement came through before) counts as held, and took its rate unit then.
  */
-export const reserve = (instance: string | null, batch: ReadonlyArray<RatedHold>): Query<HoldResult> => ({
-  text: instance === null ? reserveForJobs : reserveForInstance,
+export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>): Query<HoldResult> => ({
+  text: instance === null ? placeForJobs : placeForInstance,
   values: [
     batch.map(({ id }) => id),
     batch.map(({ org }) => org),
@@ -147,27 +139,10 @@ export const reserve = (instance: string | null, batch: ReadonlyArray<RatedHold>
 })
 
 /**
- * Keeps a reservation that may still be under way from ever being placed: its id is taken, by a hold of nothing that
- * is closed already. Waits for a statement that is placing it just now, and then changes nothing.
+ * Keeps a hold whose statement may still be under way from ever being placed: its id is taken, by a hold of nothing
+ * that is closed already. Waits for a statement that is placing it just now, and then changes nothing.
  */
 export const tombstone = (sql: SqlClient.SqlClient, instance: string, { id, key, org }: Omit<Hold, "amount">) => sql`
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
   SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${waitsBriefly(sql, "one")}
   ON CONFLICT (id) DO NOTHING`
-
-export interface Orphan {
-  readonly id: string
-  readonly orgId: string
-}
-
-/** Marks instances dead that have not renewed their heartbeat, and lists open holds whose instance is gone. */
-export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: ReadonlyArray<string>) => sql<Orphan>`
-  WITH dead AS (
-    UPDATE instances SET swept_at = now()
-    WHERE swept_at IS NULL AND stopped_at IS NULL AND beat_at <= now() - ${deadAfterSeconds} * interval '1 second'
-    RETURNING id
-  )
-  SELECT holds.id, holds.org_id FROM holds JOIN instances ON instances.id = holds.instance_id
-  WHERE holds.state = 'open' AND holds.org_id <> ALL (${exceptOrgs}::text[])
-    AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
-  LIMIT ${limit}`

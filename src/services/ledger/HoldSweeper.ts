@@ -1,46 +1,64 @@
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Effect, Metric } from "effect"
+import { Array as Arr, Effect, Metric, Schedule } from "effect"
+import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { isLockTimeout, logFailure } from "../sql/Outage.ts"
+import { Prepared } from "../sql/Statement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import * as HoldSql from "./HoldSql.ts"
-import { isLockTimeout } from "./Outage.ts"
-import { Prepared } from "./Prepared.ts"
 import * as SettleSql from "./SettleSql.ts"
 
 const batchSize = 500
+const sweepEvery = "5 seconds"
 
-/** The returned effect marks dead instances, releases the holds they left open, and returns how many it released. */
-export const makeSweep = Effect.gen(function* () {
+interface Orphan {
+  readonly id: string
+  readonly orgId: string
+}
+
+/** Marks instances dead that have not renewed their heartbeat, and lists open holds whose instance is gone. */
+export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: ReadonlyArray<string>) => sql<Orphan>`
+  WITH dead AS (
+    UPDATE instances SET swept_at = now()
+    WHERE swept_at IS NULL AND stopped_at IS NULL AND beat_at <= now() - ${deadAfterSeconds} * interval '1 second'
+    RETURNING id
+  )
+  SELECT holds.id, holds.org_id FROM holds JOIN instances ON instances.id = holds.instance_id
+  WHERE holds.state = 'open' AND holds.org_id <> ALL (${exceptOrgs}::text[])
+    AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
+  LIMIT ${limit}`
+
+/** Marks dead instances, releases the holds that they left open, and returns how many it released. */
+export const sweep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
+  const lockedOrgs = new Set<string>()
 
-  const release = (orphans: ReadonlyArray<HoldSql.Orphan>) =>
-    Effect.as(prepared.run(SettleSql.close(orphans.map(({ id }) => ({ id, cost: undefined })))), orphans.length)
-  /** Passes over organizations that somebody has locked, and adds them to `locked`. */
-  const releaseUnlocked = (orphans: ReadonlyArray<HoldSql.Orphan>, locked: Set<string>) =>
-    Effect.catchIf(release(orphans), isLockTimeout, () =>
-      Effect.reduce(Object.entries(Arr.groupBy(orphans, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
-        release(own).pipe(
-          Effect.catchIf(isLockTimeout, () =>
-            Effect.as(
-              Effect.sync(() => locked.add(org)),
-              0
-            )
-          ),
-          Effect.map((count) => sum + count)
+  const release = (holds: ReadonlyArray<Orphan>) =>
+    Effect.as(prepared.run(SettleSql.close(holds.map(({ id }) => ({ id, cost: undefined })))), holds.length)
+  const releaseUnlocked = (holds: ReadonlyArray<Orphan>) =>
+    Effect.catchIf(release(holds), isLockTimeout, () =>
+      Effect.reduce(Object.entries(Arr.groupBy(holds, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
+        Effect.map(
+          Effect.catchIf(release(own), isLockTimeout, () => Effect.sync(() => void lockedOrgs.add(org))),
+          (count) => sum + (count ?? 0)
         )
       )
     )
-  return Effect.gen(function* () {
-    const locked = new Set<string>()
-    let released = 0
-    while (true) {
-      const found = yield* HoldSql.orphans(sql, batchSize, [...locked])
-      if (found.length > 0) released += yield* releaseUnlocked(found, locked)
-      if (found.length < batchSize) break
-    }
-    if (released === 0) return 0
-    yield* Metric.incrementBy(Metrics.swept, released)
-    yield* Effect.logWarning(`Released ${released} holds of instances that are gone`)
-    return released
-  }).pipe(Effect.uninterruptible, Effect.orDie)
-})
+
+  let released = 0
+  while (true) {
+    const found = yield* orphans(sql, batchSize, [...lockedOrgs])
+    if (found.length > 0) released += yield* releaseUnlocked(found)
+    if (found.length < batchSize) break
+  }
+  if (released === 0) return 0
+  yield* Metric.incrementBy(Metrics.swept, released)
+  yield* Effect.logWarning(`Released ${released} holds of instances that are gone`)
+  return released
+}).pipe(Effect.uninterruptible, Effect.orDie)
+
+/** Releases the holds of dead processes every few seconds, for as long as the scope lasts. Every instance does. */
+export const runSweeper = sweep.pipe(
+  Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
+  Effect.repeat(Schedule.spaced(sweepEvery)),
+  Effect.forkScoped
+)

@@ -3,7 +3,6 @@ import type { Effect } from "effect"
 
 export interface Invariant {
   readonly name: string
-  /** The rows that break it; none means it holds. */
   readonly check: Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError.SqlError>
 }
 

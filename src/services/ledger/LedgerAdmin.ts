@@ -2,13 +2,13 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
-import { OrgId } from "../../domain/Organization.ts"
+import { available, Balance, OrgId } from "../../domain/Organization.ts"
+import { rowsOf } from "../sql/Statement.ts"
 import { invariants } from "./Invariants.ts"
 
 /** The reference belongs to another payment: another organization or another amount. */
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {}
 
-/** The adjustment would leave less than nothing available. */
 export class WouldOverdraw extends Data.TaggedError("WouldOverdraw")<{ readonly available: bigint }> {}
 
 export class Entry extends Schema.Class<Entry>("Entry")({
@@ -23,10 +23,24 @@ export class Entry extends Schema.Class<Entry>("Entry")({
   note: Schema.NullOr(Schema.String)
 }) {}
 
-/** A row that breaks a rule of the ledger. */
 export interface Violation {
   readonly invariant: string
   readonly row: Readonly<Record<string, unknown>>
+}
+
+export interface Payment {
+  readonly org: OrgId
+  readonly amount: NanoUsd
+  readonly ref?: string | undefined
+  readonly note?: string | undefined
+}
+
+export interface Correction {
+  readonly org: OrgId
+  readonly amount: NanoUsd
+  readonly note: string
+  /** Whether more may be taken than is available. */
+  readonly force: boolean
 }
 
 export interface Proof {
@@ -41,18 +55,8 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
   LedgerAdmin,
   {
     /** A top-up whose `ref` was seen before for the same payment answers the first entry and adds nothing. */
-    readonly topUp: (payment: {
-      readonly org: OrgId
-      readonly amount: NanoUsd
-      readonly ref?: string | undefined
-      readonly note?: string | undefined
-    }) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken>
-    readonly adjust: (correction: {
-      readonly org: OrgId
-      readonly amount: NanoUsd
-      readonly note: string
-      readonly force: boolean
-    }) => Effect.Effect<Entry, WouldOverdraw>
+    readonly topUp: (payment: Payment) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken>
+    readonly adjust: (correction: Correction) => Effect.Effect<Entry, WouldOverdraw>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
     /** Checks every invariant over the whole database in one snapshot. */
@@ -63,71 +67,42 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     LedgerAdmin,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const decode = Schema.decodeUnknown(Schema.Array(Entry))
+      const rows = rowsOf(Entry)
 
-      const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: {
-        readonly org: OrgId
-        readonly amount: NanoUsd
-        readonly ref?: string | undefined
-        readonly note?: string | undefined
-      }) {
+      const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: Payment) {
         const { amount, note = null, org, ref = null } = payment
-        const [added] = yield* Effect.orDie(
-          Effect.flatMap(
-            sql`
-              WITH entered AS (
-                INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
-                VALUES (${org}, 'top_up', ${amount}, ${ref}, ${note})
-                ON CONFLICT (ref) DO NOTHING RETURNING *
-              ), moved AS (
-                UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered
-                WHERE organizations.id = entered.org_id
-              )
-              SELECT * FROM entered`,
-            decode
+        const [added] = yield* rows(sql`
+          WITH entered AS (
+            INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
+            VALUES (${org}, 'top_up', ${amount}, ${ref}, ${note})
+            ON CONFLICT (ref) DO NOTHING RETURNING *
+          ), moved AS (
+            UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered
+            WHERE organizations.id = entered.org_id
           )
-        )
+          SELECT * FROM entered`)
         if (added !== undefined) return { entry: added, replayed: false }
-        const [first] = yield* Effect.orDie(
-          Effect.flatMap(
-            sql`SELECT * FROM ledger_entries
-              WHERE ref = ${ref} AND org_id = ${org} AND amount = ${amount} AND kind = 'top_up'`,
-            decode
-          )
-        )
+        const [first] = yield* rows(sql`
+          SELECT * FROM ledger_entries
+          WHERE ref = ${ref} AND org_id = ${org} AND amount = ${amount} AND kind = 'top_up'`)
         if (first === undefined) return yield* new RefTaken({ ref: ref ?? "" })
         return { entry: first, replayed: true }
-      }, Effect.uninterruptible)
+      })
 
-      const adjust = Effect.fn("LedgerAdmin.adjust")(function* (correction: {
-        readonly org: OrgId
-        readonly amount: NanoUsd
-        readonly note: string
-        readonly force: boolean
-      }) {
-        const { amount, force, note, org } = correction
-        const [entry] = yield* Effect.orDie(
-          Effect.flatMap(
-            sql`
-              WITH moved AS (
-                UPDATE organizations SET balance = balance + ${amount}
-                WHERE id = ${org} AND (${force} OR ${amount}::bigint >= 0 OR balance - held + ${amount} >= 0)
-                RETURNING id
-              )
-              INSERT INTO ledger_entries (org_id, kind, amount, note)
-              SELECT id, 'adjustment', ${amount}, ${note} FROM moved RETURNING *`,
-            decode
+      const adjust = Effect.fn("LedgerAdmin.adjust")(function* ({ amount, force, note, org }: Correction) {
+        const [entry] = yield* rows(sql`
+          WITH moved AS (
+            UPDATE organizations SET balance = balance + ${amount}
+            WHERE id = ${org} AND (${force} OR ${amount}::bigint >= 0 OR balance - held + ${amount} >= 0)
+            RETURNING id
           )
-        )
+          INSERT INTO ledger_entries (org_id, kind, amount, note)
+          SELECT id, 'adjustment', ${amount}, ${note} FROM moved RETURNING *`)
         if (entry !== undefined) return entry
-        const [row] = yield* Effect.orDie(
-          Effect.flatMap(
-            sql`SELECT balance - held AS available FROM organizations WHERE id = ${org}`,
-            Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ available: NanoUsdFromRow })))
-          )
-        )
-        return yield* new WouldOverdraw({ available: row.available })
-      }, Effect.uninterruptible)
+        const [left] = yield* rowsOf(Balance)(sql`SELECT balance, held FROM organizations WHERE id = ${org}`)
+        if (left === undefined) return yield* Effect.dieMessage(`there is no organization ${org}`)
+        return yield* new WouldOverdraw({ available: available(left) })
+      })
 
       const verify = Effect.gen(function* () {
         yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
@@ -135,11 +110,9 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         for (const { check, name } of invariants(sql)) {
           for (const row of yield* check) violations.push({ invariant: name, row })
         }
-        const [counts] = yield* Effect.flatMap(
-          sql`SELECT (SELECT count(*) FROM organizations)::int AS organizations,
-            (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM holds)::int AS holds`,
-          Schema.decodeUnknown(Schema.Tuple(Counts))
-        )
+        const [counts = { organizations: 0, entries: 0, holds: 0 }] = yield* rowsOf(Counts)(sql`
+          SELECT (SELECT count(*) FROM organizations)::int AS organizations,
+            (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM holds)::int AS holds`)
         return { violations, ...counts }
       }).pipe(sql.withTransaction, Effect.withSpan("LedgerAdmin.verify"), Effect.orDie, Effect.uninterruptible)
 
@@ -147,17 +120,11 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         topUp,
         adjust,
         verify,
-        entries: Effect.fn("LedgerAdmin.entries")(
-          (org: OrgId, { limit }: { readonly limit: number }) =>
-            Effect.flatMap(
-              // By its own index alone: the primary key would lead through everybody's entries since its last.
-              sql`SELECT * FROM ledger_entries WHERE id = ANY (ARRAY(
-                  SELECT id FROM ledger_entries WHERE org_id = ${org} ORDER BY id DESC LIMIT ${limit}
-                )) ORDER BY id DESC`,
-              decode
-            ),
-          Effect.orDie,
-          Effect.uninterruptible
+        entries: Effect.fn("LedgerAdmin.entries")((org: OrgId, { limit }: { readonly limit: number }) =>
+          // By its own index alone: the primary key would lead through everybody's entries since its last.
+          rows(sql`SELECT * FROM ledger_entries WHERE id = ANY (ARRAY(
+              SELECT id FROM ledger_entries WHERE org_id = ${org} ORDER BY id DESC LIMIT ${limit}
+            )) ORDER BY id DESC`)
         )
       })
     })

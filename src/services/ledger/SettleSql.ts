@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
-import type { Query } from "./Prepared.ts"
-import { amountIn, isKeyOf, type Row, unexpectedRow, type Waiter, waiting, waitsBriefly } from "./StatementParts.ts"
+import { type Query, type Row, type Waiter, waiting, waitsBriefly } from "../sql/Statement.ts"
+import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
 export interface Closing {
   readonly id: string
@@ -70,8 +70,8 @@ const closeForMany = closeText("many")
 const closeForOne = closeText("one")
 
 /**
- * Closes many holds at once, each only if it is still open; a charge is cut to its hold. The answer says for each
- * hold what it is now, whoever closed it. `rows` of the request log, as JSON, are written with the outcome of their
+ * Closes many holds at once, each only if it is still open; a charge is cut to its hold. Returns what each hold is
+ * now, also where another statement closed it. `rows` of the request log, as JSON, are written with the outcome of their
  * holds, or not at all.
  */
 export const close = (

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
-import { deadAfterSeconds } from "../ledger/StatementParts.ts"
-import { storable } from "../runtime/StorableText.ts"
+import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { storable } from "../sql/Statement.ts"
 import type { RouteReport } from "./Circuits.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 

@@ -1,5 +1,5 @@
 import { Effect, type Exit, type Scope } from "effect"
-import * as ChildFiber from "./ChildFiber.ts"
+import { runChild } from "./Fibers.ts"
 import * as Monotonic from "./Monotonic.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
@@ -12,7 +12,7 @@ interface Timer extends Listed {
 export interface Deadlines {
   /** Acts at a moment of the monotonic clock, unless it is called off by what this returns. */
   readonly schedule: (at: number, act: () => void) => () => void
-  /** Runs an effect for so many milliseconds, then interrupts it; `onTimeout` is told what came of it. */
+  /** Runs an effect for so many milliseconds, then interrupts it; `onTimeout` gets its exit. */
   readonly bound: <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
     millis: number,
@@ -34,7 +34,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
   }
   const earlier = Effect.async<void>((resume) => {
     rearm = () => resume(Effect.void)
-    // One may have come in before this was there to be told.
+    // A timer may have been added before this could be woken.
     if (earliest() < armedUntil) rearm()
   })
   const sleep = Effect.suspend(() => {
@@ -76,7 +76,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
     ) =>
       Effect.suspend(() => {
         let isLate = false
-        const exit = ChildFiber.run(effect, (interrupt) =>
+        const exit = runChild(effect, (interrupt) =>
           schedule(Monotonic.millisOf(clock) + millis, () => {
             isLate = true
             interrupt()

@@ -1,5 +1,5 @@
 import type { Effect, Exit } from "effect"
-import * as ChildFiber from "./ChildFiber.ts"
+import { runChild } from "./Fibers.ts"
 
 /** Whether a client has gone, which those who work for it may want to know at once. */
 export class Departure {
@@ -10,7 +10,6 @@ export class Departure {
     return this.#isOver
   }
 
-  /** The client has gone. */
   leave(): void {
     this.#isOver = true
     this.#listener()
@@ -18,7 +17,7 @@ export class Departure {
 
   /** Interrupts an effect when the client goes, and tells what came of it. To be used for one effect at a time. */
   interrupts<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Exit.Exit<A, E>, never, R> {
-    return ChildFiber.run(effect, (interrupt) => {
+    return runChild(effect, (interrupt) => {
       if (this.#isOver) interrupt()
       this.#listener = interrupt
       return () => {

@@ -57,7 +57,6 @@ export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
     return Effect.sync(() => waiting.delete(run))
   })
 
-/** Runs the steps at once: for what is small. */
 export const atOnce = <A>(steps: Steps<A>): A => {
   while (true) {
     const step = steps.next()
@@ -65,6 +64,5 @@ export const atOnce = <A>(steps: Steps<A>): A => {
   }
 }
 
-/** Runs the steps in slices where they are many, else at once. */
 export const run = <A>(steps: Steps<A>, isLarge: boolean | undefined): Effect.Effect<A> =>
   isLarge === true ? inSlices(steps) : Effect.sync(() => atOnce(steps))

@@ -1,7 +1,7 @@
 import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { always } from "./Always.ts"
+import { always } from "./Fibers.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
 /** Room for a settle and its retries; what is longer waits for a client that does not read. */
@@ -26,7 +26,6 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     readonly isStopping: () => boolean
     /** From now on `isDraining`; waits for what runs, and aborts what is left after the patience. */
     readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
-    /** Whether new requests are to be refused. */
     readonly isDraining: () => boolean
   }
 >() {

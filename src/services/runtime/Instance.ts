@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
-import { makeSweep } from "../ledger/HoldSweeper.ts"
-import { logFailure } from "../ledger/Outage.ts"
+import { logFailure } from "../sql/Outage.ts"
 import { Ids } from "./Ids.ts"
 import { InFlight } from "./InFlight.ts"
 
@@ -9,21 +8,20 @@ const beatEvery = Duration.seconds(5)
 /** Longer than the database takes between two beats of an instance that runs. */
 const silentAfter = Duration.seconds(15)
 const lostAfter = Duration.seconds(20)
+/** Seconds without a heartbeat after which an instance is dead: others then release its holds. */
+export const deadAfterSeconds = 45
 
 /** The other workers behind the same address, none where there is one process: they stop when this one does. */
 export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
   defaultValue: (): {
-    /** Tells the others of this process's identity. */
     readonly register: (id: string) => Effect.Effect<void>
-    /** The others' identities. */
     readonly ids: Effect.Effect<ReadonlyArray<string>>
   } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
 }) {}
 
 /**
  * This process in the eyes of the others. It renews a heartbeat in the database; without one for 20 s it admits
- * nothing and ends what it runs, well before the others release its holds at 45 s. Every instance releases the
- * holds of dead ones.
+ * nothing and ends what it runs, well before the others release its holds at 45 s (`ledger/HoldSweeper.ts`).
  */
 export class Instance extends Context.Tag("gateway/Instance")<
   Instance,
@@ -33,8 +31,6 @@ export class Instance extends Context.Tag("gateway/Instance")<
     readonly admitting: Effect.Effect<boolean>
     /** Whether an instance lives that is not behind the same address; false where the database does not say so in a second. */
     readonly hasPeers: Effect.Effect<boolean>
-    /** Marks dead instances and releases their holds; says how many. Runs by itself every few seconds. */
-    readonly sweep: Effect.Effect<number>
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -89,15 +85,8 @@ export class Instance extends Context.Tag("gateway/Instance")<
         Effect.orElseSucceed(() => false)
       )
 
-      const sweep = yield* makeSweep
-
       yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
       yield* watch.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)
-      yield* sweep.pipe(
-        Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
-        Effect.repeat(Schedule.spaced(beatEvery)),
-        Effect.forkScoped
-      )
       yield* Effect.addFinalizer(() =>
         Effect.flatMap(Ref.get(current), (id) => sql`UPDATE instances SET stopped_at = now() WHERE id = ${id}`).pipe(
           Effect.interruptible,
@@ -106,7 +95,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         )
       )
 
-      return Instance.of({ id: Ref.get(current), admitting: Ref.get(admitting), hasPeers, sweep })
+      return Instance.of({ id: Ref.get(current), admitting: Ref.get(admitting), hasPeers })
     })
   )
 }

@@ -2,7 +2,6 @@ import { base64Length, base64Pieces } from "../media/Base64.ts"
 
 /** A body in pieces, each made when it is asked for: what is large is never there a second time as a whole. */
 export interface Pieces {
-  /** Bytes of all of it. */
   readonly length: number
   readonly [Symbol.iterator]: () => IterableIterator<Uint8Array>
 }

@@ -1,6 +1,5 @@
 /** What a roster can hold: in one roster at a time. */
 export interface Listed {
-  /** In the roster; -1 where it is in none. */
   index: number
 }
 
@@ -24,7 +23,6 @@ export class Roster<A extends Listed> implements Iterable<A> {
     one.index = this.#all.push(one) - 1
   }
 
-  /** Whether it was there. */
   delete(one: A): boolean {
     if (!this.has(one)) return false
     const last = this.#all.pop()
@@ -36,7 +34,6 @@ export class Roster<A extends Listed> implements Iterable<A> {
     return true
   }
 
-  /** Over those of this moment, whoever comes and goes meanwhile. */
   [Symbol.iterator](): Iterator<A> {
     return this.#all.slice()[Symbol.iterator]()
   }

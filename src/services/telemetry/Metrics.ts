@@ -91,7 +91,6 @@ const labelsOf = (counter: Metric.Metric.Counter<number>, labels: Readonly<Recor
   return made
 }
 
-/** Adds to the series of a counter that carries these labels, now. */
 export const unsafeAdd = (
   counter: Metric.Metric.Counter<number>,
   amount: number,
@@ -101,7 +100,6 @@ export const unsafeAdd = (
 export const unsafeCount = (counter: Metric.Metric.Counter<number>, labels: Readonly<Record<string, string>>): void =>
   unsafeAdd(counter, 1, labels)
 
-/** Adds one to the series of a counter that carries these labels. */
 export const count = (
   counter: Metric.Metric.Counter<number>,
   labels: Readonly<Record<string, string>>

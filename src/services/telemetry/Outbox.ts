@@ -3,7 +3,7 @@ import { Array as Arr, type Duration, Effect, Queue, Schedule, type Scope } from
 const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
 /**
- * Rows that somebody else need not wait for. They are written in order and in batches, kept while the store is away,
+ * Rows that no request waits for. They are written in order and in batches, kept while the store is away,
  * and flushed when the scope closes. A row that the store refuses for what it is does not hold up the others.
  */
 export const make = <Row, E>(options: {
@@ -15,7 +15,6 @@ export const make = <Row, E>(options: {
   /** Whether a failure is the row's own, so that trying again is of no use. */
   readonly isRefusal: (error: E) => boolean
   readonly lost: (rows: number, why: string) => Effect.Effect<void>
-  /** How long the last flush may take. */
   readonly flushWithin: Duration.DurationInput
 }): Effect.Effect<(row: Row) => Effect.Effect<void>, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -47,7 +46,6 @@ export const make = <Row, E>(options: {
     )
     yield* Queue.take(arrival).pipe(
       Effect.zipRight(Effect.retry(flush, untilBack)),
-      // What comes within a moment shares a statement.
       Effect.zipRight(Effect.sleep("50 millis")),
       Effect.ignore,
       Effect.forever,

@@ -5,9 +5,9 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { mostStored, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { isRefusal } from "../ledger/Outage.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
-import { storable } from "../runtime/StorableText.ts"
+import { isRefusal } from "../sql/Outage.ts"
+import { rowsOf, storable } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Outbox from "./Outbox.ts"
 
@@ -82,7 +82,6 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-/** What others wrote, bounded. */
 const tame = (text: string | undefined): string | null => (text === undefined ? null : storable(text.slice(0, 200)))
 
 const amount = (nano: bigint | undefined): string | undefined =>
@@ -128,7 +127,6 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
   {
     /** What comes later of a request replaces its outcome: one whose charge had to be taken back failed. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
-    /** Newest first. */
     readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
     /** Removes rows older than the age; says how many. */
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
@@ -138,13 +136,12 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     RequestLog,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const rows = rowsOf(RequestRow)
+      const columns = sql.literal(`id, request_id, at, surface, status, code, org_id, key_id, model, route, provider,
+        stream, attempts, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
+        first_byte_ms, total_ms`)
       const insert = (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) => sql`
-        INSERT INTO request_log (
-          id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
-          prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms)
-        SELECT
-          id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts, notes,
-          prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms
+        INSERT INTO request_log (${columns}) SELECT ${columns}
         FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
         ON CONFLICT (id) DO UPDATE SET
           status = excluded.status, code = excluded.code, notes = excluded.notes, charge = excluded.charge,
@@ -164,29 +161,24 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
 
       return RequestLog.of({
         write,
-        list: Effect.fn("RequestLog.list")(
-          function* (query: RequestQuery) {
-            const conditions = [
-              ...(query.org === undefined ? [] : [sql`request_log.org_id = ${query.org}`]),
-              ...(query.key === undefined ? [] : [sql`request_log.key_id = ${query.key}`]),
-              ...(query.model === undefined ? [] : [sql`request_log.model = ${query.model}`]),
-              ...(query.status === undefined ? [] : [sql`request_log.status = ${query.status}`]),
-              ...(query.since === undefined ? [] : [sql`at >= ${new Date(query.since)}`]),
-              ...(query.endedSince === undefined
+        list: Effect.fn("RequestLog.list")(({ endedSince, key, limit, model, org, since, status }: RequestQuery) =>
+          rows(sql`
+            SELECT request_log.*, coalesce(holds.charged, charge) AS charge, coalesce(videos.cost, request_log.cost) AS cost
+            FROM request_log
+            LEFT JOIN holds ON surface = 'video' AND holds.id = request_log.hold_id
+            LEFT JOIN videos ON surface = 'video' AND videos.hold_id = request_log.hold_id
+            WHERE ${sql.and([
+              sql`true`,
+              ...(org === undefined ? [] : [sql`request_log.org_id = ${org}`]),
+              ...(key === undefined ? [] : [sql`request_log.key_id = ${key}`]),
+              ...(model === undefined ? [] : [sql`request_log.model = ${model}`]),
+              ...(status === undefined ? [] : [sql`request_log.status = ${status}`]),
+              ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
+              ...(endedSince === undefined
                 ? []
-                : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(query.endedSince)}`])
-            ]
-            const rows = yield* sql`
-              SELECT request_log.*, coalesce(holds.charged, charge) AS charge, coalesce(videos.cost, request_log.cost) AS cost
-              FROM request_log
-              LEFT JOIN holds ON surface = 'video' AND holds.id = request_log.hold_id
-              LEFT JOIN videos ON surface = 'video' AND videos.hold_id = request_log.hold_id
-              WHERE ${conditions.length === 0 ? sql`true` : sql.and(conditions)}
-              ORDER BY at DESC, request_log.id DESC LIMIT ${query.limit}`
-            return yield* Schema.decodeUnknown(Schema.Array(RequestRow))(rows)
-          },
-          Effect.orDie,
-          Effect.uninterruptible
+                : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(endedSince)}`])
+            ])}
+            ORDER BY at DESC, request_log.id DESC LIMIT ${limit}`)
         ),
         prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) =>
           Effect.map(

@@ -1,3 +1,4 @@
+import { Data } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
@@ -12,9 +13,21 @@ type Note = RequestEntry["notes"][number]
  * What is known of a request so far. The stages fill it in as they go, so that the log has a row however and
  * wherever the request ends.
  */
-export class RequestRecord {
+export class RequestRecord extends Data.Class<{
+  readonly id: string
+  readonly requestId: string
+  readonly surface: Surface
+  readonly caller: Caller
+  /** Requests that the key has in a rate window. */
+  readonly limit: number
+  /** Unix milliseconds. */
+  readonly at: number
+  /** On the monotonic clock. */
+  readonly startedAt: number
+}> {
   readonly attempts = new Attempts()
   readonly notes = new Set<Note>()
+  readonly rate: RateUnit = { limit: this.limit, allowance: undefined }
   model: string | undefined
   route: RouteBase | undefined
   stream = false
@@ -24,42 +37,12 @@ export class RequestRecord {
   cost: bigint | undefined
   /** On the monotonic clock. */
   firstByteAt: number | undefined
-  /** The client dropped its connection before the end. */
   departed = false
   /** Its row has been written, together with its charge. */
   isLogged = false
-  readonly rate: RateUnit
   /** Overrides the code of the answer's error, e.g. `stream_error` beside a status that was already 200. */
   code: string | undefined
-  readonly id: string
-  readonly requestId: string
-  readonly surface: Surface
-  readonly caller: Caller
-  /** Unix milliseconds. */
-  readonly at: number
-  /** On the monotonic clock. */
-  readonly startedAt: number
 
-  constructor(options: {
-    readonly id: string
-    readonly requestId: string
-    readonly surface: Surface
-    readonly caller: Caller
-    /** Requests that its key has in a window. */
-    readonly limit: number
-    readonly at: number
-    readonly startedAt: number
-  }) {
-    this.id = options.id
-    this.requestId = options.requestId
-    this.surface = options.surface
-    this.caller = options.caller
-    this.rate = { limit: options.limit, allowance: undefined }
-    this.at = options.at
-    this.startedAt = options.startedAt
-  }
-
-  /** What came of settling the request's hold. */
   settled({ charged, exceeded, logged, lost }: Settlement): void {
     this.charge = charged
     this.isLogged = logged === true

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { rowsOf } from "../sql/Statement.ts"
 
 export const Grouping = Schema.Literal("model", "key", "day", "provider")
 export type Grouping = typeof Grouping.Type
@@ -13,7 +14,6 @@ export type Grouping = typeof Grouping.Type
 export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   /** Null: the requests that never came so far, such as those for an unknown model. */
   group: Schema.NullOr(Schema.String),
-  /** What the group is called beside its id: a key's name. */
   label: Schema.NullOr(Schema.String),
   requests: Schema.NumberFromString,
   promptTokens: Schema.NumberFromString,
@@ -23,7 +23,6 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   spend: NanoUsdFromRow,
   cost: NanoUsdFromRow,
   margin: Schema.NullOr(NanoUsdFromRow),
-  /** Charged requests whose cost is not known. */
   uncosted: Schema.NumberFromString
 }) {}
 
@@ -69,18 +68,17 @@ export class Usage extends Context.Tag("gateway/Usage")<
     Usage,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const decode = Schema.decodeUnknown(Schema.Array(UsageRow))
+      const rows = rowsOf(UsageRow)
       return Usage.of({
-        report: Effect.fn("Usage.report")(
-          ({ by, org, since, until }: UsageQuery) => {
-            const conditions = [
-              ...(org === undefined ? [] : [sql`r.org_id = ${org}`]),
-              ...(since === undefined ? [] : [sql`r.at >= ${new Date(since)}`]),
-              ...(until === undefined ? [] : [sql`r.at < ${new Date(until)}`])
-            ]
-            const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
-            const { attempt, isKnown, request } = groups[by]
-            return sql`
+        report: Effect.fn("Usage.report")(({ by, org, since, until }: UsageQuery) => {
+          const where = sql.and([
+            sql`true`,
+            ...(org === undefined ? [] : [sql`r.org_id = ${org}`]),
+            ...(since === undefined ? [] : [sql`r.at >= ${new Date(since)}`]),
+            ...(until === undefined ? [] : [sql`r.at < ${new Date(until)}`])
+          ])
+          const { attempt, isKnown, request } = groups[by]
+          return rows(sql`
               WITH parts AS (
                 SELECT ${sql.literal(request)} AS name, ${sql.literal(isKnown)} AS is_known, 1 AS requests, prompt_tokens,
                   completion_tokens, cached_tokens, reasoning_tokens,
@@ -110,11 +108,8 @@ export class Usage extends Context.Tag("gateway/Usage")<
               SELECT "group",
                 ${sql.literal(by === "key" ? `(SELECT name FROM api_keys WHERE id = "group")` : "NULL::text")} AS label,
                 requests, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, spend, cost, margin, uncosted
-              FROM totals ORDER BY ${sql.literal(orders[by])}`.pipe(Effect.flatMap(decode))
-          },
-          Effect.orDie,
-          Effect.uninterruptible
-        )
+              FROM totals ORDER BY ${sql.literal(orders[by])}`)
+        })
       })
     })
   )

@@ -4,20 +4,19 @@ import type { Picture } from "../../domain/Media.ts"
 import type { VideoModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { VideoAsk } from "../../domain/Video.ts"
-import { clipPrice } from "../../domain/VideoRules.ts"
-import { fingerprint } from "../idempotency/Fingerprint.ts"
+import { clipPrice } from "../../domain/Video.ts"
+import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { Idempotency } from "../idempotency/Idempotency.ts"
-import { keyFrom } from "../idempotency/Key.ts"
-import { NotAsked, settleTimeout } from "../ledger/DatabaseRetry.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { isAnnounced, isLockTimeout } from "../ledger/Outage.ts"
-import { Voids } from "../ledger/Voids.ts"
+import { Refunds } from "../ledger/Refunds.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { Ids } from "../runtime/Ids.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { Turns } from "../runtime/Turns.ts"
+import { settleTimeout } from "../sql/DatabaseRetry.ts"
+import { isAnnounced, isLockTimeout, NotAsked } from "../sql/Outage.ts"
+import type { Turns } from "../sql/Turns.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { retryBriefly } from "./Finish.ts"
 import type { VideoSql } from "./VideoSql.ts"
@@ -54,7 +53,7 @@ const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too man
 
 /** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to this instance. */
 export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: Turns, timeoutSeconds: number) {
-  const voids = yield* Voids
+  const refunds = yield* Refunds
   const sql = yield* SqlClient.SqlClient
   const idempotency = yield* Idempotency
   const ids = yield* Ids
@@ -110,7 +109,10 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
       reference === undefined
         ? Effect.void
         : Effect.flatMap(views.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
-    return Effect.zipRight(voids.void({ hold, org, key, video }), voids.afterwards(hold, Effect.ignoreLogged(removed)))
+    return Effect.zipRight(
+      refunds.refund({ id: hold, org, key }, video),
+      refunds.afterwards(hold, Effect.ignoreLogged(removed))
+    )
   }
 
   /** A repeated request conflicts until the scope closes. */

@@ -1,15 +1,15 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
-import { clipPrice } from "../../domain/VideoRules.ts"
+import { clipPrice } from "../../domain/Video.ts"
 import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
-import { often, settleTimeout, upTo } from "../ledger/DatabaseRetry.ts"
+import * as Closing from "../ledger/Closing.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import * as Settling from "../ledger/Settling.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
-import type { Turns } from "../runtime/Turns.ts"
+import { often, untilSettled, upTo } from "../sql/DatabaseRetry.ts"
+import type { Turns } from "../sql/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
@@ -19,7 +19,7 @@ import { makeVideoViews, unbind } from "./VideoViews.ts"
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
 /** For statements that somebody waits for. */
-export const retryBriefly = upTo(settleTimeout)(often)
+export const retryBriefly = untilSettled
 
 /** For statements about a render that is paid for: a database that comes back finds it again. */
 export const retryPatiently = upTo("2 minutes")(often)
@@ -62,7 +62,7 @@ export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
           return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
         })
       )
-      if (settlement !== undefined) Settling.count(settlement)
+      if (settlement !== undefined) Closing.count(settlement)
       else {
         // After a commit whose answer was lost the clip is this job's all the same.
         const found = yield* rows.findMedia(job.id).pipe(Effect.retry(retryPatiently), Effect.orDie)

@@ -1,6 +1,6 @@
 import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
-import { logFailure } from "../ledger/Outage.ts"
-import { Voids } from "../ledger/Voids.ts"
+import { Refunds } from "../ledger/Refunds.ts"
+import { logFailure } from "../sql/Outage.ts"
 import type { Advance } from "./Advance.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type Lease, LeaseLost, Next } from "./VideoState.ts"
@@ -28,7 +28,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   submitting: ReadonlySet<string>,
   lookEvery: Duration.DurationInput
 ) {
-  const { pendingVideos } = yield* Voids
+  const { pendingVideos } = yield* Refunds
   const longestSleepMs = Duration.toMillis(lookEvery)
   const fibers = yield* FiberSet.make<void>()
   /** By lease; the fiber is there once it runs. */

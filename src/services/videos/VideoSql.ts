@@ -4,7 +4,7 @@ import type { KeyId } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/Attempts.ts"
-import { storable } from "../runtime/StorableText.ts"
+import { storable } from "../sql/Statement.ts"
 import { type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
 
 /** Seconds that a lease lasts; its holder renews it well before. */

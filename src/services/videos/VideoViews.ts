@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
-import * as Settling from "../ledger/Settling.ts"
+import * as Closing from "../ledger/Closing.ts"
 import { transitions, type VideoError } from "./VideoState.ts"
 
 /** A job as its customer sees it. */
@@ -92,7 +92,7 @@ export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoErro
       WHERE id = ${id} AND step IN ${sql.in([...from])}
       RETURNING hold_id, accepted_at IS NOT NULL AS accepted`
     if (ended === undefined) return false
-    yield* Settling.closeOne(sql, { id: ended.holdId, cost: undefined })
+    yield* Closing.closeOne(sql, { id: ended.holdId, cost: undefined })
     if (isRefused || !ended.accepted) yield* unbind(sql, ended.holdId)
     return true
   }).pipe(sql.withTransaction, Effect.uninterruptible)

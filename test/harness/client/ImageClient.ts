@@ -76,9 +76,14 @@ export const mediaIn = (dataDir: string) =>
     const folders = await Promise.all(
       ["public", "private", "incoming"].map(async (folder) => {
         const names = await readdir(path.join(media, folder)).catch(() => [])
-        return Promise.all(
-          names.map(async (name) => [`${folder}/${name}`, await readFile(path.join(media, folder, name))] as const)
+        const files = await Promise.all(
+          names.map(async (name) => {
+            // What is being written may be moved meanwhile.
+            const bytes = await readFile(path.join(media, folder, name)).catch(() => undefined)
+            return bytes === undefined ? [] : [[`${folder}/${name}`, bytes] as const]
+          })
         )
+        return files.flat()
       })
     )
     return new Map<string, Buffer>(folders.flat())

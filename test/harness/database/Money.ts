@@ -62,6 +62,13 @@ export const eventually = <A, E, R>(
   })
 }
 
+/** Waits until something here is so. */
+export const waitUntil = (isSo: () => boolean, within?: Duration.DurationInput) =>
+  eventually(Effect.sync(isSo), (is) => is, within)
+
+export const times = (count: number) => Array.from({ length: count }, (_, index) => index)
+export const copies = <A>(value: A, count: number) => times(count).map(() => value)
+
 /** A lock that is not given up by itself, as another program may keep one. */
 export const keptFor = <A, E, R>(statement: Effect.Effect<unknown, E, R>, whileHeld: Effect.Effect<A>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>

@@ -22,22 +22,24 @@ const create = async (options = "") => {
   return url.href
 }
 
-/** A migrated database of one's own, as a `DATABASE_URL`. It goes with the test run. */
-export const freshUrl = (): Promise<string> => create(`TEMPLATE ${inject("databaseTemplate")}`)
+/** Ends every connection to the database and removes it. */
+const drop = (url: string): Promise<void> =>
+  administer(`DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`)
+
+const scopedUrl = (options?: () => string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => create(options?.())),
+    (url) => Effect.promise(() => drop(url))
+  )
+
+/** A migrated database of one's own, as a `DATABASE_URL`; it goes with the scope. */
+export const freshUrl = scopedUrl(() => `TEMPLATE ${inject("databaseTemplate")}`)
 
 /** As `freshUrl`, with no schema at all. */
-export const emptyUrl = (): Promise<string> => create()
-
-/** Ends every connection to the database and removes it. */
-export const drop = (url: string): Promise<void> =>
-  administer(`DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`)
+export const emptyUrl = scopedUrl()
 
 /** `SqlClient`, `PgClient` and `Database` over a migrated database of their own, removed with the layer. */
 export const layerWith = (options: Options) =>
-  Layer.unwrapScoped(
-    Effect.acquireRelease(Effect.promise(freshUrl), (url) => Effect.promise(() => drop(url))).pipe(
-      Effect.map((url) => Layer.orDie(Database.layerUrl(Redacted.make(url), options)))
-    )
-  )
+  Layer.unwrapScoped(Effect.map(freshUrl, (url) => Layer.orDie(Database.layerUrl(Redacted.make(url), options))))
 
 export const layer = layerWith({})

@@ -1,34 +1,29 @@
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Database, type Options } from "../../../src/database/Database.ts"
-import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { doorTo } from "../gateway/Deployment.ts"
-import * as IdempotencyBench from "./IdempotencyBench.ts"
+import * as MoneyProcess from "./MoneyProcess.ts"
 import * as Postgres from "./Postgres.ts"
 
-export const one = NanoUsd(1_000_000_000n)
-
 const observer = (url: string) =>
-  Layer.provideMerge(IdempotencyBench.observedProcess, Layer.orDie(Database.layerUrl(Redacted.make(url))))
+  Layer.provideMerge(MoneyProcess.observedProcess(), Layer.orDie(Database.layerUrl(Redacted.make(url))))
 
 /** A process behind a door that can be cut and frozen, and another, which tests look from, that keeps its database. */
 export const losable = (options: Options = {}) =>
   Effect.gen(function* () {
-    const url = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (made) =>
-      Effect.promise(() => Postgres.drop(made))
-    )
+    const url = yield* Postgres.freshUrl
     const outside = yield* Layer.build(observer(url))
     const door = yield* doorTo(url)
     const memo = yield* Layer.makeMemoMap
     const inside = yield* Layer.buildWithMemoMap(
-      IdempotencyBench.process.pipe(Layer.provide(Layer.orDie(Database.layerUrl(Redacted.make(door.url), options)))),
+      MoneyProcess.process.pipe(Layer.provide(Layer.orDie(Database.layerUrl(Redacted.make(door.url), options)))),
       memo,
       yield* Effect.scope
     )
     const bench = Context.get(outside, LedgerBench)
-    const { key, org } = yield* bench.organization(100n * one)
+    const { key, org } = yield* bench.organization(100n * MoneyProcess.one)
     return {
       door,
       outside,

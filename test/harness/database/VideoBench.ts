@@ -32,9 +32,8 @@ import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import * as Fake from "../../fakes/VideoProviderFake.ts"
 import { png } from "../fixtures/TinyPictures.ts"
-import * as IdempotencyBench from "./IdempotencyBench.ts"
-import * as Ledger from "./LedgerBench.ts"
 import { assertCharged, eventually, moneyOf } from "./Money.ts"
+import * as MoneyProcess from "./MoneyProcess.ts"
 import * as Postgres from "./Postgres.ts"
 
 export const credits = 100_000_000_000n
@@ -90,10 +89,8 @@ const catalogOf = (sold: VideoModel) =>
   })
 
 const make = Effect.gen(function* () {
-  const url = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (made) =>
-    Effect.promise(() => Postgres.drop(made))
-  )
-  const observer = Layer.mergeAll(Ledger.layer, VideoAdmin.layer).pipe(
+  const url = yield* Postgres.freshUrl
+  const observer = Layer.mergeAll(MoneyProcess.bench, VideoAdmin.layer).pipe(
     Layer.provideMerge(LedgerAdmin.layer),
     Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(url))))
   )
@@ -110,9 +107,7 @@ const make = Effect.gen(function* () {
   const process = Effect.fnUntraced(function* (options: ProcessOptions = {}) {
     const { answerWithin, lookEvery = "50 millis", model = sold, reach, timeout = "30 minutes" } = options
     const base = Layer.mergeAll(
-      IdempotencyBench.process.pipe(
-        Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))
-      ),
+      MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
       ProviderRouter.layer().pipe(Layer.provide((options.provider ?? provider).layer)),
       References.layer.pipe(Layer.provide(fetcher.layer)),
       catalogOf(model),

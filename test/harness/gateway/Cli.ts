@@ -1,10 +1,11 @@
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { Console as NodeConsole } from "node:console"
 import path from "node:path"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Console, Context, Effect, Layer, Predicate, Schema, Scope } from "effect"
+import { run } from "../../../src/cli.ts"
 import { bundle } from "../database/EmbeddedDatabase.ts"
-import { drop, freshUrl } from "../database/Postgres.ts"
+import { freshUrl } from "../database/Postgres.ts"
+import { temporaryDirectory } from "../temporary.ts"
 
 export interface Finished {
   readonly code: number | null
@@ -20,57 +21,108 @@ export interface Running {
   readonly finished: Effect.Effect<Finished>
 }
 
+type Environment = Readonly<Record<string, string>>
+
 const fixture = path.resolve("test/harness/gateway/CliProgram.ts")
 
-/** The program `gateway` as a process, in an empty directory and an environment with nothing but what is given. */
+const oneAtATime = Effect.unsafeMakeSemaphore(1)
+
+const replace = <A extends object, K extends keyof A>(target: A, key: K, value: A[K]) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const own = target[key]
+      target[key] = value
+      return own
+    }),
+    (own) => Effect.sync(() => (target[key] = own))
+  )
+
+/** Runs a command in this process, as if it had these variables, this directory and these streams to itself. */
+const runHere = (args: ReadonlyArray<string>, directory: string, env: Environment): Effect.Effect<Finished> =>
+  Effect.gen(function* () {
+    let stdout = ""
+    let stderr = ""
+    const writeOut = (chunk: unknown, ...rest: ReadonlyArray<unknown>) => {
+      stdout += String(chunk)
+      for (const done of rest) if (Predicate.isFunction(done)) done()
+      return true
+    }
+    const writeErr = (chunk: unknown) => {
+      stderr += String(chunk)
+      return true
+    }
+    const own = process.cwd()
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.chdir(directory)),
+      () => Effect.sync(() => process.chdir(own))
+    )
+    yield* replace(process, "env", { ...env })
+    yield* replace(process.stdout, "write", writeOut)
+    yield* replace(process.stderr, "write", writeErr)
+    const unsafe = new NodeConsole(process.stdout, process.stderr)
+    const console: Console.Console = {
+      ...(yield* Console.consoleWith(Effect.succeed)),
+      log: (...texts) => Effect.sync(() => unsafe.log(...texts)),
+      error: (...texts) => Effect.sync(() => unsafe.error(...texts)),
+      unsafe
+    }
+    const serve = () => Effect.dieMessage("nothing is to be served")
+    const program = Effect.withConsole(run(["node", "gateway", ...args], { serve }), console)
+    // Its own runtime: layers of this one's memo map would outlive the command.
+    const code = yield* Effect.promise(() => Effect.runPromise(program))
+    return { code, stdout, stderr }
+  }).pipe(Effect.scoped, oneAtATime.withPermits(1))
+
+/** The program `gateway` in an empty directory and an environment with nothing but what is given. */
 export class Cli extends Context.Tag("test/Cli")<
   Cli,
   {
     readonly directory: string
     /** A migrated database of this suite's own; the commands' default. */
     readonly url: string
-    readonly start: (args: ReadonlyArray<string>, environment?: Readonly<Record<string, string>>) => Running
-    readonly run: (
-      args: ReadonlyArray<string>,
-      environment?: Readonly<Record<string, string>>
-    ) => Effect.Effect<Finished>
+    /** A process of its own. */
+    readonly start: (args: ReadonlyArray<string>, environment?: Environment) => Effect.Effect<Running>
+    readonly run: (args: ReadonlyArray<string>, environment?: Environment) => Effect.Effect<Finished>
   }
 >() {
   static readonly layer = Layer.scoped(
     Cli,
     Effect.gen(function* () {
-      const program = yield* bundle(fixture)
-      const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(path.join(tmpdir(), "gateway-cli-"))),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-      )
-      const start = (args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}): Running => {
-        const env = { PATH: process.env["PATH"] ?? "", DATABASE_URL: url, ...environment }
-        const child = spawn(process.execPath, [program, ...args], {
-          cwd: directory,
-          env,
-          stdio: ["ignore", "pipe", "pipe"]
+      const program = yield* Effect.cached(Scope.extend(bundle(fixture), yield* Effect.scope))
+      const url = yield* freshUrl
+      const directory = yield* temporaryDirectory
+      const variables = (given: Environment = {}) => ({ PATH: process.env["PATH"] ?? "", DATABASE_URL: url, ...given })
+      const start = (args: ReadonlyArray<string>, environment?: Environment) =>
+        Effect.map(program, (entry): Running => {
+          const child = spawn(process.execPath, [entry, ...args], {
+            cwd: directory,
+            env: variables(environment),
+            stdio: ["ignore", "pipe", "pipe"]
+          })
+          let stdout = ""
+          let stderr = ""
+          const lines: Array<string> = []
+          child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+            stdout += chunk
+            lines.splice(0, lines.length, ...stdout.split("\n").slice(0, -1))
+          })
+          child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
+          const closed = new Promise<Finished>((resolve) => {
+            child.on("close", (code) => resolve({ code, stdout, stderr }))
+          })
+          return {
+            lines,
+            interrupt: Effect.sync(() => child.kill("SIGINT")),
+            hangUp: Effect.sync(() => child.stdout.destroy()),
+            finished: Effect.promise(() => closed)
+          }
         })
-        let stdout = ""
-        let stderr = ""
-        const lines: Array<string> = []
-        child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-          stdout += chunk
-          lines.splice(0, lines.length, ...stdout.split("\n").slice(0, -1))
-        })
-        child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
-        const closed = new Promise<Finished>((resolve) => {
-          child.on("close", (code) => resolve({ code, stdout, stderr }))
-        })
-        return {
-          lines,
-          interrupt: Effect.sync(() => child.kill("SIGINT")),
-          hangUp: Effect.sync(() => child.stdout.destroy()),
-          finished: Effect.promise(() => closed)
-        }
+      return {
+        directory,
+        url,
+        start,
+        run: (args, environment) => Effect.suspend(() => runHere(args, directory, variables(environment)))
       }
-      return { directory, url, start, run: (args, environment) => start(args, environment).finished }
     })
   )
 }

@@ -63,9 +63,7 @@ export class Deployment extends Context.Tag("test/Deployment")<
 >() {
   static readonly layer = Layer.unwrapScoped(
     Effect.gen(function* () {
-      const databaseUrl = yield* Effect.acquireRelease(Effect.promise(Postgres.freshUrl), (url) =>
-        Effect.promise(() => Postgres.drop(url))
-      )
+      const databaseUrl = yield* Postgres.freshUrl
       const directory = yield* Effect.acquireRelease(
         Effect.promise(() => mkdtemp(prefix)),
         // An embedded database of its own ends a moment after its last process.

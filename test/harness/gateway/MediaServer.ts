@@ -14,8 +14,8 @@ import {
   type ImageResult
 } from "../../../src/services/images/ImageGenerations.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { VoidJournal } from "../../../src/services/ledger/VoidJournal.ts"
-import { Voids } from "../../../src/services/ledger/Voids.ts"
+import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
@@ -115,7 +115,7 @@ export const layer = Layer.unwrapEffect(
       Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
       Layer.provideMerge(Catalog.layer(options({ text: catalog, environment: keys }))),
       Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-      Layer.provideMerge(Layer.provide(Voids.layer, VoidJournal.layerMemory)),
+      Layer.provideMerge(Layer.provide(Refunds.layer, RefundJournal.layerMemory)),
       Layer.provideMerge(Instance.layer),
       Layer.provideMerge(InFlight.layer)
     )

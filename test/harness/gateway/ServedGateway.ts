@@ -7,7 +7,7 @@ import { Database } from "../../../src/database/Database.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { openAccount, operator } from "../client/Account.ts"
-import { drop, freshUrl } from "../database/Postgres.ts"
+import { freshUrl } from "../database/Postgres.ts"
 import { prefix } from "../temporary.ts"
 import { type GatewayProcess, start } from "./GatewayProcess.ts"
 
@@ -35,7 +35,7 @@ const written = (directory: string, text: string) => {
 export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
-      const url = yield* Effect.acquireRelease(Effect.promise(freshUrl), (made) => Effect.promise(() => drop(made)))
+      const url = yield* freshUrl
       const { catalog, env } = yield* options
       const directory = yield* temporaryDirectory
       const gateway = yield* start({

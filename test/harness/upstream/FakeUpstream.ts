@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { Deferred, Effect, FiberId, Queue } from "effect"
+import { listen } from "../Listening.ts"
 
 /** A request that reached the fake. */
 export interface Received {
@@ -117,23 +117,11 @@ export const serving = Effect.fnUntraced(function* (otherwise: Reply) {
     const closed = Deferred.unsafeMake<void>(FiberId.none)
     sockets.set(socket, { number: connections++, closed })
     socket.on("close", () => Deferred.unsafeDone(closed, Effect.void))
-    socket.on("error", () => undefined)
   })
-  yield* Effect.acquireRelease(
-    Effect.async<void>((resume) => {
-      server.listen(0, "127.0.0.1", () => resume(Effect.void))
-    }),
-    () =>
-      Effect.async<void>((resume) => {
-        server.close(() => resume(Effect.void))
-        server.closeAllConnections()
-      })
-  )
-  const address: AddressInfo | string | null = server.address()
-  if (address === null || typeof address === "string") return yield* Effect.dieMessage("no port")
+  const port = yield* Effect.orDie(listen(server))
 
   const fake: FakeUpstream = {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${port}`,
     script: (...next) => Effect.sync(() => replies.push(...next)),
     received: Queue.take(inbox),
     closeIdle: Effect.sync(() => server.closeIdleConnections())

@@ -15,6 +15,7 @@ import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import type { AddressRange } from "../../../src/services/access/AddressRange.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import type { Fetcher, FetchRequest } from "../../../src/services/media/Fetcher.ts"
+import { listen } from "../Listening.ts"
 
 const fixture = (name: string) => readFileSync(path.join(import.meta.dirname, "../../fetching/fixtures", name), "utf8")
 
@@ -67,10 +68,10 @@ export interface Place {
 export const make = Effect.fnUntraced(function* (reply: RequestListener, place: Place = {}) {
   const { address = "127.0.0.1", port = 0, secure = false } = place
   const seen: Array<Seen> = []
-  const open = new Set<Socket>()
   const called = Deferred.unsafeMake<void>(FiberId.none)
   const left = Deferred.unsafeMake<void>(FiberId.none)
   let connections = 0
+  let open = 0
   const listener: RequestListener = (request, response) => {
     seen.push({ path: request.url ?? "", host: request.headers.host ?? "", headers: request.headers })
     reply(request, response)
@@ -80,31 +81,18 @@ export const make = Effect.fnUntraced(function* (reply: RequestListener, place: 
     : createHttp(listener)
   server.on("connection", (socket: Socket) => {
     connections += 1
-    open.add(socket)
+    open += 1
     Deferred.unsafeDone(called, Effect.void)
-    socket.on("error", () => undefined)
     socket.on("close", () => {
-      open.delete(socket)
-      if (open.size === 0) Deferred.unsafeDone(left, Effect.void)
+      open -= 1
+      if (open === 0) Deferred.unsafeDone(left, Effect.void)
     })
   })
-  yield* Effect.acquireRelease(
-    Effect.async<void, Error>((resume) => {
-      server.once("error", (error) => resume(Effect.fail(error)))
-      server.listen(port, address, () => resume(Effect.void))
-    }),
-    () =>
-      Effect.async<void>((resume) => {
-        server.close(() => resume(Effect.void))
-        for (const socket of open) socket.destroy()
-      })
-  )
-  const bound = server.address()
-  if (bound === null || typeof bound === "string") return yield* Effect.dieMessage("no port")
+  const bound = yield* listen(server, { address, port })
   const host = address.includes(":") ? `[${address}]` : address
   const foreign: ForeignServer = {
-    port: bound.port,
-    url: `${secure ? "https" : "http"}://${host}:${bound.port}`,
+    port: bound,
+    url: `${secure ? "https" : "http"}://${host}:${bound}`,
     connections: () => connections,
     seen,
     called: Deferred.await(called),
@@ -147,18 +135,9 @@ export const below = (talk: (socket: Socket) => void) =>
   Effect.gen(function* () {
     const gone = yield* Deferred.make<void>()
     const server = createTcp((socket) => {
-      socket.on("error", () => undefined)
       socket.on("close", () => Deferred.unsafeDone(gone, Effect.void))
       socket.resume()
       talk(socket)
     })
-    yield* Effect.acquireRelease(
-      Effect.async<void>((resume) => {
-        server.listen(0, "127.0.0.1", () => resume(Effect.void))
-      }),
-      () => Effect.sync(() => server.close())
-    )
-    const address = server.address()
-    if (address === null || typeof address === "string") return yield* Effect.dieMessage("no port")
-    return { port: address.port, gone: Deferred.await(gone) }
+    return { port: yield* Effect.orDie(listen(server)), gone: Deferred.await(gone) }
   })

@@ -4,6 +4,7 @@ import path from "node:path"
 import { Effect, Redacted } from "effect"
 import S3rver from "s3rver"
 import type { S3Options } from "../../../src/storage/s3/Client.ts"
+import { listen } from "../Listening.ts"
 import { temporaryDirectory } from "../temporary.ts"
 import { type Account, type SignedRequest, type Verdict, verify } from "./SigV4.ts"
 
@@ -148,20 +149,7 @@ export const make = Effect.gen(function* () {
   }
 
   const door = http.createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
-  const doorPort = yield* Effect.acquireRelease(
-    Effect.async<number>((resume) => {
-      door.listen(0, "127.0.0.1", () => {
-        const address = door.address()
-        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
-      })
-    }),
-    () =>
-      Effect.async<void>((resume) => {
-        door.close(() => resume(Effect.void))
-        door.closeAllConnections()
-      })
-  )
-  const url = `http://127.0.0.1:${doorPort}`
+  const url = `http://127.0.0.1:${yield* Effect.orDie(listen(door))}`
   const made: S3Server = {
     url,
     options: {

@@ -3,8 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Logger, LogLevel } from "effect"
 import * as Pg from "pg"
 import { errorResponse } from "../../../src/http/errors/ErrorResponse.ts"
-import { NoAnswer, NotAsked } from "../../../src/services/ledger/DatabaseRetry.ts"
-import { DatabaseLost, HeartbeatLost } from "../../../src/services/ledger/Outage.ts"
+import { DatabaseLost, HeartbeatLost, NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
 
 /** A failure as the driver gives it, with the server's code for it. */
 const refused = (code: string) =>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { callIdOnWire, readCallId } from "../../../src/domain/CallId.ts"
 import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
+import { callIdOnWire, readCallId } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { seal as sealSignature, unseal } from "../../../src/providers/chat/ThoughtSignatures.ts"
 import { encodeContents, type SignaturePolicy } from "../../../src/providers/gemini/Request.ts"

@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import type { Reference } from "../../../src/domain/Media.ts"
-import { fingerprint } from "../../../src/services/idempotency/Fingerprint.ts"
-import { keyFrom } from "../../../src/services/idempotency/Key.ts"
+import { fingerprint, keyFrom } from "../../../src/services/idempotency/Fingerprint.ts"
 
 const bytes = (...values: ReadonlyArray<number>): Reference => ({ _tag: "Bytes", bytes: Uint8Array.from(values) })
 const link = (url: string): Reference => ({ _tag: "Url", url })

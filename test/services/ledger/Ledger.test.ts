@@ -1,30 +1,35 @@
+import { SqlClient } from "@effect/sql"
 import { SqlError } from "@effect/sql/SqlError"
-import { assert, layer as withLayer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { Prepared } from "../../../src/services/ledger/Prepared.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { ledgerContract } from "../../contracts/Ledger.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
+import {
+  account,
+  anotherProcess,
+  ledgers,
+  observedProcess,
+  one,
+  withMoney
+} from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
-import { anotherInstance, ledgers, ledgersOver, one, services } from "./LedgerServices.ts"
 
 ledgerContract("in memory", LedgerFake.layer)
 ledgerContract("PostgreSQL", ledgers)
 
-withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the ledger in PostgreSQL", (it) => {
+withMoney(ledgers)("the ledger in PostgreSQL", (it) => {
   it.effect("two instances together admit exactly what the balance covers", () =>
     Effect.gen(function* () {
-      const { bench } = yield* services
-      const here = yield* Ledger
-      const there = yield* Effect.map(anotherInstance, (context) => Effect.provide(Ledger, context)).pipe(
-        Effect.flatten
-      )
-      const { key, org } = yield* bench.organization(50n * one)
+      const { bench, key, ledger: here, org } = yield* account(50n * one)
+      const there = Context.get(yield* anotherProcess, Ledger)
       const outcomes = yield* Effect.scoped(
         Effect.forEach(
           Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? here : there)),
@@ -39,16 +44,15 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("holds of an instance that stopped beating are released by another, and its settlement is lost", () =>
     Effect.gen(function* () {
-      const { bench, instance, ledger, sql } = yield* services
-      const dying = yield* anotherInstance
-      const { key, org } = yield* bench.organization(10n * one)
+      const { bench, key, ledger, org, sql } = yield* account(10n * one)
+      const dying = yield* anotherProcess
       const scope = yield* Scope.make()
-      const victim = yield* Effect.provide(Ledger, dying)
+      const victim = Context.get(dying, Ledger)
       const held = yield* Scope.extend(victim.hold({ org, key, upTo: one }), scope)
-      const id = yield* Effect.flatMap(Effect.provide(Instance, dying), (of) => of.id)
+      const id = yield* Context.get(dying, Instance).id
       yield* sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
       // The dying one sweeps too: whoever marks it dead, the hold goes.
-      yield* Effect.repeat(Effect.zipRight(instance.sweep, bench.openHolds(org)), {
+      yield* Effect.repeat(Effect.zipRight(sweep, bench.openHolds(org)), {
         until: (open) => open === 0
       })
       assert.deepInclude(yield* victim.settle(held, one), { lost: true, charged: NanoUsd(0n) })
@@ -64,18 +68,16 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("holds of a young instance, and those of this one, are left alone", () =>
     Effect.gen(function* () {
-      const { bench, instance, ledger } = yield* services
-      const { key, org } = yield* bench.organization(one)
+      const { bench, key, ledger, org } = yield* account(one)
       yield* ledger.hold({ org, key, upTo: one })
-      yield* instance.sweep
+      yield* sweep
       assert.strictEqual(yield* bench.openHolds(org), 1)
     }).pipe(Effect.scoped)
   )
 
   it.effect("one sweep releases however many holds the dead left", () =>
     Effect.gen(function* () {
-      const { bench, instance, sql } = yield* services
-      const { key, org } = yield* bench.organization(one)
+      const { bench, key, org, sql } = yield* account(one)
       const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
       yield* sql`INSERT INTO instances (id, swept_at) VALUES (${dead}, now())`
       yield* sql`
@@ -84,7 +86,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
           SELECT gen_random_uuid(), ${org}, ${key}, 1, ${dead} FROM generate_series(1, 1700) RETURNING amount
         )
         UPDATE organizations SET held = (SELECT sum(amount) FROM placed) WHERE id = ${org}`
-      yield* instance.sweep
+      yield* sweep
       assert.strictEqual(yield* bench.openHolds(org), 0)
       assert.isTrue(yield* bench.proved)
     })
@@ -92,10 +94,10 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("an instance taken for dead goes on at once, whatever its old work waits for", () =>
     Effect.gen(function* () {
-      const { sql } = yield* services
+      const sql = yield* SqlClient.SqlClient
       const { inFlight, it } = yield* Effect.provide(
         Effect.all({ inFlight: InFlight, it: Instance }),
-        yield* anotherInstance
+        yield* anotherProcess
       )
       const read = yield* Deferred.make<void>()
       const unread = yield* Effect.fork(Effect.uninterruptible(inFlight.track(Deferred.await(read))))
@@ -110,8 +112,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("settling does not wait for a locked database longer than 10 s, and then nothing is charged", () =>
     Effect.gen(function* () {
-      const { bench, ledger } = yield* services
-      const { key, org } = yield* bench.organization(one)
+      const { bench, key, ledger, org } = yield* account(one)
       const scope = yield* Scope.make()
       const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
       const { unlock } = yield* lock(org)
@@ -130,23 +131,19 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("settling and sweeping race without making or losing money", () =>
     Effect.gen(function* () {
-      const { bench, instance, ledger, sql } = yield* services
-      const { key, org } = yield* bench.organization(1000n * one)
+      const { bench, key, ledger, org, sql } = yield* account(1000n * one)
       yield* Effect.forEach(
         Array.from({ length: 12 }),
         () =>
           Effect.gen(function* () {
-            const dying = yield* anotherInstance
-            const victim = yield* Effect.provide(Ledger, dying)
+            const dying = yield* anotherProcess
+            const victim = Context.get(dying, Ledger)
             const holds = yield* Effect.forEach(Array.from({ length: 5 }), () => victim.hold({ org, key, upTo: one }))
-            const id = yield* Effect.flatMap(Effect.provide(Instance, dying), (of) => of.id)
+            const id = yield* Context.get(dying, Instance).id
             yield* sql`UPDATE instances SET beat_at = now() - interval '1 hour' WHERE id = ${id}`
-            yield* Effect.all(
-              [instance.sweep, Effect.forEach(holds, (hold) => victim.settle(hold, one), { concurrency: 5 })],
-              {
-                concurrency: 2
-              }
-            )
+            yield* Effect.all([sweep, Effect.forEach(holds, (hold) => victim.settle(hold, one), { concurrency: 5 })], {
+              concurrency: 2
+            })
           }).pipe(Effect.scoped),
         { concurrency: 3 }
       )
@@ -159,8 +156,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("a top-up with a known reference pays once", () =>
     Effect.gen(function* () {
-      const { admin, bench, ledger } = yield* services
-      const { org } = yield* bench.organization(0n)
+      const { admin, bench, ledger, org } = yield* account(0n)
       const pay = admin.topUp({ org, amount: one, ref: `invoice-${org}` })
       const results = yield* Effect.forEach(Array.from({ length: 5 }), () => pay, { concurrency: 5 })
       assert.strictEqual(results.filter(({ replayed }) => !replayed).length, 1)
@@ -174,8 +170,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the le
 
   it.effect("an adjustment stops at what is available unless forced", () =>
     Effect.gen(function* () {
-      const { admin, bench, ledger } = yield* services
-      const { key, org } = yield* bench.organization(one)
+      const { admin, bench, key, ledger, org } = yield* account(one)
       yield* ledger.hold({ org, key, upTo: NanoUsd(one / 2n) })
       const correction = { org, amount: NanoUsd(0n - one), note: "mistake" }
       const refused = yield* Effect.flip(admin.adjust({ ...correction, force: false }))
@@ -196,13 +191,12 @@ const forgetful = Layer.map(Postgres.layer, (context) => {
   })
 })
 
-withLayer(ledgersOver(forgetful), { excludeTestServices: true, timeout: "60 seconds" })(
+withMoney(Layer.provideMerge(observedProcess(), forgetful))(
   "a reservation of which nobody knows whether it was made",
   (it) => {
     it.effect("is given back", () =>
       Effect.gen(function* () {
-        const { bench, ledger, sql } = yield* services
-        const { key, org } = yield* bench.organization(one)
+        const { bench, key, ledger, org, sql } = yield* account(one)
         const failed = yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: one })))
         assert.isTrue(Exit.isFailure(failed))
         yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)

@@ -1,14 +1,13 @@
-import { assert, layer as withLayer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
-import { ledgers, one, services } from "./LedgerServices.ts"
+import { account, ledgers, one, withMoney } from "../../harness/database/MoneyProcess.ts"
 
-withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the invariants of the ledger", (it) => {
+withMoney(ledgers)("the invariants of the ledger", (it) => {
   it.effect("entries cannot be changed, nor closed holds", () =>
     Effect.gen(function* () {
-      const { bench, ledger, sql } = yield* services
-      const { key, org } = yield* bench.organization(one)
+      const { key, ledger, org, sql } = yield* account(one)
       const hold = yield* ledger.hold({ org, key, upTo: one })
       yield* ledger.settle(hold, one)
       for (const attempt of [
@@ -25,8 +24,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("the in
 
   it.effect("verify finds what was tampered with", () =>
     Effect.gen(function* () {
-      const { admin, bench, ledger, sql } = yield* services
-      const { key, org } = yield* bench.organization(10n * one)
+      const { admin, bench, key, ledger, org, sql } = yield* account(10n * one)
       const settled = yield* Effect.scoped(
         Effect.tap(ledger.hold({ org, key, upTo: one }), (hold) => ledger.settle(hold, one))
       )

@@ -1,35 +1,28 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
-import { NanoUsd } from "../../../src/domain/Money.ts"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Schema } from "effect"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { ledgerJobsContract } from "../../contracts/LedgerJobs.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
-import { anotherProcess, observedProcess } from "../../harness/database/IdempotencyBench.ts"
 import { moneyOf } from "../../harness/database/Money.ts"
-import * as Postgres from "../../harness/database/Postgres.ts"
-
-const real = Layer.provideMerge(observedProcess, Postgres.layer)
+import { account, anotherProcess, ledgers, one, withMoney } from "../../harness/database/MoneyProcess.ts"
 
 ledgerJobsContract("in memory", LedgerFake.layer)
-ledgerJobsContract("PostgreSQL", real)
+ledgerJobsContract("PostgreSQL", ledgers)
 
-const one = NanoUsd(1_000_000_000n)
 const Explained = Schema.Array(Schema.Record({ key: Schema.String, value: Schema.String }))
 
-withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in PostgreSQL", (it) => {
+withMoney(ledgers)("jobs in PostgreSQL", (it) => {
   it.effect("outlive the process that began them", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const bench = yield* LedgerBench
-      const { key, org } = yield* bench.organization(one)
+      const { bench, key, org, sql } = yield* account(one)
       const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
-      yield* Effect.scoped(Effect.flatMap(anotherProcess, ({ ledger }) => ledger.job.hold(hold)))
-      yield* (yield* Instance).sweep
+      yield* Effect.scoped(Effect.flatMap(anotherProcess, (context) => Context.get(context, Ledger).job.hold(hold)))
+      yield* sweep
       assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1 })
       assert.deepStrictEqual(yield* sql`SELECT instance_id FROM holds WHERE id = ${hold.id}`, [{ instanceId: null }])
       assert.deepInclude(yield* (yield* Ledger).job.settle(hold, one), { charged: one })
@@ -41,8 +34,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in P
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { job } = yield* Ledger
-      const bench = yield* LedgerBench
-      const { key, org } = yield* bench.organization(one)
+      const { bench, key, org } = yield* account(one)
       const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
       const rolledBack = <A, E>(statements: Effect.Effect<A, E>) =>
         Effect.flip(sql.withTransaction(Effect.zipRight(statements, Effect.fail("rolled back"))))
@@ -60,10 +52,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in P
 
   it.effect("cost a reservation no look through all holds", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const bench = yield* LedgerBench
-      const ids = yield* Ids
-      const { key, org } = yield* bench.organization(one)
+      const { bench, ids, key, org, sql } = yield* account(one)
       yield* bench.cap(key, one, "month")
       yield* sql`
         INSERT INTO holds (id, org_id, key_id, amount, state, charged, closed_at)
@@ -74,7 +63,7 @@ withLayer(real, { excludeTestServices: true, timeout: "60 seconds" })("jobs in P
       const instance = yield* (yield* Instance).id
       const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
       for (const by of [instance, null]) {
-        const { text, values } = HoldSql.reserve(by, batch)
+        const { text, values } = HoldSql.place(by, batch)
         const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
         const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
         assert.notMatch(plan, /Seq Scan on (holds|instances)/)

@@ -1,28 +1,19 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Layer, Option } from "effect"
+import { assert } from "@effect/vitest"
+import { Deferred, Effect, Exit, Option } from "effect"
 import { InsufficientCredits } from "../../../src/domain/Failure.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { outageIn } from "../../../src/services/ledger/Outage.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
-import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { outageIn } from "../../../src/services/sql/Outage.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import { observedProcess } from "../../harness/database/IdempotencyBench.ts"
 import { eventually, keptFor, lock } from "../../harness/database/Money.ts"
-import * as Postgres from "../../harness/database/Postgres.ts"
+import { account, ledgers, one, withMoney } from "../../harness/database/MoneyProcess.ts"
 
-const one = NanoUsd(1_000_000_000n)
-
-const ledgers = Layer.provideMerge(observedProcess, Postgres.layer)
-
-withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("an organization that is locked", (it) => {
+withMoney(ledgers)("an organization that is locked", (it) => {
   it.effect("is refused holds in time, and nothing is left of them", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const bench = yield* LedgerBench
-      const ledger = yield* Ledger
-      const { key, org } = yield* bench.organization(100n * one)
+      const { bench, key, ledger, org, sql } = yield* account(100n * one)
       const { unlock } = yield* lock(org)
       const exits = yield* Effect.forEach(
         Array.from({ length: 20 }),
@@ -39,10 +30,7 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("an org
 
   it.effect("keeps nothing of holds that were placed beside one that waits for the lock", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const bench = yield* LedgerBench
-      const ledger = yield* Ledger
-      const { key, org } = yield* bench.organization(100n * one)
+      const { bench, key, ledger, org, sql } = yield* account(100n * one)
       const last = NanoUsd(20n * one)
       const over = yield* Deferred.make<void>()
       const taken = yield* Deferred.make<void>()
@@ -75,7 +63,6 @@ withLayer(ledgers, { excludeTestServices: true, timeout: "60 seconds" })("an org
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const bench = yield* LedgerBench
-      const { sweep } = yield* Instance
       const [locked, other] = yield* Effect.all([bench.organization(one), bench.organization(one)])
       const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
       yield* sql`INSERT INTO instances (id) VALUES (${dead})`

@@ -3,9 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schema, Scope } from "effect"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
-import { first, outcome, result } from "../../contracts/IdempotencyClaims.ts"
+import { first, outcome, result } from "../../harness/database/Claims.ts"
 import { eventually, moneyOf } from "../../harness/database/Money.ts"
-import { losable, one } from "../../harness/database/ProxiedDatabase.ts"
+import { one } from "../../harness/database/MoneyProcess.ts"
+import { losable } from "../../harness/database/ProxiedDatabase.ts"
 
 /** A claim and what it is to be paid with, in a process that can lose its database. */
 const working = (options: Parameters<typeof losable>[0] = {}) =>

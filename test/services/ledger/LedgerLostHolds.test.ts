@@ -2,20 +2,17 @@ import { execFileSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it, layer as withLayer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
+
 import { Effect, Exit, Layer, Schedule } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Migrations } from "../../../src/database/Migrations.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import type { Hold } from "../../../src/services/ledger/Hold.ts"
-import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as IdempotencyBench from "../../harness/database/IdempotencyBench.ts"
-import * as Postgres from "../../harness/database/Postgres.ts"
+import { account, ledgers, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
 import { prefix } from "../../harness/temporary.ts"
 
-const one = NanoUsd(1_000_000_000n)
 const two = NanoUsd(2n * one)
 
 /** What a crash leaves of a hold whose commit had not reached the disk: nothing. */
@@ -32,18 +29,13 @@ const lose = ({ amount, id, org }: Hold) =>
 
 /** All that an organization has, held, and the hold lost. */
 const lostHold = Effect.gen(function* () {
-  const bench = yield* LedgerBench
-  const ledger = yield* Ledger
-  const { key, org } = yield* bench.organization(two)
+  const { bench, key, ledger, org } = yield* account(two)
   const hold = yield* ledger.admit({ org, key, upTo: two })
   yield* lose(hold)
   return { bench, ledger, key, org, hold }
 })
 
-withLayer(IdempotencyBench.observedProcess.pipe(Layer.provideMerge(Postgres.layer)), {
-  excludeTestServices: true,
-  timeout: "60 seconds"
-})("a hold that a crash of the database has lost", (it) => {
+withMoney(ledgers)("a hold that a crash of the database has lost", (it) => {
   it.effect("is placed again when it is settled, and charged once", () =>
     Effect.gen(function* () {
       const { bench, hold, ledger, org } = yield* lostHold
@@ -122,9 +114,7 @@ describe("a database that is killed just after a hold", () => {
           Layer.provideMerge(Database.layerEmbedded(dataDir, { queryTimeout: "4 seconds", isWatched: true }))
         )
         yield* Effect.gen(function* () {
-          const bench = yield* LedgerBench
-          const ledger = yield* Ledger
-          const { key, org } = yield* bench.organization(NanoUsd(10n * one))
+          const { bench, key, ledger, org } = yield* account(NanoUsd(10n * one))
           for (let round = 1; round <= 3; round += 1) {
             const settled = yield* ledger.admit({ org, key, upTo: one })
             yield* ledger.settle(settled, one)
@@ -141,7 +131,7 @@ describe("a database that is killed just after a hold", () => {
             assert.strictEqual<bigint>(balance, (10n - 2n * BigInt(round)) * one)
             assert.isTrue(yield* bench.proved)
           }
-        }).pipe(Effect.provide(IdempotencyBench.observedProcess.pipe(Layer.provide(migrated))))
+        }).pipe(Effect.provide(Layer.provideMerge(observedProcess(), migrated)))
       }),
     120_000
   )

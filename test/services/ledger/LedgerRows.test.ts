@@ -1,19 +1,14 @@
-import { SqlClient } from "@effect/sql"
 import { SqlError } from "@effect/sql/SqlError"
-import { assert, layer as withLayer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { Prepared } from "../../../src/services/ledger/Prepared.ts"
 import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
-import { Ids } from "../../../src/services/runtime/Ids.ts"
+import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestLog.ts"
-import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import * as IdempotencyBench from "../../harness/database/IdempotencyBench.ts"
+import { account, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
-
-const one = NanoUsd(1_000_000_000n)
 
 /** The answer to the first statement that places holds is lost, and no other. */
 const forgettingOnce = Layer.map(Postgres.layer, (context) => {
@@ -48,14 +43,10 @@ const paid: Omit<RequestEntry, "id" | "hold" | "org" | "key"> = {
   totalMs: 2
 }
 
-withLayer(IdempotencyBench.observedProcess.pipe(Layer.provideMerge(forgettingOnce)), {
-  excludeTestServices: true,
-  timeout: "60 seconds"
-})("what is written with a hold and its charge", (it) => {
+withMoney(Layer.provideMerge(observedProcess(), forgettingOnce))("what is written with a hold and its charge", (it) => {
   it.effect("is one unit of the rate, though the answer was lost and the statement came again", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { key, org } = yield* (yield* LedgerBench).organization(one)
+      const { key, org, sql } = yield* account(one)
       const rate: RateUnit = { limit: 5, allowance: undefined }
       const ledger = yield* Ledger
       yield* ledger.release(yield* ledger.admit({ org, key, upTo: one, rate }))
@@ -66,11 +57,7 @@ withLayer(IdempotencyBench.observedProcess.pipe(Layer.provideMerge(forgettingOnc
 
   it.effect("is the row of the request, which a refund makes one that failed", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const ids = yield* Ids
-      const bench = yield* LedgerBench
-      const ledger = yield* Ledger
-      const { key, org } = yield* bench.organization(one)
+      const { bench, ids, key, ledger, org, sql } = yield* account(one)
       const id = ids.uuid()
       const hold = yield* ledger.admit({ id, org, key, upTo: one })
       const row = rowOf({ ...paid, id, hold: id, org, key })
@@ -86,9 +73,7 @@ withLayer(IdempotencyBench.observedProcess.pipe(Layer.provideMerge(forgettingOnc
 
   it.effect("is the charge all the same where the row cannot be written", () =>
     Effect.gen(function* () {
-      const bench = yield* LedgerBench
-      const ledger = yield* Ledger
-      const { key, org } = yield* bench.organization(one)
+      const { bench, key, ledger, org } = yield* account(one)
       const hold = yield* ledger.admit({ org, key, upTo: one })
       const row = rowOf({ ...paid, id: "no uuid", hold: hold.id, org, key })
       assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n) })

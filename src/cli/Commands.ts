@@ -1,0 +1,37 @@
+import { Command } from "@effect/cli"
+import { Effect } from "effect"
+import { Organizations } from "../services/access/Organizations.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import { operator } from "./Connection.ts"
+import * as Inputs from "./Inputs.ts"
+import { type Output, present } from "./Output.ts"
+
+/** A command that prints what it returns: with `--json` one document and nothing else. */
+export const make = <Name extends string, const Config extends Command.Command.Config, E, R>(
+  name: Name,
+  description: string,
+  config: Config,
+  run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<Output, E, R>
+) =>
+  Command.make(name, { given: config, json: Inputs.json }, ({ given, json }) =>
+    Effect.flatMap(run(given), ({ document, failure, text }) =>
+      Effect.zipRight(
+        present(json, document, text),
+        failure === undefined ? Effect.void : new CommandFailed({ message: failure })
+      )
+    )
+  ).pipe(Command.withDescription(description))
+
+/** As `make`, over the operator's services. */
+export const command = <Name extends string, const Config extends Command.Command.Config, E, R>(
+  name: Name,
+  description: string,
+  config: Config,
+  run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<Output, E, R>
+) => Command.provide(make(name, description, config, run), operator)
+
+export const findOrganization = (idOrName: string) => Effect.flatMap(Organizations, ({ find }) => find(idOrName))
+
+/** The organization that rows are to be of, if one is named. */
+export const filterOf = (idOrName: string | undefined) =>
+  idOrName === undefined ? Effect.succeed(undefined) : Effect.map(findOrganization(idOrName), ({ id }) => id)

@@ -1,0 +1,241 @@
+import { Data, Either } from "effect"
+import type { Steps } from "../../services/runtime/EventLoop.ts"
+
+/** What a document may hold at most. */
+export interface JsonLimits {
+  readonly levels: number
+  readonly values: number
+  /** Of one object. */
+  readonly members: number
+  /** Of one member's name. */
+  readonly nameBytes: number
+  /** Of one number. */
+  readonly numberBytes: number
+}
+
+/** The limit that a document is over, or `syntax` where it is no JSON. */
+export class JsonUnreadable extends Data.TaggedError("JsonUnreadable")<{
+  readonly reason: keyof JsonLimits | "syntax"
+}> {}
+
+const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
+const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d]
+const letterU = 0x75
+
+/** Bytes looked at, and values read, between two steps: a tenth of a millisecond or so. */
+const stretchBytes = 64 * 1024
+const stretchValues = 256
+
+const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+const literals: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+  ["true", true],
+  ["false", false],
+  ["null", null]
+])
+
+const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+
+/** Letters, digits, signs and points: what numbers and literals consist of. */
+const isPlain = (byte: number): boolean =>
+  (byte >= 0x30 && byte <= 0x39) ||
+  (byte >= 0x61 && byte <= 0x7a) ||
+  byte === 0x2d ||
+  byte === 0x2e ||
+  byte === 0x2b ||
+  byte === 0x45
+
+const wrong = (reason: JsonUnreadable["reason"]): JsonUnreadable => new JsonUnreadable({ reason })
+
+interface Container {
+  readonly value: object
+  readonly end: number
+  readonly put: (value: unknown) => void
+}
+
+const arrayContainer = (): Container => {
+  const value: Array<unknown> = []
+  return { value, end: closeBracket, put: (item) => value.push(item) }
+}
+
+class ObjectContainer implements Container {
+  readonly value: Record<string, unknown> = {}
+  readonly end = closeBrace
+  members = 0
+  name = ""
+
+  put(value: unknown): void {
+    if (this.name !== "__proto__") this.value[this.name] = value
+    else Object.defineProperty(this.value, this.name, { value, enumerable: true, configurable: true, writable: true })
+  }
+}
+
+class Reader {
+  at = 0
+  private readonly bytes: Buffer
+  private readonly limits: JsonLimits
+
+  constructor(bytes: Buffer, limits: JsonLimits) {
+    this.bytes = bytes
+    this.limits = limits
+  }
+
+  /** 0 past the end, which is a byte that nothing expects. */
+  byte(at = this.at): number {
+    return at < this.bytes.length ? (this.bytes[at] ?? 0) : 0
+  }
+
+  get isAtEnd(): boolean {
+    return this.at >= this.bytes.length
+  }
+
+  *skipBlanks(): Steps<void> {
+    while (isBlank(this.byte())) {
+      this.at++
+      if (this.at % stretchBytes === 0) yield
+    }
+  }
+
+  *expect(byte: number): Steps<void> {
+    if (isBlank(this.byte())) yield* this.skipBlanks()
+    if (this.byte() !== byte) throw wrong("syntax")
+    this.at++
+  }
+
+  /** A number or a literal. */
+  word(): unknown {
+    const start = this.at
+    while (isPlain(this.byte()) && this.at - start <= this.limits.numberBytes) this.at++
+    const text = this.bytes.toString("latin1", start, this.at)
+    if (text.length > this.limits.numberBytes) throw wrong("numberBytes")
+    if (number.test(text)) return Number(text)
+    const literal = literals.get(text)
+    if (literal === undefined) throw wrong("syntax")
+    return literal
+  }
+
+  *string(longestBytes = Number.POSITIVE_INFINITY): Steps<string> {
+    const start = ++this.at
+    const cuts = [start]
+    let isPlainAscii = true
+    for (;;) {
+      const found = this.scan()
+      isPlainAscii &&= found.isPlainAscii
+      cuts.push(this.at)
+      if (this.at - start > longestBytes) throw wrong("nameBytes")
+      if (found.isEnd) break
+      yield
+    }
+    this.at++
+    if (isPlainAscii) return this.bytes.toString("latin1", start, this.at - 1)
+    if (cuts.length === 2) return this.decode(start, this.at - 1)
+    const pieces: Array<string> = []
+    for (const [index, cut] of cuts.entries()) {
+      const next = cuts[index + 1]
+      if (next !== undefined) pieces.push(this.decode(cut, next))
+      yield
+    }
+    return pieces.join("")
+  }
+
+  /** Moves on to the end of a string, or a stretch further; never into the middle of a character or an escape. */
+  private scan(): { readonly isEnd: boolean; readonly isPlainAscii: boolean } {
+    const { bytes } = this
+    const end = Math.min(this.at + stretchBytes, bytes.length)
+    let isPlainAscii = true
+    let at = this.at
+    let byte = 0
+    while (at < end) {
+      byte = bytes[at] ?? 0
+      if (byte === quote) break
+      if (byte < 0x20) throw wrong("syntax")
+      if (byte === backslash) {
+        isPlainAscii = false
+        at += bytes[at + 1] === letterU ? 6 : 2
+      } else {
+        if (byte >= 0x80) isPlainAscii = false
+        at++
+      }
+    }
+    const isEnd = at < end && byte === quote
+    while ((this.byte(at) & 0xc0) === 0x80) at++
+    if (at >= bytes.length) throw wrong("syntax")
+    this.at = at
+    return { isEnd, isPlainAscii }
+  }
+
+  private decode(start: number, end: number): string {
+    try {
+      const text: unknown = JSON.parse(`"${this.bytes.toString("utf8", start, end)}"`)
+      if (typeof text === "string") return text
+    } catch {
+      // An escape that does not exist.
+    }
+    throw wrong("syntax")
+  }
+
+  *name(container: ObjectContainer): Steps<void> {
+    if (++container.members > this.limits.members) throw wrong("members")
+    if (isBlank(this.byte())) yield* this.skipBlanks()
+    if (this.byte() !== quote) throw wrong("syntax")
+    container.name = yield* this.string(this.limits.nameBytes)
+    yield* this.expect(colon)
+  }
+}
+
+function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
+  const reader = new Reader(bytes, limits)
+  const open: Array<Container> = []
+  for (let values = 1; ; values++) {
+    if (values > limits.values) throw wrong("values")
+    if (values % stretchValues === 0) yield
+    if (isBlank(reader.byte())) yield* reader.skipBlanks()
+    const byte = reader.byte()
+    let value: unknown
+    if (byte === openBrace || byte === openBracket) {
+      if (open.length === limits.levels) throw wrong("levels")
+      const container = byte === openBrace ? new ObjectContainer() : arrayContainer()
+      reader.at++
+      if (isBlank(reader.byte())) yield* reader.skipBlanks()
+      if (reader.byte() !== container.end) {
+        open.push(container)
+        if (container instanceof ObjectContainer) yield* reader.name(container)
+        continue
+      }
+      reader.at++
+      value = container.value
+    } else {
+      value = byte === quote ? yield* reader.string() : reader.word()
+    }
+    for (;;) {
+      if (isBlank(reader.byte())) yield* reader.skipBlanks()
+      const container = open.at(-1)
+      if (container === undefined) {
+        if (reader.isAtEnd) return value
+        throw wrong("syntax")
+      }
+      container.put(value)
+      const next = reader.byte()
+      reader.at++
+      if (next === comma) {
+        if (container instanceof ObjectContainer) yield* reader.name(container)
+        break
+      }
+      if (next !== container.end) throw wrong("syntax")
+      open.pop()
+      value = container.value
+    }
+  }
+}
+
+/**
+ * Parses a document of valid UTF-8 as `JSON.parse` does, in steps and within limits: what a document costs depends on
+ * what it holds far more than on its size.
+ */
+export function* parseJson(bytes: Buffer, limits: JsonLimits): Steps<Either.Either<unknown, JsonUnreadable>> {
+  try {
+    return Either.right(yield* parse(bytes, limits))
+  } catch (error) {
+    if (error instanceof JsonUnreadable) return Either.left(error)
+    throw error
+  }
+}

@@ -1,0 +1,119 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { type Array as Arr, Data, Effect, Metric } from "effect"
+import { min, type NanoUsd, zero } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { retryRarely, settleTimeout, untilSettled, within } from "../sql/DatabaseRetry.ts"
+import * as NaturalBatch from "../sql/NaturalBatch.ts"
+import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
+import { Prepared, runWith } from "../sql/Statement.ts"
+import { makeTurns } from "../sql/Turns.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import type { Hold, Settlement } from "./Hold.ts"
+import * as SettleSql from "./SettleSql.ts"
+
+/** The hold was lost in a crash of the database, together with whatever happened in the same half second. */
+export class HoldMissing extends Data.TaggedError("HoldMissing")<{}> {}
+
+/** Another statement was closing the hold at this moment; asking again tells how it ended. */
+export class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
+
+/** Connections for transactions that may wait for an organization's lock; the pool's others are for the rest. */
+const transactionsAtOnce = 4
+
+export interface Alongside {
+  /** It must be safe to repeat. */
+  readonly effect?: Effect.Effect<unknown, SqlError.SqlError>
+  /** The request's row in the log, as `RequestLog.rowOf` gives it. */
+  readonly row?: string | undefined
+}
+
+interface Closing extends SettleSql.Closing {
+  readonly org: OrgId
+  readonly row?: string | undefined
+}
+
+export const settlementOf = (hold: Hold, cost: NanoUsd, { charged, state }: SettleSql.Closed): Settlement => {
+  const lost = state === "released"
+  return { charged: charged ?? zero, exceeded: !lost && cost > hold.amount, lost }
+}
+
+/** Counts a settlement; to be done once, after it is certain. */
+export const count = ({ charged, exceeded, lost }: Settlement): void => {
+  if (lost) Metrics.holdLost.unsafeUpdate(1, [])
+  if (exceeded) Metrics.holdExceeded.unsafeUpdate(1, [])
+  Metrics.chargedNanoUsd.unsafeUpdate(charged, [])
+}
+
+const ended = (closed: SettleSql.Closed | undefined): Effect.Effect<SettleSql.Closed, HoldContended | HoldMissing> => {
+  if (closed === undefined || closed.state === "missing") return new HoldMissing()
+  return closed.state === "open" ? new HoldContended() : Effect.succeed(closed)
+}
+
+/** Closes one hold on the connection at hand: charges the cost, up to the hold, or releases without one. */
+export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing) =>
+  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => ended(closed))
+
+/** Whether a charge that failed may come through later: not where there is no money for it any more. */
+const mayYetSettle = (error: { readonly _tag: string }) =>
+  !isTimeUp(error) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
+
+/**
+ * Closes the holds of requests, many in one statement, or each in a transaction with a statement of the caller's.
+ * `restore` places a hold again that the database has lost.
+ */
+export const make = Effect.fnUntraced(function* <E extends { readonly _tag: string }>(
+  lanes: NaturalBatch.Lanes<Closing>,
+  restore: (hold: Hold) => Effect.Effect<void, E>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const prepared = yield* Prepared
+  const inTime = within(yield* Effect.scope, settleTimeout)
+  const inTurn = yield* makeTurns(transactionsAtOnce)
+
+  const closeAll = (batch: Arr.NonEmptyReadonlyArray<Closing>) => {
+    const rows = batch.flatMap(({ row }) => row ?? [])
+    const all = prepared.run(SettleSql.close(batch, "many", rows))
+    if (batch.length > 1 || rows.length === 0) return all
+    // A row that the database cannot take is no reason not to be paid.
+    return Effect.catchIf(all, isRefusal, (error) =>
+      Effect.logError(`A row of the request log is lost: ${String(error)}`).pipe(
+        Effect.zipRight(Metric.increment(Metrics.logDropped)),
+        Effect.zipRight(prepared.run(SettleSql.close(batch)))
+      )
+    )
+  }
+  const submit = yield* NaturalBatch.make({ maxSize: 256, timeout: settleTimeout, lanes, run: closeAll })
+  const close = (closing: Closing) => Effect.flatMap(submit(closing), ended)
+
+  const untilClosed = <E2 extends { readonly _tag: string }>(
+    hold: Hold,
+    attempt: Effect.Effect<SettleSql.Closed, E2 | HoldMissing>
+  ) =>
+    retryRarely(
+      Effect.catchTag(attempt, "HoldMissing", () => Effect.zipRight(restore(hold), attempt)),
+      { schedule: untilSettled, while: mayYetSettle }
+    )
+
+  /** Once it has given up, no transaction that is still being tried commits, except one whose COMMIT has been sent. */
+  const closeAlongside = (hold: Hold, closing: Closing, alongside: Effect.Effect<unknown, SqlError.SqlError>) =>
+    Effect.suspend(() => {
+      let isAbandoned = false
+      const unlessAbandoned = Effect.suspend(() => (isAbandoned ? new NoAnswer() : Effect.void))
+      const attempt = Effect.zipRight(alongside, closeOne(sql, closing)).pipe(
+        Effect.zipLeft(unlessAbandoned),
+        sql.withTransaction
+      )
+      return untilClosed(hold, inTurn(closing.org)(Effect.zipRight(unlessAbandoned, attempt))).pipe(
+        inTime,
+        Effect.onError(() => Effect.sync(() => (isAbandoned = true)))
+      )
+    })
+
+  return {
+    release: ({ id, org }: Hold) => close({ id, org, cost: undefined }),
+    settle: (hold: Hold, cost: NanoUsd, { effect, row }: Alongside) => {
+      const closing = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row }
+      return effect === undefined ? untilClosed(hold, close(closing)) : closeAlongside(hold, closing, effect)
+    }
+  }
+})

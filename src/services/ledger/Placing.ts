@@ -1,0 +1,90 @@
+import { type Array as Arr, Cause, Effect, Option } from "effect"
+import { InsufficientCredits, RateLimited, SpendLimitReached } from "../../domain/Failure.ts"
+import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
+import { Instance } from "../runtime/Instance.ts"
+import { brief, retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
+import * as NaturalBatch from "../sql/NaturalBatch.ts"
+import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
+import { Prepared } from "../sql/Statement.ts"
+import type { Hold } from "./Hold.ts"
+import * as HoldSql from "./HoldSql.ts"
+import { Refunds } from "./Refunds.ts"
+
+/** How often a hold is submitted again that a larger one before it in its batch kept from fitting. */
+const mostRounds = 20
+
+export type HoldRefused = InsufficientCredits | SpendLimitReached
+
+export const refuse = ({ period, verdict }: HoldSql.HoldResult): Effect.Effect<never, HoldRefused | RateLimited> => {
+  if (verdict === "limited") return new RateLimited()
+  if (verdict === "fenced") return Effect.die(new HeartbeatLost())
+  return verdict === "capped" && period !== null ? new SpendLimitReached({ period }) : new InsufficientCredits()
+}
+
+const mayHaveRun = (cause: Cause.Cause<unknown>) =>
+  !Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
+
+/** Places holds in batches: `place` with a unit of the rate window, `restore` again where the database has lost one. */
+export const make = Effect.fnUntraced(function* (lanes: NaturalBatch.Lanes<Hold>) {
+  const instance = yield* Instance
+  const prepared = yield* Prepared
+  const refunds = yield* Refunds
+  /** Holds being placed, and whether a statement that failed may have placed them all the same. */
+  const placing = new Map<string, boolean>()
+
+  const noteFailure = (hold: string, cause: Cause.Cause<unknown>): void => {
+    if (placing.has(hold) && mayHaveRun(cause)) placing.set(hold, true)
+  }
+
+  const submitOnce = yield* NaturalBatch.make({
+    maxSize: 256,
+    timeout: stepTimeout,
+    lanes,
+    run: (batch: Arr.NonEmptyReadonlyArray<HoldSql.RatedHold>) =>
+      Effect.flatMap(instance.id, (id) => prepared.run(HoldSql.place(id, batch))).pipe(
+        Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id }) => noteFailure(id, cause))))
+      )
+  })
+
+  /** Submits a hold again, without its rate unit, while it would fit into what its batch has left. */
+  const submit = (
+    hold: HoldSql.RatedHold,
+    rounds = mostRounds
+  ): Effect.Effect<HoldSql.HoldResult, Effect.Effect.Error<ReturnType<typeof submitOnce>>> =>
+    Effect.flatMap(retryRarely(submitOnce(hold), { schedule: brief, while: (error) => !isTimeUp(error) }), (result) => {
+      const { ordinal, remaining, verdict } = result
+      const mayFit = verdict === "insufficient" && remaining > 0n && hold.amount <= remaining
+      if (!mayFit || rounds === 0) return Effect.succeed(result)
+      return Effect.map(submit({ ...hold, rateLimit: undefined }, rounds - 1), (again) => ({ ...again, ordinal }))
+    })
+
+  const place = (hold: Hold, rate: RateUnit | undefined) =>
+    Effect.suspend(() => {
+      placing.set(hold.id, false)
+      const submitted = Effect.catchAllCause(submit({ ...hold, rateLimit: rate?.limit }), (cause) => {
+        noteFailure(hold.id, cause)
+        return Effect.orDie(Effect.failCause(cause))
+      })
+      return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
+        if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
+        if (placed.verdict !== "held") return refuse(placed)
+        placing.delete(hold.id)
+        return Effect.succeed(hold)
+      })
+    }).pipe(
+      Effect.catchAllCause((cause) => {
+        const mayBePlaced = placing.get(hold.id) === true
+        placing.delete(hold.id)
+        return Effect.zipRight(mayBePlaced ? refunds.release(hold) : Effect.void, Effect.failCause(cause))
+      })
+    )
+
+  const restore = (hold: Hold) =>
+    Effect.flatMap(
+      submitOnce({ ...hold, rateLimit: undefined }),
+      (placed): Effect.Effect<void, HoldRefused | RateLimited> =>
+        placed.verdict === "held" ? Effect.void : refuse(placed)
+    )
+
+  return { place, restore }
+})

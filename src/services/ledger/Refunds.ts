@@ -1,0 +1,156 @@
+import { SqlClient } from "@effect/sql"
+import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
+import { Instance } from "../runtime/Instance.ts"
+import { isOutage } from "../sql/Outage.ts"
+import { internalError } from "../videos/VideoState.ts"
+import { cancelJob } from "../videos/VideoViews.ts"
+import { closeOne, HoldContended } from "./Closing.ts"
+import type { Hold } from "./Hold.ts"
+import * as HoldSql from "./HoldSql.ts"
+import { type PendingRefund, RefundJournal } from "./RefundJournal.ts"
+import * as SettleSql from "./SettleSql.ts"
+
+const retryEvery = "1 second"
+const recoverEvery = "10 seconds"
+const flushWithin = "5 seconds"
+/** Organizations at a time: one that is locked occupies a connection. */
+const organizationsAtOnce = 2
+
+const isTransient = (error: unknown) => error instanceof HoldContended || isOutage(error)
+
+interface Pending {
+  readonly entry: PendingRefund
+  mayBeCharged: boolean
+  readonly next: Array<Effect.Effect<void>>
+  isReported: boolean
+}
+
+/**
+ * Takes back what a failed request may hold or have been charged: its statement came through, or may yet, though its
+ * answer was lost. Each refund is repeated until the database has taken it, before a stop too, and after a kill by the
+ * next process that finds the journal.
+ */
+export class Refunds extends Context.Tag("gateway/Refunds")<
+  Refunds,
+  {
+    /**
+     * Gives back whatever the hold was charged, and fails the job that it is for. Returns once that is certain to
+     * happen, after which the customer may be told of the failure.
+     */
+    readonly refund: (hold: Omit<Hold, "amount">, video?: string) => Effect.Effect<void>
+    /** Releases a hold that may be open. Not durable: a dead instance's holds are released with it. */
+    readonly release: (hold: Omit<Hold, "amount">) => Effect.Effect<void>
+    /** Runs the effect when nothing is pending for the hold: mostly at once. */
+    readonly afterwards: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
+    /** Ids of videos that are about to be ended. */
+    readonly pendingVideos: Effect.Effect<ReadonlyArray<string>>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    Refunds,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const instance = yield* Instance
+      const journal = yield* RefundJournal
+      const pending = new Map<string, Pending>()
+      const arrival = yield* Queue.sliding<void>(1)
+      const wake = Effect.asVoid(Queue.offer(arrival, undefined))
+
+      const carryOut = Effect.fnUntraced(function* ({ entry, mayBeCharged }: Pending) {
+        yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
+        if (entry.video === undefined) yield* closeOne(sql, { id: entry.hold, cost: undefined })
+        else yield* cancelJob(sql, entry.video, internalError, true)
+        if (mayBeCharged) yield* SettleSql.refund(sql, entry.hold)
+      })
+
+      /** A refund that stays in the journal is carried out again, which changes nothing. */
+      const forget = ({ entry, mayBeCharged }: Pending) =>
+        mayBeCharged
+          ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>
+              Effect.logWarning(`The journal of voids cannot be written: ${message}`)
+            )
+          : Effect.void
+
+      const report = (one: Pending, cause: Cause.Cause<unknown>) => {
+        const log = one.isReported ? Effect.logDebug : Effect.logError
+        one.isReported = true
+        return log(`The hold ${one.entry.hold} of a failed request cannot be given back`, cause)
+      }
+
+      /** Returns whether the organization's next one may succeed. */
+      const attempt = (one: Pending) =>
+        Effect.uninterruptible(carryOut(one)).pipe(
+          Effect.zipRight(forget(one)),
+          Effect.zipRight(Effect.suspend(() => Effect.all(one.next, { discard: true }))),
+          Effect.map(() => pending.delete(one.entry.hold)),
+          Effect.catchAllCause((cause) => {
+            if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
+            return Option.exists(Cause.failureOption(cause), isTransient)
+              ? Effect.as(Effect.logDebug("A refund is to be repeated", cause), false)
+              : Effect.as(report(one, cause), true)
+          })
+        )
+      /** Returns whether nothing is left. One organization's lock is waited for once, however many its refunds. */
+      const workOff = Effect.suspend(() =>
+        Effect.forEach(
+          Object.values(Arr.groupBy([...pending.values()], ({ entry }) => entry.org)),
+          (own) => Effect.reduce(own, true, (goesOn, one) => (goesOn ? attempt(one) : Effect.succeed(false))),
+          { concurrency: organizationsAtOnce, discard: true }
+        )
+      ).pipe(Effect.map(() => pending.size === 0))
+
+      const add = (entry: PendingRefund, mayBeCharged: boolean) => {
+        const known = pending.get(entry.hold)
+        if (known === undefined) pending.set(entry.hold, { entry, mayBeCharged, next: [], isReported: false })
+        else known.mayBeCharged ||= mayBeCharged
+      }
+      const recover = journal.entries.pipe(
+        Effect.tap((entries) => Effect.sync(() => entries.forEach((entry) => add(entry, true)))),
+        Effect.tap((entries) => (entries.length === 0 ? Effect.void : wake)),
+        Effect.catchAll(({ message }) => Effect.logWarning(`The journal of voids cannot be read: ${message}`))
+      )
+
+      yield* Effect.addFinalizer(() =>
+        workOff.pipe(
+          Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("200 millis") }),
+          Effect.interruptible,
+          Effect.timeout(flushWithin),
+          Effect.catchAll(() =>
+            Effect.logWarning(`${pending.size} failed requests are left for the next start to void`)
+          )
+        )
+      )
+      yield* Queue.take(arrival).pipe(
+        Effect.zipRight(Effect.repeat(workOff, { until: (done) => done, schedule: Schedule.spaced(retryEvery) })),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      yield* recover.pipe(Effect.repeat(Schedule.spaced(recoverEvery)), Effect.forkScoped)
+
+      return Refunds.of({
+        refund: ({ id, key, org }, video) => {
+          const entry = { hold: id, org, key, ...(video === undefined ? {} : { video }) }
+          return journal.add(entry).pipe(
+            Effect.catchAll(({ message }) => Effect.logError(`A void is kept in memory only: ${message}`)),
+            Effect.zipRight(Effect.sync(() => add(entry, true))),
+            Effect.zipRight(wake),
+            Effect.uninterruptible
+          )
+        },
+        release: ({ id, key, org }) =>
+          Effect.zipRight(
+            Effect.sync(() => add({ hold: id, org, key }, false)),
+            wake
+          ),
+        afterwards: (hold, effect) =>
+          Effect.suspend(() => {
+            const before = hold === undefined ? undefined : pending.get(hold)
+            if (before === undefined) return effect
+            before.next.push(effect)
+            return Effect.void
+          }),
+        pendingVideos: Effect.sync(() => [...pending.values()].flatMap(({ entry }) => entry.video ?? []))
+      })
+    })
+  )
+}

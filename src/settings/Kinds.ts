@@ -1,0 +1,93 @@
+import { Duration, Redacted } from "effect"
+import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
+
+/** What a variable's text may be. */
+export interface Kind<A> {
+  /** Completes "NAME must be …". Values are never repeated: any of them may be a secret in the wrong place. */
+  readonly accepts: string
+  /** Undefined refuses the text. */
+  readonly parse: (text: string) => A | undefined
+}
+
+export const text: Kind<string> = { accepts: "a text", parse: (value) => value }
+
+export const secret: Kind<Redacted.Redacted> = { accepts: "a text", parse: Redacted.make }
+
+const numberIn = (value: string, form: RegExp, from: number, to: number) => {
+  const number = form.test(value) ? Number(value) : Number.NaN
+  return number >= from && number <= to ? number : undefined
+}
+
+export const integer = (from = 0, to = Number.MAX_SAFE_INTEGER): Kind<number> => ({
+  accepts: to === Number.MAX_SAFE_INTEGER ? `an integer of at least ${from}` : `an integer from ${from} to ${to}`,
+  parse: (value) => numberIn(value, /^\d+$/, from, to)
+})
+
+const mostWorkers = 256
+
+export const workers: Kind<number | "auto"> = {
+  accepts: `auto or an integer from 1 to ${mostWorkers}`,
+  parse: (value) => (value.toLowerCase() === "auto" ? "auto" : integer(1, mostWorkers).parse(value))
+}
+
+// Timers of the platform wrap around beyond this.
+const maxSeconds = 2_147_483
+
+const durationIn = (value: string, from: number) => {
+  const number = numberIn(value, /^\d+(\.\d+)?$/, from, maxSeconds)
+  return number === undefined ? undefined : Duration.seconds(number)
+}
+
+export const seconds: Kind<Duration.Duration> = {
+  accepts: `a number of seconds above 0 and up to ${maxSeconds}`,
+  parse: (value) => durationIn(value, Number.MIN_VALUE)
+}
+
+export const secondsOrNone: Kind<Duration.Duration> = {
+  accepts: `a number of seconds from 0 to ${maxSeconds}`,
+  parse: (value) => durationIn(value, 0)
+}
+
+export const choice = <A>(options: Readonly<Record<string, A>>): Kind<A> => ({
+  accepts: `one of ${Object.keys(options).join(", ")}`,
+  parse: (value) => new Map(Object.entries(options)).get(value.toLowerCase())
+})
+
+export const flag: Kind<boolean> = {
+  ...choice({ true: true, 1: true, yes: true, false: false, 0: false, no: false }),
+  accepts: "true or false"
+}
+
+const parseUrl = (value: string) => {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.hostname !== "" ? url : undefined
+}
+
+/** Kept without a trailing slash, so that paths can be appended. */
+export const baseUrl: Kind<string> = {
+  accepts: "an http or https URL without query or fragment",
+  parse: (value) => {
+    const url = parseUrl(value)
+    return url === undefined || url.search !== "" || url.hash !== "" ? undefined : value.replace(/\/+$/, "")
+  }
+}
+
+export const databaseUrl: Kind<Redacted.Redacted> = {
+  accepts: "a postgres:// or postgresql:// URL",
+  parse: (value) => (/^postgres(ql)?:\/\/./.test(value) && URL.canParse(value) ? Redacted.make(value) : undefined)
+}
+
+const list = <A>(accepts: string, parse: (item: string) => A | undefined): Kind<ReadonlyArray<A>> => ({
+  accepts: `a comma-separated list of ${accepts}`,
+  parse: (value) => {
+    const items = value.split(",").flatMap((item) => (item.trim() === "" ? [] : [parse(item.trim())]))
+    const known = items.filter((item) => item !== undefined)
+    return known.length === items.length ? known : undefined
+  }
+})
+
+export const ranges: Kind<ReadonlyArray<AddressRange>> = list("addresses and CIDRs", parseRange)
+
+export const origins = list("origins such as https://app.example, or *", (item) =>
+  item === "*" || item === parseUrl(item)?.origin ? item : undefined
+)

@@ -1,0 +1,100 @@
+import { SqlClient } from "@effect/sql"
+import { layer as withLayer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { KeyId } from "../../../src/domain/ApiKey.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrgId } from "../../../src/domain/Organization.ts"
+import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
+import { Ids } from "../../../src/services/runtime/Ids.ts"
+import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as Postgres from "./Postgres.ts"
+
+export const one = NanoUsd(1_000_000_000n)
+
+const processWith = (journal: Layer.Layer<RefundJournal>) =>
+  Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(
+    Layer.provideMerge(Layer.provide(Refunds.layer, journal)),
+    Layer.provideMerge(Instance.layer),
+    Layer.provideMerge(InFlight.layer)
+  )
+
+/** Everything of a process that money and keys need, over a database. */
+export const process = processWith(RefundJournal.layerMemory)
+
+/** Another process of the gateway on the same database. */
+export const anotherProcess = Effect.gen(function* () {
+  return yield* Layer.buildWithMemoMap(process, yield* Layer.makeMemoMap, yield* Effect.scope)
+})
+
+const Amounts = Schema.decodeUnknown(Schema.Array(Schema.Struct({ amount: Schema.BigInt })))
+
+/** Arranges and looks at accounts in PostgreSQL, beside the ledger under test. */
+export const bench = Layer.effect(
+  LedgerBench,
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const books = yield* LedgerAdmin
+    const ids = yield* Ids
+    return LedgerBench.of({
+      organization: (balance) =>
+        Effect.gen(function* () {
+          const org = OrgId.make(ids.prefixed("org"))
+          const key = KeyId.make(ids.prefixed("key"))
+          yield* sql`INSERT INTO organizations (id, name, balance) VALUES (${org}, ${org}, ${balance})`
+          yield* sql`INSERT INTO api_keys (id, org_id, hash) VALUES (${key}, ${org}, decode(md5(${key}), 'hex'))`
+          if (balance !== 0n) {
+            yield* sql`INSERT INTO ledger_entries (org_id, kind, amount) VALUES (${org}, 'adjustment', ${balance})`
+          }
+          return { org, key }
+        }).pipe(Effect.orDie),
+      cap: (key, amount, period) =>
+        Effect.orDie(Effect.asVoid(sql`UPDATE api_keys SET cap = ${amount}, cap_period = ${period} WHERE id = ${key}`)),
+      charges: (org) =>
+        sql`SELECT -amount AS amount FROM ledger_entries WHERE org_id = ${org} AND kind = 'charge' ORDER BY id`.pipe(
+          Effect.flatMap(Amounts),
+          Effect.map((rows) => rows.map(({ amount }) => amount)),
+          Effect.orDie
+        ),
+      openHolds: (org) =>
+        Effect.map(
+          Effect.orDie(sql`SELECT id FROM holds WHERE org_id = ${org} AND state = 'open'`),
+          (rows) => rows.length
+        ),
+      proved: Effect.map(books.verify, ({ violations }) => violations.length === 0)
+    })
+  })
+)
+
+/** A process with what tests of money arrange and look at; it wants a database. */
+export const observedProcess = (journal = RefundJournal.layerMemory) =>
+  bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(processWith(journal)))
+
+export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)
+
+/** Tests over one process and its database, in real time. */
+export const withMoney = <R, E>(over: Layer.Layer<R, E>) =>
+  withLayer(over, { excludeTestServices: true, timeout: "60 seconds" })
+
+/** An organization with these credits, and what a test of its money uses. */
+export const account = (credits: bigint) =>
+  Effect.gen(function* () {
+    const bench = yield* LedgerBench
+    const { key, org } = yield* bench.organization(credits)
+    return {
+      bench,
+      key,
+      org,
+      sql: yield* SqlClient.SqlClient,
+      ids: yield* Ids,
+      ledger: yield* Ledger,
+      idempotency: yield* Idempotency,
+      admin: yield* LedgerAdmin,
+      asked: { org, endpoint: "images", key: "k", fingerprint: "f" } as const
+    }
+  })

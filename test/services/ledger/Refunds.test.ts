@@ -1,0 +1,184 @@
+import { randomUUID } from "node:crypto"
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
+import path from "node:path"
+import { SqlClient } from "@effect/sql"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { KeyId } from "../../../src/domain/ApiKey.ts"
+import { OrgId } from "../../../src/domain/Organization.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
+import { Ids } from "../../../src/services/runtime/Ids.ts"
+import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
+import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import { eventually, lock, moneyOf, waitUntil } from "../../harness/database/Money.ts"
+import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { prefix } from "../../harness/temporary.ts"
+
+const temporary = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(prefix)),
+  (made) => Effect.promise(() => rm(made, { recursive: true, force: true }))
+)
+
+const entry = {
+  hold: "5f1c8a51-6a0b-4b7e-9d6c-0e7d7b3f3a11",
+  org: OrgId.make("org_1"),
+  key: KeyId.make("key_1"),
+  video: "vid_1"
+}
+
+const charged = Effect.gen(function* () {
+  const { key, ledger, org } = yield* account(one)
+  const hold = yield* Effect.scoped(
+    Effect.tap(ledger.hold({ org, key, upTo: one }), (made) => ledger.settle(made, one))
+  )
+  return { key, org, id: hold.id }
+})
+
+describe("the journal of refunds on disk", () => {
+  const journalIn = (directory: string) =>
+    Effect.map(Layer.build(DiskRefundJournal.layer({ directory })), (context) => Context.get(context, RefundJournal))
+
+  it.scoped("keeps entries for the next process, until they are removed", () =>
+    Effect.gen(function* () {
+      const directory = path.join(yield* temporary, "voids")
+      const first = yield* journalIn(directory)
+      assert.deepStrictEqual(yield* first.entries, [])
+      yield* first.add(entry)
+      yield* first.add(entry)
+      const second = yield* journalIn(directory)
+      assert.deepStrictEqual(yield* second.entries, [entry])
+      yield* second.remove(entry.hold)
+      yield* second.remove(entry.hold)
+      assert.deepStrictEqual(yield* first.entries, [])
+      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
+    })
+  )
+
+  it.scoped("takes the same entry from several processes at the same moment", () =>
+    Effect.gen(function* () {
+      const directory = path.join(yield* temporary, "voids")
+      const journals = yield* Effect.all(Array.from({ length: 8 }, () => journalIn(directory)))
+      yield* Effect.forEach(journals, (journal) => journal.add(entry), { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [`${entry.hold}.json`])
+      yield* Effect.forEach(journals, (journal) => journal.remove(entry.hold), { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
+    })
+  )
+
+  it.scoped("passes over files that are no entries", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporary
+      const journal = yield* journalIn(directory)
+      yield* journal.add(entry)
+      for (const [name, text] of [
+        ["half.json", '{"hold": "5f'],
+        ["other.json", '{"hold": "x"}'],
+        [`${entry.hold}.json.part`, "{}"]
+      ] as const) {
+        yield* Effect.promise(() => writeFile(path.join(directory, name), text))
+      }
+      assert.deepStrictEqual(yield* journal.entries, [entry])
+    })
+  )
+
+  it.scoped("fails where it cannot write, and says why", () =>
+    Effect.gen(function* () {
+      const file = path.join(yield* temporary, "file")
+      yield* Effect.promise(() => writeFile(file, ""))
+      const journal = yield* journalIn(path.join(file, "voids"))
+      assert.match((yield* Effect.flip(journal.add(entry))).message, /ENOTDIR|EEXIST/)
+    })
+  )
+})
+
+describe("refunds", () => {
+  it.live("give a charge back and run what waits for it, whether or not the journal can be written", () =>
+    Effect.gen(function* () {
+      const { id, key, org } = yield* charged
+      const refunds = yield* Refunds
+      const order: Array<string> = []
+      yield* refunds.afterwards(
+        id,
+        Effect.sync(() => void order.push("before"))
+      )
+      yield* refunds.refund({ id, org, key })
+      yield* refunds.afterwards(
+        id,
+        Effect.sync(() => void order.push("after"))
+      )
+      assert.deepStrictEqual(order, ["before"])
+      yield* eventually(moneyOf(org), ({ balance }) => balance === one)
+      yield* waitUntil(() => order.length === 2)
+      yield* refunds.refund({ id, org, key })
+      yield* Effect.sleep("200 millis")
+      assert.strictEqual((yield* moneyOf(org)).balance, one)
+      assert.isTrue(yield* (yield* LedgerBench).proved)
+    }).pipe(
+      Effect.provide(
+        Layer.provideMerge(observedProcess(DiskRefundJournal.layer({ directory: "/dev/null/voids" })), Postgres.layer)
+      )
+    )
+  )
+
+  it.live("of an organization that is locked keep no other's waiting", () =>
+    Effect.gen(function* () {
+      const refunds = yield* Refunds
+      const [locked, other] = yield* Effect.all([charged, charged])
+      const holds = Array.from({ length: 30 }, () => randomUUID())
+      const { unlock } = yield* lock(locked.org)
+      yield* Effect.forEach(holds, (id) => refunds.release({ ...locked, id }))
+      yield* Effect.sleep("500 millis")
+      yield* refunds.refund(other)
+      yield* eventually(moneyOf(other.org), ({ balance }) => balance === one, "15 seconds")
+      yield* unlock
+      const closed = (yield* SqlClient.SqlClient)`SELECT id FROM holds WHERE org_id = ${locked.org} AND amount = 0`
+      yield* eventually(closed, (rows) => rows.length === holds.length)
+    }).pipe(Effect.scoped, Effect.provide(ledgers))
+  )
+
+  it.live("are carried out before the process ends, and those of a dead process by the next one", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporary
+      const journal = DiskRefundJournal.layer({ directory })
+      const files = Effect.promise(() => readdir(directory))
+      const { id, key, org } = yield* charged
+      yield* Effect.flatMap(Layer.build(journal), (built) =>
+        Context.get(built, RefundJournal).add({ hold: id, org, key })
+      )
+      const scope = yield* Scope.make()
+      const next = yield* Layer.buildWithScope(Layer.provide(Refunds.layer, journal), scope)
+      yield* eventually(moneyOf(org), ({ balance }) => balance === one)
+      yield* eventually(files, (left) => left.length === 0)
+      const other = yield* charged
+      yield* Context.get(next, Refunds).refund(other)
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual((yield* moneyOf(other.org)).balance, one)
+      assert.deepStrictEqual(yield* files, [])
+    }).pipe(Effect.scoped, Effect.provide(ledgers))
+  )
+})
+
+it.live("the books find a failed request that was charged", () =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const books = yield* LedgerAdmin
+    const ids = yield* Ids
+    const { id, key, org } = yield* charged
+    const log = (status: number, code: string | null) => sql`
+      INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, hold_id, total_ms)
+      VALUES (${ids.uuid()}, ${`req_${status}_${code}`}, now(), 'chat', ${status}, ${code}, ${org}, ${key}, ${id}, 1)`
+    yield* log(200, null)
+    yield* log(499, "client_closed")
+    assert.deepStrictEqual((yield* books.verify).violations, [])
+    yield* log(500, "internal_error")
+    yield* log(200, "stream_error")
+    const { violations } = yield* books.verify
+    assert.sameDeepMembers(
+      violations.map(({ invariant, row }) => [invariant, row["code"]]),
+      ["internal_error", "stream_error"].map((code) => ["a request that failed is not charged", code])
+    )
+  }).pipe(Effect.provide(ledgers))
+)
