@@ -132,7 +132,7 @@ export type ChatEvent =
 export const isDelta = (event: ChatEvent): boolean =>
   event.type === "content" || event.type === "reasoning" || event.type === "tool_call"
 
-const mark = "~sig~"
+export const callIdMark = "~sig~"
 const longestSignature = 16_384
 
 export interface CallId {
@@ -145,10 +145,10 @@ export interface CallId {
  * so it travels in the id, which clients hand back as it is. A signature of more than 16384 characters is left out.
  */
 export const callIdOnWire = (id: string, signature: string | undefined): string =>
-  signature === undefined || signature.length > longestSignature ? id : `${id}${mark}${signature}`
+  signature === undefined || signature.length > longestSignature ? id : `${id}${callIdMark}${signature}`
 
 /** The id as any provider may see it, and the signature that a client handed back in it. */
 export const readCallId = (onWire: string): CallId => {
-  const at = onWire.indexOf(mark)
-  return at < 1 ? { id: onWire } : { id: onWire.slice(0, at), signature: onWire.slice(at + mark.length) }
+  const at = onWire.indexOf(callIdMark)
+  return at < 1 ? { id: onWire } : { id: onWire.slice(0, at), signature: onWire.slice(at + callIdMark.length) }
 }

@@ -7,7 +7,7 @@ import { calling, drained, leaving, type Told, thrownBy } from "../harness/clien
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { costOf, gateway, model as modelId } from "../harness/upstream/SandboxChat.ts"
 
-withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, in bad weather", (it) => {
+withLayer(gateway, { excludeTestServices: true })("the AI SDK when requests fail", (it) => {
   const refusedCases: ReadonlyArray<{
     readonly title: string
     readonly account?: Parameters<typeof customer>[0]
@@ -59,7 +59,7 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
   }
 
   for (const refusal of refusedCases) {
-    it.effect(`says: ${refusal.title}`, () =>
+    it.effect(`reports ${refusal.title}`, () =>
       Effect.gen(function* () {
         const { provider, spent } = yield* customer(refusal.account)
         const asked = { model: provider(refusal.id ?? modelId), prompt: refusal.prompt ?? "Hello", maxRetries: 0 }
@@ -79,7 +79,7 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
     )
   }
 
-  it.effect("says: over the rate, with the time to wait", () =>
+  it.effect("reports the exceeded rate with the time to wait", () =>
     Effect.gen(function* () {
       const { model } = yield* customer({ rpm: 1 })
       const asked = { model, prompt: "Hello", maxRetries: 0 }
@@ -90,7 +90,7 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
     })
   )
 
-  it.effect("gets a stream's break as an error after the text, for nothing", () =>
+  it.effect("gets an error after the text of a broken stream, at no charge", () =>
     Effect.gen(function* () {
       const { model, spent } = yield* customer()
       const stream = streamText({ model, prompt: "[sandbox cut=3]", maxRetries: 0, onError: () => {} })
@@ -105,7 +105,7 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK with the sandbox, 
     })
   )
 
-  it.effect("leaves a stream and pays for what it got", () =>
+  it.effect("pays for what it received when it leaves a stream", () =>
     Effect.gen(function* () {
       const { model, spentInTheEnd } = yield* customer()
       const headers = { "x-request-id": "ai-sdk-leaving" }

@@ -52,7 +52,7 @@ withLayer(served, { excludeTestServices: true })("the AI SDK's images", (it) => 
     })
   )
 
-  it.effect("are made one by one where several are asked for", () =>
+  it.effect("are made one by one when several are requested", () =>
     Effect.gen(function* () {
       const { provider, spent } = yield* customer()
       yield* (yield* Upstreams).first.script(paints(), paints())
@@ -65,7 +65,7 @@ withLayer(served, { excludeTestServices: true })("the AI SDK's images", (it) => 
     })
   )
 
-  it.effect("are edited, and fetched from the link that it is given", () =>
+  it.effect("are edited and fetched from their link", () =>
     Effect.gen(function* () {
       const { provider, spent } = yield* customer()
       const { first } = yield* Upstreams
@@ -90,7 +90,7 @@ withLayer(served, { excludeTestServices: true })("the AI SDK's images", (it) => 
     })
   )
 
-  it.effect("are asked for again under their key, for nothing", () =>
+  it.effect("are replayed under their idempotency key at no charge", () =>
     Effect.gen(function* () {
       const { provider, spent } = yield* customer()
       const { first } = yield* Upstreams
@@ -115,7 +115,7 @@ withLayer(served, { excludeTestServices: true })("the AI SDK's images", (it) => 
   )
 
   it.effect.each(refusals)(
-    "are refused: %s",
+    "are refused in the case of %s",
     ([, account, { fails, id = "art", n = 1 }, status, message, isRetryable]) =>
       Effect.gen(function* () {
         const { provider, spent } = yield* customer(account)

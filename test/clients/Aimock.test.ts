@@ -16,8 +16,8 @@ const tools = [weatherTool]
 const ask = (model: string, content: string) => ({ model, messages: [{ role: "user" as const, content }] })
 const shown = { stream: true as const, stream_options: { include_usage: true } }
 
-withLayer(gateway, { excludeTestServices: true })("routed to aimock", (it) => {
-  it.effect("a chat is sent as the convention has it, without what is unknown, and billed by the usage", () =>
+withLayer(gateway, { excludeTestServices: true })("a chat routed to aimock", (it) => {
+  it.effect("is sent without unknown fields and charged by its usage", () =>
     Effect.gen(function* () {
       const { first } = yield* Mocks
       first.on({ model: "talk-one", userMessage: "json" }, { content: "Servus!", reasoning: "Hm.", usage })
@@ -80,7 +80,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock", (it) => {
     })
   )
 
-  it.effect("a stream asks for usage upstream, and shows it to those who asked", () =>
+  it.effect("requests a stream's usage and shows it only on request", () =>
     Effect.gen(function* () {
       const { first } = yield* Mocks
       first.on(
@@ -129,7 +129,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock", (it) => {
     { name: "weather", arguments: '{"city":"Graz"}', id: "call_g" }
   ]
 
-  it.effect("parallel tool calls and their results go there and back", () =>
+  it.effect("carries parallel tool calls and their results both ways", () =>
     Effect.gen(function* () {
       const { first } = yield* Mocks
       first.on({ model: "talk-one", userMessage: "tools", hasToolResult: false }, { toolCalls, usage })
@@ -168,7 +168,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock", (it) => {
     })
   )
 
-  it.effect("streamed tool calls are put together by the client's helper, and answered in a stream", () =>
+  it.effect("streams tool calls that the client's helper assembles and answers", () =>
     Effect.gen(function* () {
       const { first } = yield* Mocks
       first.on({ model: "talk-one", userMessage: "running", hasToolResult: false }, { toolCalls, usage })

@@ -46,8 +46,8 @@ const busy = {
   retryAfter: 7
 }
 
-withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weather", (it) => {
-  it.effect.each(["busy-json", "busy-stream"])("a 429 moves on to the next route, unseen: %s", (model) =>
+withLayer(gateway, { excludeTestServices: true })("a chat routed to a failing aimock", (it) => {
+  it.effect.each(["busy-json", "busy-stream"])("fails over after a 429 without the client noticing: %s", (model) =>
     Effect.gen(function* () {
       const { first, second } = yield* Mocks
       first.on({ model: `${model}-one` }, busy)
@@ -74,7 +74,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     })
   )
 
-  it.effect("a 429 of the only route is a 503 that tells nothing of the provider's words", () =>
+  it.effect("answers 503 without the provider's message after a 429 of the only route", () =>
     Effect.gen(function* () {
       const { first } = yield* Mocks
       first.on({ model: "busy-alone-one" }, busy)
@@ -85,7 +85,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     })
   )
 
-  it.effect("a route whose account is refused is left for the next one", () =>
+  it.effect("fails over from a route whose account is refused", () =>
     Effect.gen(function* () {
       const { second } = yield* Mocks
       second.on({ model: "shut-two" }, { content: "second", usage })
@@ -100,7 +100,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     })
   )
 
-  it.effect("an account refused on the only route is a 502", () =>
+  it.effect("answers 502 when the account of the only route is refused", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const error = yield* thrownBy(() => openai.chat.completions.create(ask("shut-alone", "hi")))
@@ -109,7 +109,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     })
   )
 
-  it.effect("a stream cut after output ends in an error chunk, without [DONE], and costs nothing", () =>
+  it.effect("ends a stream cut after output in an error chunk without [DONE], at no charge", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Mocks
       first.on(
@@ -149,7 +149,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     })
   )
 
-  it.effect("a first output that keeps everyone waiting moves the stream on", () =>
+  it.effect("fails over when a stream's first output takes too long", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Mocks
       first.on({ model: "slow-one" }, { content: "late", usage }, { streamingProfile: { ttft: 30_000 } })
@@ -168,7 +168,7 @@ withLayer(gateway, { excludeTestServices: true })("routed to aimock, in bad weat
     })
   )
 
-  it.effect("an answer for which the mock has nothing is the route's fault", () =>
+  it.effect("counts a missing mock answer as a failure of the route", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const error = yield* thrownBy(() => openai.chat.completions.create(ask("strange", "hi")))

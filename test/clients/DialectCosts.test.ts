@@ -83,7 +83,7 @@ const models = pairs.map(({ first, model, next }) => {
 })
 
 withLayer(gateway(Object.fromEntries(models)), { excludeTestServices: true })("an answer that is refused", (it) => {
-  it.effect.each(pairs)("after its host has counted is logged with its cost: $model", (pair) =>
+  it.effect.each(pairs)("is logged with its cost when the host has reported usage: $model", (pair) =>
     Effect.gen(function* () {
       const { first, model, next, piece, stream, streamed, streams } = pair
       const hosts = yield* DialectHosts

@@ -80,7 +80,7 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
     assert.isUndefined(error)
   })
 
-  it.effect("are left alone for as long as their vendor says, in its own way", () =>
+  it.effect("are skipped for as long as their vendor demands in its own format", () =>
     Effect.gen(function* () {
       for (const [index, wait] of waits.entries()) yield* moves(`waiting-${index}`, wait)
       for (const [index, { first, what }] of waits.entries()) {
@@ -91,7 +91,7 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
     }).pipe(Effect.provide(RouteHealth.layer))
   )
 
-  it.effect("are closed for longer, and shown with why, where the credential is bad", () =>
+  it.effect("are skipped for longer, and listed with the reason, when the credential is bad", () =>
     Effect.gen(function* () {
       for (const first of dialects) yield* moves(`closed-${first.name}`, { first, reply: json(401, first.error(401)) })
       for (const first of dialects) {
@@ -103,7 +103,7 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
     }).pipe(Effect.provide(RouteHealth.layer))
   )
 
-  it.effect.each(dialects)("never move a stream on that has begun, and are judged by its end: $name", (first) =>
+  it.effect.each(dialects)("never fail over in a stream that has begun, and count by its end: $name", (first) =>
     Effect.gen(function* () {
       const model = `breaking-${first.name}`
       const hosts = yield* DialectHosts
@@ -133,7 +133,7 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
     }).pipe(Effect.provide(RouteHealth.layer))
   )
 
-  it.effect("tell a client that the last of them failed without a word of theirs", () =>
+  it.effect("are reported to a client as failed without their own messages", () =>
     Effect.gen(function* () {
       const hosts = yield* DialectHosts
       const { openai } = yield* Served.customer()

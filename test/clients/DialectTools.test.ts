@@ -104,7 +104,7 @@ withLayer(gateway(Object.fromEntries(models)), { excludeTestServices: true, time
         as: stream ? "streams" : "JSON"
       }))
     )
-    it.effect.each(cases)("goes from $from to $to and back, in $as", ({ made, other, stream }) =>
+    it.effect.each(cases)("continues from $from to $to and back, in $as", ({ made, other, stream }) =>
       Effect.gen(function* () {
         const hosts = yield* DialectHosts
         const { openai } = yield* Served.customer()

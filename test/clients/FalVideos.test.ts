@@ -85,8 +85,8 @@ const submitsOf = (wanted: string) =>
 
 const dataUri = `data:image/png;base64,${painting.toString("base64")}`
 
-withLayer(gateway, { excludeTestServices: true })("videos of a provider's queue", (it) => {
-  it.effect("are made, found and fetched with nothing but fetch", () =>
+withLayer(gateway, { excludeTestServices: true })("videos from a provider's queue", (it) => {
+  it.effect("are created, read and downloaded with plain fetch", () =>
     Effect.gen(function* () {
       const customer = yield* Served.customer()
       const answer = yield* post(customer, { model: "film", prompt: "a cat", duration: "5" })
@@ -113,7 +113,7 @@ withLayer(gateway, { excludeTestServices: true })("videos of a provider's queue"
     })
   )
 
-  it.effect("begin with a picture, in whatever way it is given", () =>
+  it.effect("start from a reference image given in any form", () =>
     Effect.gen(function* () {
       const { files } = yield* Hosts
       const customer = yield* Served.customer()
@@ -137,7 +137,7 @@ withLayer(gateway, { excludeTestServices: true })("videos of a provider's queue"
     })
   )
 
-  it.effect("come from the next route where one fails, or fail without a charge", () =>
+  it.effect("come from the next route when one fails, or fail without a charge", () =>
     Effect.gen(function* () {
       const customer = yield* Served.customer()
       const { openai } = customer
@@ -175,7 +175,7 @@ withLayer(gateway, { excludeTestServices: true })("videos of a provider's queue"
     })
   )
 
-  it.effect("come from an independent queue, whose clips lie on another host", () =>
+  it.effect("come from an independent queue whose clips are on another host", () =>
     Effect.gen(function* () {
       const { files, mock } = yield* Hosts
       const { openai, ...customer } = yield* Served.customer()

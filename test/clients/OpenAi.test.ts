@@ -46,7 +46,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("chats, and says that it is the sandbox", () =>
+  it.effect("gets a chat marked as the sandbox's", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const { data, request_id, response } = yield* calling(() =>
@@ -102,7 +102,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("is told that a model of another surface is no chat model", () =>
+  it.effect("gets a 404 for a model of another surface", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const error = yield* thrownBy(() => openai.chat.completions.create({ ...say("Hello"), model: "gpt-image-2" }))
@@ -111,7 +111,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("keeps to max_tokens and stop, and shows its reasoning", () =>
+  it.effect("gets answers within max_tokens and stop, with their reasoning", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const short = yield* calling(() => openai.chat.completions.create({ ...say("Hello"), max_completion_tokens: 5 }))
@@ -131,7 +131,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("answers with JSON that fits the schema", () =>
+  it.effect("gets JSON that fits the schema", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const schema = {
@@ -193,7 +193,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     )
   }
 
-  it.effect("calls one tool where parallel calls are not wanted, and the one that is named", () =>
+  it.effect("gets one tool call where parallel calls are off, and the named one", () =>
     Effect.gen(function* () {
       const { openai } = yield* Served.customer()
       const namesCalled = (over: object) =>
@@ -210,7 +210,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("sees an image", () =>
+  it.effect("sends an image", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const url = `data:image/png;base64,${pixel}`

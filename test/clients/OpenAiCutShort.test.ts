@@ -8,8 +8,8 @@ import { costOf, gateway, model } from "../harness/upstream/SandboxChat.ts"
 
 const say = (content: string) => ({ model, messages: [{ role: "user" as const, content }] })
 
-withLayer(gateway, { excludeTestServices: true })("the official client with the sandbox, cut short", (it) => {
-  it.effect("never sees a provider's 429 while another route can serve", () =>
+withLayer(gateway, { excludeTestServices: true })("the official client with the sandbox", (it) => {
+  it.effect("never gets a provider's 429 while another route can serve", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const moved = "[sandbox status=429 routes=1] Hello"
@@ -41,7 +41,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("leaves a stream: what was received is paid, by our count, and no more", () =>
+  it.effect("pays by the gateway's count for what it received when it leaves a stream", () =>
     Effect.gen(function* () {
       const { funds, openai, spentInTheEnd } = yield* Served.customer()
       const slow = say("[sandbox gap=100] Hello")
@@ -76,9 +76,9 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
 
   for (const stream of [true, false]) {
     const outcome = stream
-      ? "a stream before its first output: it costs nothing"
-      : "a JSON call: it is finished and paid"
-    it.effect(`leaves ${outcome}`, () =>
+      ? "pays nothing when it leaves a stream before its first output"
+      : "pays for a JSON call that it leaves, which is finished"
+    it.effect(outcome, () =>
       Effect.gen(function* () {
         const one = yield* Served.customer()
         const headers = { "x-request-id": `leaving-${stream}` }

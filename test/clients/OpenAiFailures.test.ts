@@ -68,10 +68,10 @@ const refusing = (table: string, org: string) =>
     (sql) => Effect.orDie(sql.unsafe(`DROP FUNCTION refuse_${org} CASCADE`))
   )
 
-withLayer(gateway, { excludeTestServices: true })("what the official client is told when providers fail", (it) => {
+withLayer(gateway, { excludeTestServices: true })("the official client when providers fail", (it) => {
   /** The same for a JSON answer and for a stream that has not begun. */
   const fails = (title: string, model: string, replies: ReadonlyArray<Reply>, told: Told, param?: string) =>
-    it.effect(`${told.status}: ${title}`, () =>
+    it.effect(`gets a ${told.status} when ${title}`, () =>
       Effect.gen(function* () {
         const one = yield* Served.customer()
         const { script } = yield* FakeUpstream
@@ -102,9 +102,14 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
     [json(400, their("context_length_exceeded"))],
     refusals.rejected
   )
-  fails("the provider's moderation", "moderating", [json(400, their("content_policy_violation"))], refusals.moderated)
+  fails(
+    "the provider's moderation refuses the request",
+    "moderating",
+    [json(400, their("content_policy_violation"))],
+    refusals.moderated
+  )
 
-  it.effect("502, then 503: the provider's account is at fault, and its only route stays closed", () =>
+  it.effect("gets a 502 for a fault of the provider's account, then a 503 while its route is closed", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer()
       const { script } = yield* FakeUpstream
@@ -120,7 +125,7 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
     })
   )
 
-  it.effect("500: the money cannot be reserved", () =>
+  it.effect("gets a 500 when no hold can be placed", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer()
       yield* refusing("holds", one.org)
@@ -130,7 +135,7 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
     }).pipe(Effect.scoped)
   )
 
-  it.effect("500: the answer cannot be charged; a stream ends in an error chunk", () =>
+  it.effect("gets a 500, or an error chunk in a stream, when the charge fails", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer()
       const { script } = yield* FakeUpstream
@@ -153,7 +158,7 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
 
   /** After its first output a stream never moves on: the client gets what there was, then an error, for nothing. */
   const breaks = (title: string, model: string, rest: ReadonlyArray<Step>, told: Told) =>
-    it.effect(`a stream that ${title}`, () =>
+    it.effect(`gets an error in a stream that ${title}`, () =>
       Effect.gen(function* () {
         const { baseUrl, openai, secret, spent } = yield* Served.customer()
         const { script } = yield* FakeUpstream
@@ -193,7 +198,7 @@ withLayer(gateway, { excludeTestServices: true })("what the official client is t
   breaks("says that it failed", "saying", [event(their("server_error")), end], broken)
   breaks("falls silent", "stalling", [Effect.never], timedOut)
 
-  it.effect("a working stream beside all this is whole and paid for", () =>
+  it.effect("gets and pays for a complete stream beside all of this", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const { script } = yield* FakeUpstream

@@ -82,7 +82,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client and the s
     })
   )
 
-  it.effect("generates at the resolution that it names, in a field of ours or by its quality", () =>
+  it.effect("generates at the resolution named in our own field or by its quality", () =>
     Effect.gen(function* () {
       const { openai } = yield* Served.customer()
       const image = { model: sizedModel, prompt: "Large", response_format: "b64_json" as const, n: 1 }
@@ -94,7 +94,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client and the s
     })
   )
 
-  it.scoped("edits one image, given in whatever way it takes them", () =>
+  it.scoped("edits one image given in any form it supports", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const name = yield* file
@@ -119,7 +119,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client and the s
     })
   )
 
-  it.effect("edits several images, as files and as fields of ours", () =>
+  it.effect("edits several images given as files or in our own fields", () =>
     Effect.gen(function* () {
       const { openai } = yield* Served.customer()
       const files = yield* Effect.promise(() =>

@@ -67,7 +67,7 @@ const refusedCases: ReadonlyArray<
     badRequest("Image editing is not available for `plain`.", "image")
   ],
   [
-    "a reference that is none",
+    "an invalid reference",
     { ...asked, image: [Buffer.from("<html>").toString("base64")] },
     BadRequestError,
     badRequest("Failed to process the reference image.", "image")
@@ -111,8 +111,8 @@ const refusedCases: ReadonlyArray<
   ["too long a wait", { ...asked, model: "mute" }, InternalServerError, refusals.timedOut, [silent]]
 ]
 
-withLayer(served, { excludeTestServices: true })("what the official client is told of an image", (it) => {
-  it.effect.each(refusedCases)("that failed: %s", ([, body, errorClass, told, replies = [], account = {}]) =>
+withLayer(served, { excludeTestServices: true })("the official client whose image is refused", (it) => {
+  it.effect.each(refusedCases)("gets the error of %s", ([, body, errorClass, told, replies = [], account = {}]) =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const customer = yield* Served.customer(account)
@@ -121,7 +121,7 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
     })
   )
 
-  it.effect("that is to be edited without a reference, with a mask, or by an endpoint that is none", () =>
+  it.effect("gets errors for an edit without a reference, with a mask, or at an unknown endpoint", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer()
       yield* refusedAs(one, asked, BadRequestError, badRequest("`image` is required.", "image"), path.edits)
@@ -134,7 +134,7 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
     })
   )
 
-  it.effect("without a key, and with one that nobody has", () =>
+  it.effect("gets a 401 without a key and with an unknown one", () =>
     Effect.gen(function* () {
       const { baseUrl } = yield* Served.customer()
       const options = { baseURL: baseUrl, maxRetries: 0 }
@@ -147,7 +147,7 @@ withLayer(served, { excludeTestServices: true })("what the official client is to
     })
   )
 
-  it.effect("over the rate", () =>
+  it.effect("gets a 429 over the rate", () =>
     Effect.gen(function* () {
       const one = yield* Served.customer({ rpm: 1 })
       yield* (yield* Upstreams).first.script(paints())

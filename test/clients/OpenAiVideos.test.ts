@@ -63,7 +63,7 @@ const assertPlays = (bytes: Uint8Array, seconds: number) => {
 }
 
 withLayer(gateway, { excludeTestServices: true })("the official client with the sandbox's videos", (it) => {
-  it.effect("makes one, looks at it, lists it and downloads it, and it plays", () =>
+  it.effect("creates, reads, lists and downloads a playable video", () =>
     Effect.gen(function* () {
       const { funds, openai, spent } = yield* Served.customer({ rpm: 7 })
       const asked = { model, prompt: "Grüße 👋", seconds: "4" } as const
@@ -103,7 +103,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("gives the reference as a file, as a link of data or not at all", () =>
+  it.effect("sends the reference as a file, as a data URL or not at all", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const { bytes: red } = yield* plain("red", 64, 36)
@@ -133,7 +133,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("asks again with its key, and is shown the first one", () =>
+  it.effect("gets the first video again under its idempotency key", () =>
     Effect.gen(function* () {
       const { funds, openai } = yield* Served.customer()
       const ask = (prompt: string) =>
@@ -153,7 +153,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
     })
   )
 
-  it.effect("is told what cannot be, and pays nothing for it", () =>
+  it.effect("gets an error for an invalid request and pays nothing", () =>
     Effect.gen(function* () {
       const { openai, spent } = yield* Served.customer()
       const stranger = yield* Served.customer()

@@ -44,7 +44,7 @@ const answer = { content: "One. END Two.", finish: "stop", usage } as const
 const asked = { model: "think", messages: [{ role: "user" as const, content: "Count." }], stop: "END" }
 
 withLayer(gateway, { excludeTestServices: true })("an answer over the Responses API", (it) => {
-  it.scoped("with a stop sequence in one piece is billed by all that the host counted", () =>
+  it.scoped("in one piece with a stop sequence is charged by the host's whole usage", () =>
     Effect.gen(function* () {
       yield* (yield* Host).script(inOnePiece(answer))
       const { openai, spent } = yield* Served.customer()
@@ -56,7 +56,7 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
   )
 
   it.scoped(
-    "with a stop sequence in a stream with reasoning is billed by the usage at its end, which the client does not see",
+    "streamed with reasoning and a stop sequence is charged by the final usage, which the client does not see",
     () =>
       Effect.gen(function* () {
         const { end, opening, output } = wire({ ...answer, reasoning: "Hm." })
@@ -79,28 +79,26 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
       })
   )
 
-  it.scoped(
-    "with a stop sequence in a plain stream ends the host's work, and is billed by what the gateway counts",
-    () =>
-      Effect.gen(function* () {
-        const host = yield* Host
-        const { opening, output } = wire(answer)
-        yield* host.script(Fake.sse(...opening, ...output, Effect.never))
-        const { openai, spent } = yield* Served.customer()
-        const { data, response } = yield* calling(() =>
-          openai.chat.completions.create({ ...asked, stream: true }).withResponse()
-        )
-        const { error, items } = yield* drained(data)
-        assert.deepStrictEqual([error, contentOf(items)], [undefined, "One. "])
-        const charged = yield* spent
-        assert.isTrue(charged > 0n && charged < 100n * price.completion, String(charged))
-        const row = yield* Served.logged(response.headers.get("x-request-id"))
-        assert.deepInclude(row, { status: 200, code: null, charge: NanoUsd(charged), notes: ["usage_estimated"] })
-        yield* (yield* host.received).closed
-      })
+  it.scoped("streamed with a stop sequence ends the host's work and is charged by the gateway's count", () =>
+    Effect.gen(function* () {
+      const host = yield* Host
+      const { opening, output } = wire(answer)
+      yield* host.script(Fake.sse(...opening, ...output, Effect.never))
+      const { openai, spent } = yield* Served.customer()
+      const { data, response } = yield* calling(() =>
+        openai.chat.completions.create({ ...asked, stream: true }).withResponse()
+      )
+      const { error, items } = yield* drained(data)
+      assert.deepStrictEqual([error, contentOf(items)], [undefined, "One. "])
+      const charged = yield* spent
+      assert.isTrue(charged > 0n && charged < 100n * price.completion, String(charged))
+      const row = yield* Served.logged(response.headers.get("x-request-id"))
+      assert.deepInclude(row, { status: 200, code: null, charge: NanoUsd(charged), notes: ["usage_estimated"] })
+      yield* (yield* host.received).closed
+    })
   )
 
-  it.scoped("with a cap below the host's least is billed by that cap, and costs the operator what was used", () =>
+  it.scoped("with a cap below the host's minimum is charged by that cap and costs the operator what was used", () =>
     Effect.gen(function* () {
       const host = yield* Host
       const floor = { prompt: 40, completion: 16, cached: 0, cacheWrite: 0, reasoning: 12 }

@@ -70,7 +70,7 @@ const typeOf = (request: IncomingMessage): string => request.headers["content-ty
 
 const readPlain = (incoming: Incoming, limitBytes: number): Effect.Effect<Buffer, InvalidRequest | ReceiveFailure> => {
   const encoding = incoming.request.headers["content-encoding"] ?? "identity"
-  return encoding === "identity"
+  return encoding.toLowerCase() === "identity"
     ? incoming.receive(limitBytes)
     : new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
 }

@@ -3,7 +3,7 @@ import type { InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, mostReferences, type Reference } from "../../domain/Media.ts"
 import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { atMost } from "../schema/Constraints.ts"
+import { atMost, isWithin, longestUrl, urlLimit } from "../schema/Constraints.ts"
 import { readWith } from "../schema/Decoding.ts"
 import {
   each,
@@ -17,8 +17,6 @@ import {
   refuseAt,
   refused
 } from "./Fields.ts"
-
-const longestUrl = 8192
 
 const unusable = (): InvalidRequest => refuse("image", "Failed to process the reference image.")
 
@@ -37,7 +35,7 @@ export const base64In = (value: string): string | undefined => {
 const readString = (value: string): Read<Reference> => {
   const base64 = base64In(value)
   if (base64 !== undefined) return readBytes(fromBase64(base64))
-  return value.length <= longestUrl && URL.canParse(value) ? { _tag: "Url", url: value } : unusable()
+  return isWithin(longestUrl, value) && URL.canParse(value) ? { _tag: "Url", url: value } : unusable()
 }
 
 const readImage = (value: unknown): Read<Reference> => {
@@ -60,9 +58,11 @@ const readInputReference = (value: unknown): Read<Reference> => {
 }
 
 const readers = { image: readImage, input_reference: readInputReference } as const
+type Field = keyof typeof readers
+const fields: ReadonlyArray<Field> = ["image", "input_reference"]
 
 /** References come as URLs, or as the bytes that they encode, of whatever those may be; none is the same as `[]`. */
-export const readReferences = (param: keyof typeof readers, value: unknown): Read<ReadonlyArray<Reference>> => {
+export const readReferences = (param: Field, value: unknown): Read<ReadonlyArray<Reference>> => {
   if (isAbsent(value)) return []
   const given = isArray(value) ? value : [value]
   return given.length <= mostReferences
@@ -85,43 +85,45 @@ function* decodeText(text: string): EventLoop.Steps<unknown> {
 
 const isLargeText = (value: unknown): value is string => isString(value) && value.length > smallText
 
-const largeTextIn = (value: unknown): string | undefined => {
-  const text = isObject(value) && isAbsent(value.file_id) ? value.image_url : value
+const largeTextIn = (field: Field, value: unknown): string | undefined => {
+  const isWrapped = field === "input_reference" && isObject(value) && isAbsent(value.file_id)
+  const text = isWrapped ? value.image_url : value
   return isLargeText(text) ? text : undefined
 }
 
-function* decodeField(value: unknown): EventLoop.Steps<unknown> {
+function* decodeField(field: Field, value: unknown): EventLoop.Steps<unknown> {
   const decoded: Array<unknown> = []
   for (const item of isArray(value) ? value : [value]) {
-    const text = largeTextIn(item)
+    const text = largeTextIn(field, item)
     decoded.push(text === undefined ? item : yield* decodeText(text))
   }
   return isArray(value) ? decoded : decoded[0]
 }
 
-const isLargeField = (value: unknown): boolean =>
+const isLargeField = (field: Field, value: unknown): boolean =>
   isArray(value)
-    ? value.length <= mostReferences && value.some((item) => largeTextIn(item) !== undefined)
-    : largeTextIn(value) !== undefined
+    ? value.length <= mostReferences && value.some((item) => largeTextIn(field, item) !== undefined)
+    : largeTextIn(field, value) !== undefined
 
-function* decodeFields(body: JsonObject, names: ReadonlyArray<string>): EventLoop.Steps<JsonObject> {
+function* decodeFields(body: JsonObject, fields: ReadonlyArray<Field>): EventLoop.Steps<JsonObject> {
   const decoded: Record<string, unknown> = { ...body }
-  for (const name of names) decoded[name] = yield* decodeField(body[name])
+  for (const field of fields) decoded[field] = yield* decodeField(field, body[field])
   return decoded
 }
 
 /** Puts their bytes in the place of large references, as forms have them: the base64 is decoded in slices. */
 export const decodeReferences = (body: unknown): Effect.Effect<unknown> => {
   if (!isObject(body)) return Effect.succeed(body)
-  const large = ["image", "input_reference"].filter((name) => isLargeField(body[name]))
+  const large = fields.filter((field) => isLargeField(field, body[field]))
   return large.length === 0 ? Effect.succeed(body) : EventLoop.inSlices(decodeFields(body, large))
 }
 
 /** Only described: `readReferences` takes bytes too, which stand in the place of a form's files and of long texts. */
 const Reference = Schema.declare((_value): _value is unknown => true, {
   identifier: "ReferenceImage",
-  description: "An http(s) URL, a `data:` URL or bare base64 of a PNG, JPEG, WebP or GIF of at most 20 MiB.",
-  jsonSchema: { type: "string", minLength: 1 },
+  description:
+    "An http(s) URL, a `data:` URL or bare base64 of a PNG, JPEG, WebP or GIF of at most 20 MiB. An http(s) URL has at most 8,192 characters.",
+  jsonSchema: { type: "string", minLength: 1, ...urlLimit },
   arbitrary: () => (fc) => fc.string({ minLength: 1 })
 })
 

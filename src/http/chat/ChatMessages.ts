@@ -15,6 +15,8 @@ import {
   refuseAt,
   refused
 } from "../body/Fields.ts"
+import { isWithin, longestUrl } from "../schema/Constraints.ts"
+import { longestName } from "./Schema.ts"
 
 /** Where a message, part or call is, e.g. `messages[0].content[1]`; written out only when something is wrong. */
 type Path = () => string
@@ -25,16 +27,12 @@ const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
 
 const isDetail = isOneOf("auto", "low", "high")
 
-const longestUrl = 8192
-/** Of a call or its function: longer texts make slow keys. */
-const longestName = 4096
-
 const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 
 /** Only the start of a data URL is looked at: the rest is megabytes of base64, judged once it is decoded. */
 const isReference = (url: string): boolean =>
-  webUrl.test(url.slice(0, 8)) ? url.length <= longestUrl && URL.canParse(url) : dataImage.test(url.slice(0, 200))
+  webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
 const readImage = (part: JsonObject, path: Path): Read<ImagePart> => {
   const image = part.image_url
@@ -93,7 +91,7 @@ const readToolCall = (call: unknown, path: Path): Read<ToolCall> => {
     return wrongIn(path, "function", "must be an object with a `name` and `arguments`, a JSON text")
   }
   const { id, signature } = readCallId(call.id)
-  if (Math.max(id.length, called.name.length) > longestName) {
+  if (!isWithin(longestName, id) || !isWithin(longestName, called.name)) {
     return wrong(path, `must have an \`id\` and a name of at most ${longestName} characters`)
   }
   return {

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { callIdMark, readCallId } from "../../domain/Chat.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { isArray, isFilled } from "../body/Fields.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"
@@ -10,11 +11,14 @@ import {
   described,
   Filled,
   Integer,
+  isWithin,
   matching,
   modelOf,
   n,
   optional,
-  unsupported
+  unsupported,
+  upTo,
+  urlLimit
 } from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated } from "../schema/Headers.ts"
@@ -33,7 +37,12 @@ const ImagePart = Schema.Struct({
   type: Schema.Literal("image_url"),
   image_url: Schema.Struct({
     url: Filled.annotations({
-      description: "An http(s) URL, or `data:image/…;base64,…`; PNG, JPEG, WebP or GIF.",
+      jsonSchema: {
+        type: "string",
+        minLength: 1,
+        ...urlLimit,
+        description: "An http(s) URL of at most 8,192 characters, or `data:image/…;base64,…`; PNG, JPEG, WebP or GIF."
+      },
       arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["http", "https"] })
     }),
     detail: optional(Schema.Literal("auto", "low", "high"))
@@ -53,11 +62,24 @@ const UserMessage = Schema.Struct({
   name: optional(Schema.String)
 }).annotations({ identifier: "UserMessage" })
 
+/** Of a call or its function: longer texts make slow keys. */
+export const longestName = 4096
+const CallId = Filled.pipe(
+  Schema.filter((wire) => isWithin(longestName, readCallId(wire).id), {
+    jsonSchema: {
+      type: "string",
+      minLength: 1,
+      anyOf: [{ maxLength: longestName }, { pattern: callIdMark }],
+      description: `As the answer had it; at most 4,096 characters before the \`${callIdMark}\` that some have.`
+    }
+  })
+)
+
 const EarlierToolCall = Schema.Struct({
-  id: Filled,
+  id: CallId,
   type: optional(Schema.Literal("function")),
   function: Schema.Struct({
-    name: Filled,
+    name: Filled.pipe(upTo(longestName)),
     arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
   })
 }).annotations({ identifier: "EarlierToolCall" })

@@ -48,7 +48,8 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   // Only the generating endpoints are rated, and only they refuse for it. What comes before the rate has none.
   const rated = operation.responses[429] !== undefined
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
-  const made = { ...(rated ? sandbox : {}), ...(repeatable ? replayed : {}) }
+  const isOneVideo = operation.parameters.some(({ name }) => name === "id")
+  const made = { ...(rated || isOneVideo ? sandbox : {}), ...(repeatable ? replayed : {}) }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {
     const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId

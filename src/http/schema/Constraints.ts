@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { longestPrompt } from "../../domain/Media.ts"
-import { isFilled } from "../body/Fields.ts"
+import { isArray, isFilled } from "../body/Fields.ts"
 import { problem } from "./Decoding.ts"
 
 // The platform's own constraints put generated titles and descriptions into the document.
@@ -34,8 +34,26 @@ export const between = (minimum: number, maximum: number) => (schema: Schema.Sch
 export const atLeast = (minimum: number) => (schema: Schema.Schema<number>) =>
   schema.pipe(Schema.filter((value) => value >= minimum, { jsonSchema: { minimum } }))
 
+const isSurrogate = (unit: number, first: number): boolean => (unit & 0xfc00) === first
+
+/** As JSON Schema counts: a pair of surrogates is one character. */
+const lengthOf = (text: string): number => {
+  let length = text.length
+  for (let at = 1; at < text.length; at++) {
+    if (isSurrogate(text.charCodeAt(at), 0xdc00) && isSurrogate(text.charCodeAt(at - 1), 0xd800)) length -= 1
+  }
+  return length
+}
+
+export const isWithin = (maxLength: number, text: string): boolean =>
+  text.length <= maxLength || (text.length <= 2 * maxLength && lengthOf(text) <= maxLength)
+
 export const upTo = (maxLength: number) => (schema: Schema.Schema<string>) =>
-  schema.pipe(Schema.filter((text) => text.length <= maxLength, { jsonSchema: { maxLength } }))
+  schema.pipe(Schema.filter((text) => isWithin(maxLength, text), { jsonSchema: { maxLength } }))
+
+export const longestUrl = 8192
+/** Only URLs are limited: base64 may stand in their place. */
+export const urlLimit = { anyOf: [{ not: { pattern: "^[Hh][Tt][Tt][Pp][Ss]?://" } }, { maxLength: longestUrl }] }
 
 export const atMost =
   (maxItems: number) =>
@@ -51,8 +69,11 @@ export const optional = <A, I>(schema: Schema.Schema<A, I>, description?: string
 
 const longest = longestPrompt.toLocaleString("en-US")
 
-/** A form may have sent it as a file. */
-const required = (value: unknown) => (value instanceof Uint8Array ? "must be text, not a file" : "is required")
+/** A form may have sent it as a file, or several times. */
+const required = (value: unknown): string => {
+  if (value instanceof Uint8Array) return "must be text, not a file"
+  return isArray(value) && value.length > 1 ? "must be one text, not several" : "is required"
+}
 
 export const modelOf = (kind: string) =>
   Filled.annotations({ ...problem(required), description: `The catalog id of ${kind}.` })

@@ -1,10 +1,10 @@
-import { createServer, type Server, STATUS_CODES } from "node:http"
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Duration, Effect } from "effect"
 import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../../domain/Failure.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { type Connection, ConnectionLimits, Connections } from "../connections/Connections.ts"
+import { type Connection, ConnectionLimits, Connections, type Exchange } from "../connections/Connections.ts"
 import { watchHalfClosed } from "../connections/HalfClosed.ts"
 import { toWire, type WireError } from "../errors/Wire.ts"
 
@@ -53,17 +53,40 @@ const makeTurnAway = () => {
   }
 }
 
-const bodyLingerMillis = 5000
+const drainMillis = 5000
+const mostDrained = 64 * 1024 * 1024
+const drainCheckMillis = 50
 
 /** Closed with some of a body unread, a connection would be reset before its client has read the answer. */
+const limitDrain = (socket: Socket, request: IncomingMessage): void => {
+  const until = performance.now() + drainMillis
+  const upTo = socket.bytesRead + mostDrained
+  const check = setInterval(() => {
+    if (request.complete || socket.destroyed) clearInterval(check)
+    else if (performance.now() > until || socket.bytesRead > upTo) socket.destroy()
+  }, drainCheckMillis).unref()
+}
+
+const smallBody = 64 * 1024
+
+const isSmall = ({ headers }: IncomingMessage): boolean =>
+  headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) <= smallBody
+
+/** What a connection that is kept has still to bring of a body that nobody wants. */
+const drainUnread = ({ request, response }: Exchange): void => {
+  if (isSmall(request)) return
+  response.once("finish", () => {
+    if (!request.complete) limitDrain(request.socket, request)
+  })
+}
+
 const lingerOverBody = (connection: Connection): void => {
   const { socket } = connection
   const destroySoon = socket.destroySoon.bind(socket)
   const linger = () => {
     const request = connection.latest?.request
     if (request === undefined || request.complete || socket.destroyed) return destroySoon()
-    const timer = setTimeout(() => socket.destroy(), bodyLingerMillis).unref()
-    socket.once("close", () => clearTimeout(timer))
+    limitDrain(socket, request)
     request.once("end", destroySoon).once("close", destroySoon)
     socket.end()
   }
@@ -110,7 +133,10 @@ export const listener: Effect.Effect<Server> = Effect.gen(function* () {
     lingerOverBody(connection)
   })
   server.on("checkExpectation", (request, response) => server.emit("request", request, response))
-  server.on("request", (request, response) => connections.begin(request.socket, { request, response }))
+  server.on("request", (request, response) => {
+    connections.begin(request.socket, { request, response })
+    drainUnread({ request, response })
+  })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const connection = connections.get(socket)
     const { code = "" } = error

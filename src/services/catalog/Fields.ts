@@ -1,5 +1,5 @@
-import { ParseResult, Schema } from "effect"
-import { reasoningEfforts } from "../../domain/Model.ts"
+import { ParseResult, Predicate, Schema } from "effect"
+import { type RouteOptions, reasoningEfforts } from "../../domain/Model.ts"
 import { fromUsd, NanoUsd } from "../../domain/Money.ts"
 import { Numeral } from "./Source.ts"
 
@@ -78,13 +78,22 @@ export const BaseUrl = Schema.String.pipe(
   })
 )
 
-export const Headers = Schema.Record({
-  key: Schema.String,
-  value: text(/^[\t\x20-\x7e]*$/, "must be one line of ASCII")
+/** A record's schema would take a number for one: here it is an object. */
+const isMapping = (value: unknown): value is RouteOptions =>
+  Predicate.isReadonlyRecord(value) && !(value instanceof Numeral)
+export const Options = Schema.declare(isMapping, {
+  jsonSchema: { type: "object" },
+  message: () => "must be a mapping"
 })
-export const Options = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object" }
-})
+
+const oneLine = /^[\t\x20-\x7e]*$/
+export const Headers = Options.annotations({
+  jsonSchema: { type: "object", additionalProperties: { type: "string", pattern: oneLine.source } }
+}).pipe(
+  Schema.compose(Schema.Record({ key: Schema.String, value: text(oneLine, "must be one line of ASCII") }), {
+    strict: false
+  })
+)
 
 /** What the routes and the models of all surfaces have. */
 export const route = {

@@ -25,7 +25,9 @@ function* imagesOf({ messages }: ChatRequest): Generator<ImagePart> {
 
 const isData = (url: string): boolean => /^data:/i.test(url.slice(0, 5))
 
-const dataUrl = ({ bytes, type }: Picture): string => `data:${type};base64,${toBase64(bytes)}`
+const prefixOf = ({ type }: Picture): string => `data:${type};base64,`
+
+const dataUrl = (picture: Picture): string => prefixOf(picture) + toBase64(picture.bytes)
 
 /** Whether base64 is as any decoder takes it: not in lines, padded, and of the usual alphabet. */
 const isCanonical = (text: string, bytes: Uint8Array): boolean =>
@@ -67,7 +69,9 @@ export const prepareImages = Effect.fnUntraced(function* (
     const bytes = (yield* EventLoop.run(decodeBase64(text), request.isLarge)) ?? new Uint8Array()
     // One at a time, so that only one is decoded at any moment.
     const [picture] = yield* load([{ _tag: "Bytes", bytes }], "messages")
-    if (picture !== undefined && !isCanonical(text, bytes)) rewritten.set(image, dataUrl(picture))
+    if (picture === undefined) continue
+    if (!isCanonical(text, bytes)) rewritten.set(image, dataUrl(picture))
+    else if (!url.startsWith(prefixOf(picture))) rewritten.set(image, prefixOf(picture) + text)
   }
   const urls = [...named]
   if (!inline) yield* check(urls)

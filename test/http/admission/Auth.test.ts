@@ -64,20 +64,20 @@ const unshown: ReadonlyArray<readonly [what: string, headers: (secret: string) =
   ["a dead bearer beside a living x-api-key", (secret) => ({ ...bearer("ggw_other"), "x-api-key": secret }), invalidKey]
 ]
 
-withLayer(served, { excludeTestServices: true })("keys", (it) => {
-  it.effect.each(shown)("%s lets in", ([, headers]) =>
+withLayer(served, { excludeTestServices: true })("the API", (it) => {
+  it.effect.each(shown)("accepts %s", ([, headers]) =>
     Effect.gen(function* () {
       isFine(yield* models(headers((yield* openAccount({})).secret)))
     })
   )
 
-  it.effect.each(unshown)("%s does not", ([, headers, refusal]) =>
+  it.effect.each(unshown)("refuses %s", ([, headers, refusal]) =>
     Effect.gen(function* () {
       assertRefused(yield* models(headers((yield* openAccount({})).secret)), refusal)
     })
   )
 
-  it.effect("a key's id is no key", () =>
+  it.effect("refuses a key's id as a key", () =>
     Effect.gen(function* () {
       const { key, org } = yield* openAccount({})
       for (const id of [key, org, `ggw_${key}`]) assertRefused(yield* models(bearer(id)), invalidKey)
@@ -95,7 +95,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
     })
 
   describe.concurrent("what an operator does to a key", () => {
-    it.effect("a revoked key is dead, the organization's other one is not", () =>
+    it.effect("refuses a revoked key and accepts the organization's other one", () =>
       Effect.gen(function* () {
         const keys = yield* ApiKeys
         const account = yield* openAccount({})
@@ -105,7 +105,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
       })
     )
 
-    it.effect("an expired key is dead, and lives again when its time is longer", () =>
+    it.effect("refuses an expired key and accepts it once its expiry is extended", () =>
       Effect.gen(function* () {
         const keys = yield* ApiKeys
         const account = yield* openAccount({})
@@ -117,7 +117,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
       })
     )
 
-    it.effect("a key expires by itself", () =>
+    it.effect("refuses a key from its expiry on", () =>
       Effect.gen(function* () {
         const keys = yield* ApiKeys
         const sql = yield* SqlClient.SqlClient
@@ -128,7 +128,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
       })
     )
 
-    it.effect("a suspended organization's keys are dead until it resumes", () =>
+    it.effect("refuses a suspended organization's keys until it is resumed", () =>
       Effect.gen(function* () {
         const organizations = yield* Organizations
         const account = yield* openAccount({})
@@ -138,7 +138,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
       })
     )
 
-    it.effect("a reissued key has a new secret, and the old one is dead", () =>
+    it.effect("accepts a reissued key's new secret and refuses the old one", () =>
       Effect.gen(function* () {
         const keys = yield* ApiKeys
         const account = yield* openAccount({})
@@ -150,7 +150,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
     )
   })
 
-  it.effect("a scope covers its surface; a key without any list covers all; reads need none", () =>
+  it.effect("limits a key with scopes to their surfaces, and to no read", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       for (const scopes of [undefined, ["chat"], ["images", "chat"]] as const) {
@@ -168,7 +168,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
     })
   )
 
-  it.effect("each organization sees its own money alone", () =>
+  it.effect("shows each organization only its own balance", () =>
     Effect.gen(function* () {
       const Shown = Schema.parseJson(Schema.Struct({ balance_usd: Schema.Number }))
       for (const [nanoUsd, usd] of [
@@ -182,7 +182,7 @@ withLayer(served, { excludeTestServices: true })("keys", (it) => {
     })
   )
 
-  it.effect("no secret is in the database, whole or in part, only its hash", () =>
+  it.effect("stores only the hash of a secret, and no part of it", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const keys = yield* ApiKeys

@@ -103,7 +103,7 @@ withLayer(behind("1"), { excludeTestServices: true })("the block list behind one
     })
   )
 
-  it.effect("refuses a whole request, whatever it is for, before anyone is asked or any unit taken", () =>
+  it.effect("refuses every request before it costs a provider call or a rate unit", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({ rpm: 2 })
       const headers = { "x-forwarded-for": bad }
@@ -127,7 +127,7 @@ withLayer(behind("1"), { excludeTestServices: true })("the block list behind one
     })
   )
 
-  it.effect("lets go of what is taken off", () =>
+  it.effect("accepts an address that was removed from it", () =>
     Effect.gen(function* () {
       yield* unblock(bad)
       yield* soon(Effect.map(from(bad), ({ status }) => assert.strictEqual(status, 200)))
@@ -143,7 +143,7 @@ withLayer(behind("2"), { excludeTestServices: true })("the block list behind two
 })
 
 withLayer(behind("0"), { excludeTestServices: true })("the block list without a proxy", (it) => {
-  it.effect("goes by the connection alone, whatever a header says", () =>
+  it.effect("uses the connection's address and no header", () =>
     Effect.gen(function* () {
       yield* block(bad)
       yield* block("127.0.0.0/8")

@@ -59,7 +59,7 @@ withLayer(served, { excludeTestServices: true })("a client that leaves", (it) =>
     return { row, call: first.calls[calls] }
   })
 
-  it.effect("before a JSON answer: it runs to its end and is charged by its usage", () =>
+  it.effect("before a JSON answer is charged by the usage of the finished call", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { row } = yield* leaving(
@@ -83,7 +83,7 @@ withLayer(served, { excludeTestServices: true })("a client that leaves", (it) =>
     })
   )
 
-  it.effect("in the middle of a stream: what came by then is counted and charged", () =>
+  it.effect("in the middle of a stream is charged for the output so far", () =>
     Effect.gen(function* () {
       const { call: made, row } = yield* leaving(
         "row-left-stream",
@@ -102,7 +102,7 @@ withLayer(served, { excludeTestServices: true })("a client that leaves", (it) =>
     })
   )
 
-  it.effect("before anything of a stream came: nothing is charged", () =>
+  it.effect("before a stream's first output is charged nothing", () =>
     Effect.gen(function* () {
       const { call: made, row } = yield* leaving(
         "row-left-early",

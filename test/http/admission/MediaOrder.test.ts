@@ -78,7 +78,7 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
   ]),
   ...takingForms.flatMap(({ file, path }): typeof rows => [
     [
-      "a form that is none before the model",
+      "a malformed form before the model",
       path,
       "{}",
       badRequest("The form does not have its own boundary in it."),
@@ -154,7 +154,7 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
 const jobs = Effect.map(MediaServer, (media) => media.images.jobs.length + media.videos.jobs.length)
 
 withLayer(layer, { excludeTestServices: true })("the order of a request for an image or a video", (it) => {
-  it.effect.each(rows)("%s: %s", ([, path, body, refusal, sent]) =>
+  it.effect.each(rows)("checks %s at %s", ([, path, body, refusal, sent]) =>
     Effect.gen(function* () {
       const before = yield* jobs
       // Neither an idempotency key that is none nor an account that cannot pay has been looked at by then.
@@ -174,7 +174,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
     [`${videos}/ID`, ["POST", ...methods.slice(1)]],
     [`${videos}/ID/content`, ["POST", ...methods.slice(1)]],
     [`${videos}/ID/remix`, ["POST", "GET"]]
-  ])("%s: another method comes before the key", ([path, wrong]) =>
+  ])("checks the method before the key at %s", ([path, wrong]) =>
     Effect.gen(function* () {
       const media = yield* MediaServer
       const { org, secret } = yield* openAccount({})
@@ -189,7 +189,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
     })
   )
 
-  it.effect.each(endpoints)("$path: the key comes before its rate, the rate before the scope", (endpoint) =>
+  it.effect.each(endpoints)("checks the key before its rate, and the rate before the scope, at $path", (endpoint) =>
     Effect.gen(function* () {
       const { body, others, path, scope } = endpoint
       const { url } = yield* MediaServer
@@ -212,7 +212,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
     })
   )
 
-  it.effect.each(endpoints)("$path: the scope comes before the body, its size before its content", (endpoint) =>
+  it.effect.each(endpoints)("checks the scope before the body, and its size before its content, at $path", (endpoint) =>
     Effect.gen(function* () {
       const { others, path, scope } = endpoint
       const large = " ".repeat(mediaBodyBytes + 1)
@@ -227,7 +227,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
     })
   )
 
-  it.effect.each(takingForms)("$path: a form has the same size at most", ({ body, file, path, status }) =>
+  it.effect.each(takingForms)("has the same limit for the size of a form at $path", ({ body, file, path, status }) =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       const sized = (bytes: number) =>
@@ -238,7 +238,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
     })
   )
 
-  it.effect.each(endpoints)("$path: JSON is taken under any type that is no form's", (endpoint) =>
+  it.effect.each(endpoints)("accepts JSON under any type except a form's at $path", (endpoint) =>
     Effect.gen(function* () {
       const { body, path, scope, status } = endpoint
       const account = yield* openAccount({ scopes: [scope] })
@@ -249,7 +249,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
     })
   )
 
-  it.effect("a creation takes a unit of the rate, and reading videos neither takes nor shows one", () =>
+  it.effect("takes a rate unit for a creation and none for reading videos", () =>
     Effect.gen(function* () {
       const { url } = yield* MediaServer
       const account = yield* openAccount({ rpm: 2 })

@@ -43,7 +43,7 @@ const failures = [
 
 withLayer(layer, { excludeTestServices: true })("a request for an image or a video", (it) => {
   const keys = ["retry-1", "", "ä", "a, b", "x".repeat(300)]
-  it.effect.each(endpoints)("$path: has the idempotency key as it was sent", ({ body, job, path }) =>
+  it.effect.each(endpoints)("carries the idempotency key as it was sent to $path", ({ body, job, path }) =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       for (const key of keys) {
@@ -56,7 +56,7 @@ withLayer(layer, { excludeTestServices: true })("a request for an image or a vid
   const ends = endpoints.flatMap(({ body, path }) =>
     failures.map(([failure, refusal]) => ({ body, failure, path, refusal, tag: failure._tag }))
   )
-  it.effect.each(ends)("$path: ends in $tag", ({ body, failure, path, refusal }) =>
+  it.effect.each(ends)("to $path fails with $tag", ({ body, failure, path, refusal }) =>
     Effect.gen(function* () {
       const media = yield* MediaServer
       const account = yield* openAccount({ rpm: 5 })
@@ -69,7 +69,7 @@ withLayer(layer, { excludeTestServices: true })("a request for an image or a vid
     })
   )
 
-  it.effect("ends in SettleFailed where an image cannot be charged", () =>
+  it.effect("fails with SettleFailed when an image cannot be charged", () =>
     Effect.gen(function* () {
       const { images } = yield* MediaServer
       images.script(new Failure.SettleFailed())
@@ -79,7 +79,7 @@ withLayer(layer, { excludeTestServices: true })("a request for an image or a vid
     })
   )
 
-  it.effect.each(endpoints)("$path: is in the log, refused or not", ({ body, path, status, surface }) =>
+  it.effect.each(endpoints)("to $path is logged whether or not it is refused", ({ body, path, status, surface }) =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       const whole = yield* post(account, path, body)

@@ -77,7 +77,7 @@ const bodies: ReadonlyArray<readonly [earlier: string, later: string, body: unkn
 ]
 
 withLayer(served, { excludeTestServices: true })("the order of a request", (it) => {
-  it.effect("a blocked address comes before path, key and health", () =>
+  it.effect("checks the block list before path, key and health", () =>
     Effect.gen(function* () {
       yield* block("203.0.113.9")
       const { secret } = yield* openAccount({})
@@ -89,7 +89,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("an unknown path, whatever the method, comes before the key", () =>
+  it.effect("checks the path, for any method, before the key", () =>
     Effect.gen(function* () {
       const paths = ["/", "/v1", "/nowhere", "/v1/nowhere", "/v1/chat", "/chat/completions", "/v1/chat/completions/x"]
       for (const path of paths) {
@@ -102,7 +102,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect.each(wrongMethods)("$method $path comes before the key", ({ method, path }) =>
+  it.effect.each(wrongMethods)("answers $method $path before it checks the key", ({ method, path }) =>
     Effect.gen(function* () {
       const { key, secret } = yield* openAccount({ rpm: 1 })
       for (const headers of [{}, bearer("ggw_nobody"), bearer(secret)]) {
@@ -117,7 +117,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("the key comes before the body, which is not even waited for", () =>
+  it.effect("checks the key before it receives the body", () =>
     Effect.gen(function* () {
       const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`
       for (const key of ["", "Authorization: Bearer ggw_nobody\r\n"]) {
@@ -130,7 +130,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("the key comes before its rate", () =>
+  it.effect("checks the key before its rate", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({ rpm: 1, nanoUsd: 0n })
       yield* chat(account, "{")
@@ -140,7 +140,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("the rate comes before the scope", () =>
+  it.effect("checks the rate before the scope", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({ rpm: 1, scopes: ["images", "videos"] })
       const first = yield* chat(account, talk("talk"))
@@ -150,7 +150,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("the scope comes before the body, which is not even waited for", () =>
+  it.effect("checks the scope before it receives the body", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({ scopes: ["images"] })
       assertRefused(yield* chat({ secret }, "{"), refusals.scope)
@@ -160,14 +160,14 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("the size comes before the JSON", () =>
+  it.effect("checks the size before the JSON", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       assertRefused(yield* chat(account, "{".repeat(100_001)), refusals.tooLarge(100_000))
     })
   )
 
-  it.effect.each(bodies)("%s comes before %s", ([, , body, refusal]) =>
+  it.effect.each(bodies)("checks %s before %s", ([, , body, refusal]) =>
     Effect.gen(function* () {
       // Neither could pay, had it come to that.
       for (const account of [
@@ -179,7 +179,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("the model's rules come before the cap, the cap before the balance", () =>
+  it.effect("checks the model's rules before the cap, and the cap before the balance", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const account = yield* openAccount({ nanoUsd: 0n, cap: { amount: 0n, period: "week" } })
@@ -200,7 +200,7 @@ withLayer(served, { excludeTestServices: true })("the order of a request", (it) 
     })
   )
 
-  it.effect("cap and balance come before the provider", () =>
+  it.effect("checks cap and balance before it calls the provider", () =>
     Effect.gen(function* () {
       const poor = yield* openAccount({ nanoUsd: 0n })
       const capped = yield* openAccount({ cap: { amount: 0n, period: "total" } })

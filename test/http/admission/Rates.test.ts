@@ -54,7 +54,7 @@ const isUnrated = (answer: Answer, status: number) => {
 }
 
 withLayer(served, { excludeTestServices: true })("the rate of requests", (it) => {
-  it.effect.each(outcomes)("$status carries both headers, and the next one counts it", (outcome) =>
+  it.effect.each(outcomes)("is in both headers of a $status, which counts", (outcome) =>
     Effect.gen(function* () {
       const { body = talk("talk"), breaks, reply, status } = outcome
       const sql = yield* SqlClient.SqlClient
@@ -75,7 +75,7 @@ withLayer(served, { excludeTestServices: true })("the rate of requests", (it) =>
     })
   )
 
-  it.effect("nothing before authentication, and no read, shows or takes any", () =>
+  it.effect("is neither shown nor used by reads and unauthenticated requests", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({ rpm: 1 })
       const headers = bearer(account.secret)
@@ -101,7 +101,7 @@ withLayer(served, { excludeTestServices: true })("the rate of requests", (it) =>
     })
   )
 
-  it.effect("each key has a window of its own, the default one where it names none", () =>
+  it.effect("is counted in a window per key, with a default limit", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const account = yield* openAccount({ rpm: 2 })
@@ -121,7 +121,7 @@ withLayer(served, { excludeTestServices: true })("the rate of requests", (it) =>
     })
   )
 
-  it.effect("a burst at once is counted one by one", () =>
+  it.effect("is counted exactly in a burst", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({ rpm: 10 })
       const all = yield* Effect.all(
@@ -138,7 +138,7 @@ withLayer(served, { excludeTestServices: true })("the rate of requests", (it) =>
     })
   )
 
-  it.effect("a window is over 60 seconds after it began, whatever came in it", () =>
+  it.effect("starts anew 60 seconds after the window's first request", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const account = yield* openAccount({ rpm: 1 })

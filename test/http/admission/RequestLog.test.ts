@@ -87,7 +87,7 @@ for (const { ask, body, cases, layer, reply, surface } of surfaces) {
       })
     )
 
-    it.effect("has a row of one over the rate, and of the one before it", () =>
+    it.effect("has rows of a request over the rate and of the one before it", () =>
       Effect.gen(function* () {
         const { first } = yield* Upstreams
         const customer = yield* Served.customer({ rpm: 1 })
@@ -100,40 +100,42 @@ for (const { ask, body, cases, layer, reply, surface } of surfaces) {
       })
     )
 
-    it.effect.runIf(surface === "image")("has rows of what a key did: made, conflict, replay, refusal", () =>
-      Effect.gen(function* () {
-        const { first } = yield* Upstreams
-        const { funds, spent, ...customer } = yield* Served.customer()
-        const gate = yield* Deferred.make<void>()
-        const calls = first.calls.length
-        const held = JSON.stringify(painted(gif, { revised_prompt: "hush" }))
-        yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), held))
-        const asking = (name: string, more: object = {}) =>
-          draw(customer, imagine("main", more), { headers: { ...keyed("k").headers, "x-request-id": `key-${name}` } })
-        const making = yield* Effect.fork(asking("made"))
-        yield* soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1)))
-        assert.strictEqual((yield* funds).held, usualPrice)
-        assert.strictEqual((yield* asking("conflict")).status, 409)
-        assert.strictEqual((yield* funds).held, usualPrice)
-        yield* Deferred.succeed(gate, undefined)
-        imageOf(yield* Fiber.join(making))
-        assert.isTrue(isReplay(yield* asking("replayed")))
-        assert.strictEqual((yield* asking("other", { image })).status, 400)
-        const none: Expected = { ...unread, surface, model: "main" }
-        const { firstByteMs: _, ...replayed } = { ...none, ...drawn, charge: zero, notes: ["replayed"] }
-        for (const [name, row] of Object.entries<Expected>({
-          made: { ...drawn, route: "main@first", cost },
-          conflict: { ...none, status: 409, code: "idempotency_conflict" },
-          replayed,
-          other: { ...none, status: 400, code: null }
-        })) {
-          assertRow(yield* Served.logged(`key-${name}`), customer, row)
-        }
-        assert.strictEqual(yield* spent, usualPrice)
-      })
+    it.effect.runIf(surface === "image")(
+      "has rows of a first result, a conflict, a replay and a refusal under one key",
+      () =>
+        Effect.gen(function* () {
+          const { first } = yield* Upstreams
+          const { funds, spent, ...customer } = yield* Served.customer()
+          const gate = yield* Deferred.make<void>()
+          const calls = first.calls.length
+          const held = JSON.stringify(painted(gif, { revised_prompt: "hush" }))
+          yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), held))
+          const asking = (name: string, more: object = {}) =>
+            draw(customer, imagine("main", more), { headers: { ...keyed("k").headers, "x-request-id": `key-${name}` } })
+          const making = yield* Effect.fork(asking("made"))
+          yield* soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1)))
+          assert.strictEqual((yield* funds).held, usualPrice)
+          assert.strictEqual((yield* asking("conflict")).status, 409)
+          assert.strictEqual((yield* funds).held, usualPrice)
+          yield* Deferred.succeed(gate, undefined)
+          imageOf(yield* Fiber.join(making))
+          assert.isTrue(isReplay(yield* asking("replayed")))
+          assert.strictEqual((yield* asking("other", { image })).status, 400)
+          const none: Expected = { ...unread, surface, model: "main" }
+          const { firstByteMs: _, ...replayed } = { ...none, ...drawn, charge: zero, notes: ["replayed"] }
+          for (const [name, row] of Object.entries<Expected>({
+            made: { ...drawn, route: "main@first", cost },
+            conflict: { ...none, status: 409, code: "idempotency_conflict" },
+            replayed,
+            other: { ...none, status: 400, code: null }
+          })) {
+            assertRow(yield* Served.logged(`key-${name}`), customer, row)
+          }
+          assert.strictEqual(yield* spent, usualPrice)
+        })
     )
 
-    it.effect("has none of those it does not know, nor of reads, nor of paths that are none", () =>
+    it.effect("has no row of unauthenticated requests, reads and unknown paths", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const customer = yield* Served.customer()
@@ -149,7 +151,7 @@ for (const { ask, body, cases, layer, reply, surface } of surfaces) {
       })
     )
 
-    it.effect("agrees with the ledger, and holds no word of a prompt or output; nor does any other table", () =>
+    it.effect("agrees with the ledger, and no table has any text of a prompt or output", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const strays = yield* sql`

@@ -151,7 +151,7 @@ export const chats: ReadonlyArray<Case> = [
     row: { ...free, status: 400, code: null, model: "main", attempts: [tried("main", "first", "request", 422)] }
   },
   failed("a provider's error", json(500, {}), tried("weak", "first", "retry", 500)),
-  failed("an answer that is none", json(200, { [told]: told }), weak),
+  failed("an invalid answer", json(200, { [told]: told }), weak),
   failed("a page", text(200, "text/html", told), weak),
   broken("a stream that breaks", cut),
   broken("a stream that turns into garbage", `data: {${told}\n\n`),
@@ -173,7 +173,7 @@ export const images: ReadonlyArray<Case> = [
     row: { ...drawn, model: "pair", route: "pair@first", cost: null, attempts: [tried("pair", "first", "ok", 200)] }
   },
   {
-    what: "a reference that is none",
+    what: "an invalid reference",
     body: imagine("main", { image: Buffer.from(word).toString("base64") }),
     row: { ...unread, status: 400, code: null, model: "main" }
   },

@@ -24,7 +24,7 @@ withLayer(gateway({ art: {} }), { excludeTestServices: true, timeout: "60 second
     ["an organization with nothing available", { nanoUsd: 0n }, refusals.insufficient],
     ["a key over its rate", { rpm: 1 }, refusals.limited]
   ] as const) {
-    it.scoped(`of ${who} is refused before it is sent, and its connection goes on`, () =>
+    it.scoped(`of ${who} is refused before it is sent, and its connection stays open`, () =>
       Effect.gen(function* () {
         const customer = yield* opened(options)
         const connection = yield* open
@@ -37,7 +37,7 @@ withLayer(gateway({ art: {} }), { excludeTestServices: true, timeout: "60 second
       })
     )
 
-    it.scoped(`of ${who} that is sent whole all the same leaves the answer readable`, () =>
+    it.scoped(`of ${who} that is sent nevertheless leaves the answer readable`, () =>
       Effect.gen(function* () {
         const customer = yield* opened(options)
         for (let time = 0; time < 3; time++)
@@ -46,7 +46,7 @@ withLayer(gateway({ art: {} }), { excludeTestServices: true, timeout: "60 second
     )
   }
 
-  it.scoped("without a length is refused once it turns out large", () =>
+  it.scoped("without a length is refused once more than 1 MiB has come", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({ nanoUsd: 0n })
       const connection = yield* open
@@ -57,7 +57,7 @@ withLayer(gateway({ art: {} }), { excludeTestServices: true, timeout: "60 second
     })
   )
 
-  it.effect("is what a small one is not: its own faults come before the lack of credit", () =>
+  it.effect("is refused for lack of credit before its content is checked, unlike a small one", () =>
     Effect.gen(function* () {
       const customer = yield* openAccount({ nanoUsd: 0n })
       assertRefused(yield* chat(customer, "{"), notJson)
@@ -67,7 +67,7 @@ withLayer(gateway({ art: {} }), { excludeTestServices: true, timeout: "60 second
     })
   )
 
-  it.effect("that repeats a request under its key is replayed, whatever is left", () =>
+  it.effect("that repeats a request under its idempotency key is replayed with any balance", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const customer = yield* openAccount({ nanoUsd: usualPrice })

@@ -34,7 +34,7 @@ describe("the memory for bodies", () => {
     return { body, admitted, budget }
   })
 
-  it.effect("is given to an organization while it holds no more than is left for others", () =>
+  it.effect("is reserved for an organization while it holds no more than is left for others", () =>
     Effect.gen(function* () {
       const { admitted, body } = yield* arranged
       const first = yield* body("a", one, 200)
@@ -47,7 +47,7 @@ describe("the memory for bodies", () => {
     })
   )
 
-  it.effect("has something left for a newcomer, however many organizations take what they can get", () =>
+  it.effect("has some left for a new organization when many others reserve all they can", () =>
     Effect.gen(function* () {
       const { budget } = yield* arranged
       for (let org = 0; org < 8; org++) {
@@ -59,7 +59,7 @@ describe("the memory for bodies", () => {
     })
   )
 
-  it.effect("is given in the order in which it was asked for", () =>
+  it.effect("is reserved in the order of the requests", () =>
     Effect.gen(function* () {
       const { admitted, body } = yield* arranged
       const first = yield* body("a", one, 256)
@@ -72,7 +72,7 @@ describe("the memory for bodies", () => {
     })
   )
 
-  it.effect("is waited for no longer than 20 seconds, and who gave up holds nothing", () =>
+  it.effect("is waited for at most 20 seconds, after which nothing is reserved", () =>
     Effect.gen(function* () {
       const { admitted, body } = yield* arranged
       const first = yield* body("a", one, 256)
@@ -92,7 +92,7 @@ describe("the memory for bodies", () => {
     })
   )
 
-  it.effect("counts half of itself at most for one body, so that a body may be allowed to be larger", () =>
+  it.effect("counts at most half of the budget for one body, which may be larger", () =>
     Effect.gen(function* () {
       const { admitted, body } = yield* arranged
       const { end } = yield* body("a", one, 1024)
@@ -102,7 +102,7 @@ describe("the memory for bodies", () => {
     })
   )
 
-  it.effect("that is given back goes to who waits for it", () =>
+  it.effect("that is released goes to a waiting body", () =>
     Effect.gen(function* () {
       const { admitted, body } = yield* arranged
       const first = yield* body("a", one, 256)

@@ -66,7 +66,7 @@ describe("a request body", () => {
     )
   }
 
-  it("that has come before it is asked for is received without waiting", () => {
+  it("that has come before its endpoint reads it is received without waiting", () => {
     const request = arriving(announcing(1000))
     send(request, bytes(1000))
     request.complete = true
@@ -90,7 +90,7 @@ describe("a request body", () => {
     )
   }
 
-  it.effect("is no longer than a limit below what is small", () =>
+  it.effect("that is longer than a limit below 1 MiB is refused", () =>
     Effect.gen(function* () {
       const request = arriving(chunked)
       send(request, bytes(2_000))
@@ -99,7 +99,7 @@ describe("a request body", () => {
     })
   )
 
-  it.effect("stays unread for as long as there is no memory for it, and is read away when nobody wants it", () =>
+  it.effect("stays unread while there is no memory for it, and is drained when it is no longer wanted", () =>
     Effect.gen(function* () {
       const receiver = new BodyReceiver()
       yield* stalled(receiver, one, 6, 2 * mib)
@@ -114,7 +114,7 @@ describe("a request body", () => {
     })
   )
 
-  it.effect("whose connection ends before it is cut off", () =>
+  it.effect("whose connection ends early fails with BodyCutOff", () =>
     Effect.gen(function* () {
       const request = arriving(announcing(100))
       const reading = yield* Effect.fork(new BodyReceiver().body(request, one, Effect.void).receive(limit))
@@ -131,7 +131,7 @@ describe("slow bodies", () => {
     ["a byte each", 1, 0],
     ["2 MiB each", 2 * mib, 8]
   ] as const) {
-    it.effect(`take the memory of what has come of them, not of what they announced: ${what}`, () =>
+    it.effect(`use memory for what has come of them and not for their announced length: ${what}`, () =>
       Effect.gen(function* () {
         const receiver = new BodyReceiver()
         for (const org of [one, two]) yield* stalled(receiver, org, 12, came)
@@ -163,7 +163,7 @@ describe("slow bodies", () => {
     })
   )
 
-  it.effect("are received as long as they bring that much", () =>
+  it.effect("are received while they bring that much", () =>
     Effect.gen(function* () {
       const receiver = new BodyReceiver()
       const request = arriving(announcing(30_000))
@@ -178,7 +178,7 @@ describe("slow bodies", () => {
     })
   )
 
-  it.effect("are not those that wait for memory", () =>
+  it.effect("do not include bodies that wait for memory", () =>
     Effect.gen(function* () {
       const receiver = new BodyReceiver()
       for (let body = 0; body < 5; body++) {
@@ -205,7 +205,7 @@ describe("the garbage of large bodies", () => {
     return { receiver: new BodyReceiver(() => (collections += 1)), collections: () => collections }
   }
 
-  it.effect("is collected twice when the bodies have been given back, whether or not they were complete", () =>
+  it.effect("is collected twice when complete and incomplete bodies have been released", () =>
     Effect.gen(function* () {
       const { collections, receiver } = receiverThatCounts()
       const bodies = yield* Effect.forEach([true, false], (isComplete) =>

@@ -15,7 +15,7 @@ describe("the reader of JSON bodies", () => {
     const read = (text: string | Buffer) => parseBody(Buffer.concat([Buffer.from(text), Buffer.from(padding)]))
     const message = (text: string | Buffer) => Effect.map(Effect.flip(read(text)), (problem) => problem.message)
 
-    it.effect(`takes a ${size} body with a byte order mark, and only one mark`, () =>
+    it.effect(`accepts a ${size} body with one byte order mark`, () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* read(`${mark}{"a":"é漢😀${mark}"}`), { a: `é漢😀${mark}` })
         assert.strictEqual(yield* message(`${mark}${mark}1`), "The body is not valid JSON.")
@@ -23,7 +23,7 @@ describe("the reader of JSON bodies", () => {
       })
     )
 
-    it.effect(`refuses a ${size} body that is not UTF-8, wherever it is not`, () =>
+    it.effect(`refuses a ${size} body that is not UTF-8 at any position`, () =>
       Effect.gen(function* () {
         for (const bytes of [
           [0xff],
@@ -40,7 +40,7 @@ describe("the reader of JSON bodies", () => {
       })
     )
 
-    it.effect(`refuses a ${size} body that nests without end, and one that is no JSON`, () =>
+    it.effect(`refuses a ${size} body that nests too deep or is not JSON`, () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* read(nest(128)), JSON.parse(nest(128)))
         const tooDeep = "The body must nest at most 128 levels deep."
@@ -50,7 +50,7 @@ describe("the reader of JSON bodies", () => {
     )
   }
 
-  it.effect("refuses what would take long, and says why", () =>
+  it.effect("refuses a body that would take long, with the reason", () =>
     Effect.gen(function* () {
       const values = (count: number) => Buffer.from(`[${Array(count).fill("{}").join(",")}]`)
       const object = (members: number) =>

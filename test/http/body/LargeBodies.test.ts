@@ -92,7 +92,7 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("large b
   const options = { timeout: 300_000 }
 
   it.scoped(
-    "leave small requests beside them their turn, one after the other",
+    "do not delay small requests beside them when they come one after the other",
     () =>
       Effect.gen(function* () {
         const { url } = yield* Served.ServedGateway
@@ -117,7 +117,7 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("large b
   )
 
   it.scoped(
-    "leave small requests beside them their turn, all at once",
+    "do not delay small requests beside them when they come all at once",
     () =>
       Effect.gen(function* () {
         const { url } = yield* Served.ServedGateway

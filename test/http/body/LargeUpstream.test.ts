@@ -30,7 +30,7 @@ const asked = (address: string) => ({ model: "talk", max_tokens: 9, messages: me
 const sent = { model: hidden.model, max_tokens: 9, messages: messagesWith(url), tools }
 
 withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a large request", (it) => {
-  it.effect("reaches each provider as it is, with its length", () =>
+  it.effect("reaches each provider unchanged and with its length", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Upstreams
       const customer = yield* openAccount({})
@@ -48,7 +48,7 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a large
     })
   )
 
-  it.effect("with pictures in lines reaches the provider with the same in one line", () =>
+  it.effect("with base64 in lines reaches the provider with the same base64 in one line", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const [prefix = "", base64 = ""] = url.split(",")
@@ -60,7 +60,7 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a large
     })
   )
 
-  it.effect("whose pictures are none is refused", () =>
+  it.effect("whose pictures are invalid is refused", () =>
     Effect.gen(function* () {
       const noPicture = badRequest("Failed to process the reference image.", "messages")
       for (const bad of [`${url}!`, url.replace("iVBOR", "AAAAA"), `https://a.test/${"a".repeat(9_000)}`]) {

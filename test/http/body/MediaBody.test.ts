@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { largestReference } from "../../../src/domain/Media.ts"
+import { decodeReferences } from "../../../src/http/body/References.ts"
 import * as Image from "../../harness/fixtures/ImageBodies.ts"
 import * as Video from "../../harness/fixtures/VideoBodies.ts"
 
@@ -8,6 +10,7 @@ const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
 const unusable = "Failed to process the reference image."
 const notImages = "`image` must be a string or an array of strings."
+const largeBase64 = Buffer.alloc(300 * 1024).toString("base64")
 const whole = Buffer.alloc(largestReference, 7)
 
 for (const [surface, taken, refusals] of [
@@ -37,17 +40,27 @@ for (const [surface, taken, refusals] of [
       [{ model: "m", prompt: 5 }, ...noPrompt],
       [{ model: "m", prompt: ["p"] }, ...noPrompt],
       [{ model: "m", n: 2, image: 5, resolution: "8K", seconds: "x" }, ...noPrompt]
-    ])("%j: %s", (body, message, param) => {
+    ])("is refused where it is %j: %s", (body, message, param) => {
       for (const refusal of refusals) assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, message])
     })
 
-    it("may have a prompt of a million characters, and no longer one", () => {
+    it("may have a prompt of at most a million characters", () => {
       assert.strictEqual(taken({ ...base, prompt: "x".repeat(1_000_000) }).prompt.length, 1_000_000)
       const [, param, message] = refusals[0]({ ...base, prompt: "x".repeat(1_000_001) })
       assert.deepStrictEqual([param, message], ["prompt", "`prompt` must have at most 1,000,000 characters."])
     })
 
-    it("may have null for whatever it leaves out", () => {
+    it("counts a prompt's emoji as one character each, as its published schema does", () => {
+      for (const prompt of ["😀".repeat(600_000), "😀".repeat(1_000_000), `\ude00${"x".repeat(999_998)}\ud83d`]) {
+        assert.strictEqual(taken({ ...base, prompt }).prompt, prompt)
+      }
+      for (const prompt of ["😀".repeat(1_000_001), `${"😀".repeat(999_999)}\ud83d\ud83d`]) {
+        const [, , message] = refusals[0]({ ...base, prompt })
+        assert.strictEqual(message, "`prompt` must have at most 1,000,000 characters.")
+      }
+    })
+
+    it("may have null for every field that it leaves out", () => {
       const names = ["image", "resolution", "quality", "response_format", "n", "stream", "mask", "images"]
       const all = [...names, "seconds", "duration", "input_reference"]
       assert.deepStrictEqual(taken({ ...base, ...Object.fromEntries(all.map((name) => [name, null])) }), taken(base))
@@ -100,10 +113,18 @@ for (const [surface, taken, refusals] of [
       ["image", [`https://a.test/${"a".repeat(8192)}`], unusable],
       ["image", [Buffer.alloc(largestReference + 1).toString("base64")], unusable],
       ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."]
-    ])("with the %s %j is refused: %s", (field, values, message) => {
+    ])("is refused with the %s %j: %s", (field, values, message) => {
       for (const value of values) {
         assert.deepStrictEqual(refusals[0]({ ...base, [field]: value }), ["InvalidRequest", field, message])
       }
+    })
+
+    it.each([
+      ["an object", { image_url: largeBase64 }],
+      ["an object in an array", [gif, { image_url: largeBase64 }]]
+    ])("refuses a large `image` that is %s, as it does a small one", async (_, image) => {
+      const body = await Effect.runPromise(decodeReferences({ ...base, image }))
+      assert.deepStrictEqual(refusals[0](body), ["InvalidRequest", "image", notImages])
     })
   })
 }

@@ -7,7 +7,7 @@ import { encoded, filePart, formOf, formType, rawPart, readParts, textPart } fro
 const one = formOf([textPart("a", "1")])
 
 describe("a form", () => {
-  it("has texts and files, in their order", () => {
+  it("has its texts and files in their order", () => {
     assert.deepStrictEqual(readParts(formOf([textPart("b", "1"), filePart("a", "PNG"), textPart("b", "2")])), [
       ["b", "1"],
       ["a", "file:PNG"],
@@ -15,7 +15,7 @@ describe("a form", () => {
     ])
   })
 
-  it("is what clients in JavaScript write, whatever is in it", async () => {
+  it("is read as JavaScript clients write it, with any content", async () => {
     const form = new FormData()
     form.append("prompt", 'Zwei "Zeilen"\r\n--und mehr ☃ 图')
     form.append("image[]", new Blob([new Uint8Array([0, 13, 10, 45, 45, 255])]), '图 "a"; name=evil;\r\n☃.png')
@@ -29,7 +29,7 @@ describe("a form", () => {
     ])
   })
 
-  it("of any texts and bytes comes out as it was put in", async () => {
+  it("of any texts and bytes is read as it was written", async () => {
     const name = FastCheck.stringMatching(/^[a-z[\]_]{1,9}$/)
     const entry = FastCheck.tuple(name, FastCheck.oneof(FastCheck.fullUnicodeString(), FastCheck.uint8Array()))
     await FastCheck.assert(
@@ -103,7 +103,7 @@ describe("a form", () => {
   })
 })
 
-describe("a form's object", () => {
+describe("the object of a form", () => {
   const png = new Uint8Array([1])
   it.each([
     ["one text", [["a", "1"]], { a: "1" }],
@@ -144,7 +144,7 @@ describe("a form's object", () => {
       ],
       { b: "1" }
     ]
-  ] as const)("from %s", (_, entries, expected) => {
+  ] as const)("is made from %s", (_, entries, expected) => {
     assert.deepStrictEqual<unknown>(formObject(entries.map(([name, value]) => ({ name, value }))), expected)
   })
 

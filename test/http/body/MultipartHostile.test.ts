@@ -9,7 +9,7 @@ const noBoundary =
 const cutOff = "The form is cut off: its last boundary is missing."
 const one = formOf([textPart("a", "1")])
 
-describe("what is no form", () => {
+describe("a malformed form", () => {
   it.each([
     ["no boundary", "multipart/form-data"],
     ["an empty boundary", "multipart/form-data; boundary="],
@@ -46,7 +46,7 @@ describe("what is no form", () => {
     ["a name with an unclosed quote", formOf([rawPart('Content-Disposition: form-data; name="a', "1")]), malformed],
     ["a folded header", formOf([rawPart(`${disposition};\r\n filename="a"`, "1")]), malformed],
     ["a header without a name", formOf([rawPart(`: x\r\n${disposition}`, "1")]), malformed],
-    ["a header that is none", formOf([rawPart(`evil\r\n${disposition}`, "1")]), malformed],
+    ["a malformed header", formOf([rawPart(`evil\r\n${disposition}`, "1")]), malformed],
     ["a bare LF in a header", formOf([rawPart(`X: a\nb\r\n${disposition}`, "1")]), malformed],
     ["a NUL in a header", formOf([rawPart(`X: a\0b\r\n${disposition}`, "1")]), malformed],
     [
@@ -81,7 +81,7 @@ describe("what is no form", () => {
     assert.isNull(Object(readForm(formType(), Buffer.from(body))).param)
   })
 
-  it("is refused wherever a form was cut", () => {
+  it("is refused when it is cut at any byte", () => {
     const whole = formOf([textPart("a", "1"), filePart("b", "PNG")])
     for (let length = 0; length < whole.length - 2; length++) {
       assert.isString(readParts(whole.subarray(0, length)), whole.toString("latin1", 0, length))
@@ -89,7 +89,7 @@ describe("what is no form", () => {
     assert.lengthOf(readParts(whole), 2)
   })
 
-  it("never throws", () => {
+  it("never makes the reader throw", () => {
     const piece = FastCheck.constantFrom(
       "--",
       boundary,
@@ -116,7 +116,7 @@ describe("what is no form", () => {
     )
   })
 
-  it("is found out in time that grows with its size only", () => {
+  it("is read in time that grows with its size only", () => {
     const bytes = 16 * 1024 * 1024
     const own = "a".repeat(70)
     for (const filler of ["a", "\r\n--", `\r\n--${"a".repeat(69)}`, "--", "\r\n\r\n", ";", '\\"']) {

@@ -7,7 +7,7 @@ import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts
 
 const mib = 1024 * 1024
 
-withLayer(gateway({ talk: {} }), { excludeTestServices: true })("bodies that are announced and do not come", (it) => {
+withLayer(gateway({ talk: {} }), { excludeTestServices: true })("bodies that are announced and not sent", (it) => {
   const stalled = (secret: string, path: string, bytes: number) =>
     Effect.gen(function* () {
       const connection = yield* open
@@ -43,7 +43,7 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("bodies that are
     }).pipe(Effect.scoped)
   )
 
-  it.effect("are refused without a key before they are waited for", () =>
+  it.effect("are refused without a key before they are received", () =>
     Effect.gen(function* () {
       const connection = yield* stalled("", "/v1/videos", 1)
       assertRefused(yield* connection.answer(1), refusals.missingKey)

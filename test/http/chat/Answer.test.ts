@@ -24,8 +24,8 @@ const dataOf = (text: string): ReadonlyArray<string> =>
     .filter((event) => event !== "")
     .map((event) => event.replace(/^data: /, ""))
 
-describe("completionJson", () => {
-  it("is the convention's answer", () => {
+describe("the JSON of an answer", () => {
+  it("has the shape of the convention", () => {
     assert.deepStrictEqual(JSON.parse(JSON.stringify(completionJson({ ...name, answer: spokenAnswer, usage }))), {
       id: "chatcmpl-1",
       object: "chat.completion",
@@ -43,7 +43,7 @@ describe("completionJson", () => {
     })
   })
 
-  it("has null for content beside tool calls, and the reasoning", () => {
+  it("has null for content beside tool calls and has the reasoning", () => {
     const [choice] = completionJson({ ...name, answer: callingAnswer, usage }).choices
     assert.deepStrictEqual(choice?.message, {
       role: "assistant",
@@ -55,14 +55,14 @@ describe("completionJson", () => {
     assert.strictEqual(choice?.finish_reason, "tool_calls")
   })
 
-  it("keeps text beside tool calls and an empty answer as it is", () => {
+  it("keeps text beside tool calls, and an empty answer, unchanged", () => {
     const said = completionJson({ ...name, answer: { ...callingAnswer, content: "Let me look." }, usage })
     assert.strictEqual(said.choices[0]?.message.content, "Let me look.")
     const empty = completionJson({ ...name, answer: { ...spokenAnswer, content: "" }, usage })
     assert.strictEqual(empty.choices[0]?.message.content, "")
   })
 
-  it("is what the contract says", () => {
+  it("fits the published schema", () => {
     for (const answer of [
       spokenAnswer,
       callingAnswer,
@@ -74,13 +74,13 @@ describe("completionJson", () => {
   })
 })
 
-describe("SseEncoder", () => {
+describe("the encoder of a stream", () => {
   const head = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m-1","choices":[`
   const chunk = (delta: string, finish = "null") =>
     `${head}{"index":0,"delta":{${delta}},"logprobs":null,"finish_reason":${finish}}]}\n\n`
   const opening = chunk(`"role":"assistant","content":""`)
 
-  it("opens with the role and ends with the mark", () => {
+  it("begins with the role and ends with [DONE]", () => {
     const sse = encoder(false)
     assert.strictEqual(
       sse.encode([content("Ser"), content("vus")]),
@@ -92,7 +92,7 @@ describe("SseEncoder", () => {
     assert.strictEqual(sse.finish(usage), "data: [DONE]\n\n")
   })
 
-  it("opens an answer without output too", () => {
+  it("begins an answer without output with the role too", () => {
     assert.strictEqual(encoder(false).encode([stop]), opening + chunk("", `"stop"`))
     assert.strictEqual(encoder(false).encode([]), "")
     const late = encoder(false)
@@ -116,7 +116,7 @@ describe("SseEncoder", () => {
     assert.strictEqual(text[4], chunk("", `"tool_calls"`))
   })
 
-  it("shows usage only to those who ask, once, in a chunk of its own", () => {
+  it("writes usage only on request, once, in a chunk of its own", () => {
     const sse = encoder(true)
     const shown = dataOf(sse.encode([content("x"), stop, { type: "usage", usage }]) + sse.finish(usage))
     const chunks = shown.slice(0, -1).map((data) => JSON.parse(data))
@@ -157,7 +157,7 @@ describe("SseEncoder", () => {
     )
   )
 
-  it("writes one line of JSON a chunk, as the contract says, whatever the text", () => {
+  it("writes one line of valid JSON for each chunk of any text", () => {
     FastCheck.assert(
       FastCheck.property(events, FastCheck.boolean(), (sent, includeUsage) => {
         const sse = new SseEncoder({ ...name, model: `m"\n`, includeUsage })

@@ -3,7 +3,7 @@ import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
 import { base, hi, refusal, taken, tool } from "../../harness/fixtures/ChatBodies.ts"
 
-describe("what is required", () => {
+describe("the required fields of a chat", () => {
   const notObject = ["The body must be a JSON object.", null] as const
   const noModel = ["`model` is required.", "model"] as const
   const noMessages = ["`messages` is required and must be a non-empty array.", "messages"] as const
@@ -28,11 +28,11 @@ describe("what is required", () => {
     [{ model: "m", messages: { 0: hi, length: 1 } }, ...noMessages],
     [{ model: "m", temperature: 9 }, ...noMessages],
     [{ temperature: 9, messages: 1 }, ...noModel]
-  ])("%j: %s", (body, message, param) => {
+  ])("are missing from %j: %s", (body, message, param) => {
     assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, message])
   })
 
-  it("is enough", () => {
+  it("are enough", () => {
     assert.deepStrictEqual(JSON.parse(JSON.stringify(taken(base))), {
       model: "m",
       messages: [hi],
@@ -49,7 +49,7 @@ describe("what is required", () => {
 
 type Fields = { readonly [field: string]: unknown }
 
-describe("the optional fields", () => {
+describe("the optional fields of a chat", () => {
   it.each<[Fields, Partial<ChatRequest>]>([
     [{ stream: true }, { stream: true, includeUsage: false }],
     [{ stream: false }, { stream: false }],
@@ -147,18 +147,18 @@ describe("the optional fields", () => {
     [{ tool_choice: "none" }, { toolChoice: undefined }],
     [{ tools: [tool("f")], parallel_tool_calls: false }, { parallelToolCalls: false }],
     [{ parallel_tool_calls: true }, { parallelToolCalls: undefined }]
-  ])("%j is taken", (fields, expected) => {
+  ])("are accepted as %j", (fields, expected) => {
     assert.deepInclude(taken({ ...base, ...fields }), expected)
   })
 
-  it("take null for absent", () => {
+  it("may be null instead of absent", () => {
     const names = Object.keys(ChatCompletionRequest.fields).filter((name) => name !== "model" && name !== "messages")
     const nulls = Object.fromEntries([...names, "functions", "function_call"].map((name) => [name, null]))
     assert.isAtLeast(names.length, 17)
     assert.deepStrictEqual(taken({ ...base, ...nulls }), taken(base))
   })
 
-  it("pass over what they do not know", () => {
+  it("include unknown ones, which are ignored", () => {
     const unknown = { user: 1, metadata: [], logprobs: true, top_logprobs: 3, store: "yes", service_tier: {} }
     const more = { verbosity: "low", logit_bias: 7, anything: { at: ["all"] } }
     assert.deepStrictEqual(taken({ ...base, ...unknown, ...more }), taken(base))
@@ -271,13 +271,13 @@ describe("the optional fields", () => {
     ["function_call", ["auto", { name: "f" }, 1], "`function_call` is not supported: use `tool_choice`."]
   ]
 
-  it.each(wrong)("%s: %j is refused: %s", (field, values, message) => {
+  it.each(wrong)("are refused where %s is %j: %s", (field, values, message) => {
     for (const value of values) {
       assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", field, message])
     }
   })
 
-  it("refuse a choice of a tool that is not given", () => {
+  it("are refused where the tool choice names a missing tool", () => {
     const [, param, message] = refusal({ ...base, tools: [tool("f")], tool_choice: tool("g") })
     assert.deepStrictEqual([param, message], ["tool_choice", "`tool_choice` must name one of `tools`."])
   })

@@ -8,10 +8,10 @@ const { refusal, taken } = unchecked
 
 const nest = (levels: number): unknown => JSON.parse(`${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`)
 
-describe("hostile bodies", () => {
+describe("hostile bodies of chats", () => {
   const deep = 50_000
 
-  it("may not nest what is passed on without end", () => {
+  it("are refused where a passed-on value nests too deep", () => {
     const parameters = (levels: number) => ({ ...base, tools: [tool("f", { parameters: nest(levels) })] })
     const schema = (levels: number) => ({
       ...base,
@@ -25,7 +25,7 @@ describe("hostile bodies", () => {
     }
   })
 
-  it("may nest anything else, which is refused or passed over", () => {
+  it("may nest any other value, which is refused or ignored", () => {
     assert.deepStrictEqual(taken({ ...base, metadata: nest(deep) }), taken(base))
     assert.strictEqual(refusal({ ...base, stop: nest(deep) })[1], "stop")
     assert.strictEqual(refusal(said({ role: "user", content: nest(deep) }))[1], "messages")
@@ -66,7 +66,7 @@ describe("hostile bodies", () => {
   })
 })
 
-describe("any body", () => {
+describe("any body of a chat", () => {
   const known = Object.keys(ChatCompletionRequest.fields)
   const verdict = (body: unknown) => {
     const result = decodeChatBody(body)
@@ -76,11 +76,11 @@ describe("any body", () => {
     assert.isTrue(result.left.param === null || [...known, "functions", "function_call"].includes(result.left.param))
   }
 
-  it("never throws on JSON", () => {
+  it("never makes the decoder throw where it is JSON", () => {
     FastCheck.assert(FastCheck.property(FastCheck.jsonValue(), verdict), { numRuns: 1000 })
   })
 
-  it("never throws on a body with one thing replaced", () => {
+  it("never makes the decoder throw where one value is replaced", () => {
     const whole = {
       ...base,
       messages: [
@@ -116,7 +116,7 @@ describe("any body", () => {
     )
   })
 
-  it("that the contract describes is taken, short of what spans fields", () => {
+  it("that fits the published schema is accepted, except for rules across fields", () => {
     const spanning =
       /tool_call_id` must answer|is required in an assistant message|must not be an empty array|`tool_choice`|levels deep/
     let accepted = 0

@@ -20,7 +20,7 @@ const read = (id: string) => {
   }
 }
 
-describe("ids of tool calls", () => {
+describe("the ids of tool calls", () => {
   it("bring back the signature that went out in them", () => {
     assert.deepStrictEqual(read(callIdOnWire("c", "c2ln")), {
       calls: [
@@ -31,14 +31,14 @@ describe("ids of tool calls", () => {
     })
   })
 
-  it("of other hosts stay as they are", () => {
+  it("stay unchanged for hosts without signatures", () => {
     for (const id of ["functions.f:0", "toolu_1", "~sig~", "x".repeat(500)]) {
       assert.deepStrictEqual(read(id).calls?.[0], [id, undefined])
       assert.strictEqual(read(id).answered, id)
     }
   })
 
-  it("carry a signature out of a whole answer, and of a stream", () => {
+  it("carry a signature in an answer and in a stream", () => {
     const [first] = callingAnswer.toolCalls
     if (first === undefined) return assert.fail("an answer without calls")
     const answer = { ...callingAnswer, toolCalls: [{ ...first, signature: "c2ln" }] }

@@ -43,7 +43,7 @@ interface Settled {
 
 /** Usage that a provider reports, and what it costs: to the nano-dollar, rounded up once. */
 const settled: ReadonlyArray<Settled> = [
-  { what: "the usual", usage: usual, charge: 10n * into + 5n * out },
+  { what: "usual usage", usage: usual, charge: 10n * into + 5n * out },
   { what: "no total", usage: { prompt_tokens: 10, completion_tokens: 5 }, charge: 10n * into + 5n * out },
   {
     what: "reasoning inside",
@@ -68,21 +68,21 @@ const settled: ReadonlyArray<Settled> = [
     charge: 10n * 100n + 5n * out
   },
   {
-    what: "a prompt of just the mark",
+    what: "a prompt at the long-context limit",
     model: "tiered",
     prompt: "x".repeat(400),
     usage: { ...usual, prompt_tokens: 300 },
     charge: 300n * into + 5n * out
   },
   {
-    what: "a prompt past the mark",
+    what: "a prompt over the long-context limit",
     model: "tiered",
     prompt: "x".repeat(400),
     usage: { ...usual, prompt_tokens: 301, prompt_tokens_details: { cached_tokens: 1 } },
     charge: 300n * 3_000n + 100n + 5n * 4_000n
   },
-  { what: "less than a nano-dollar", model: "crumbs", usage: usual, charge: 1n },
-  { what: "nothing for what is free", model: "free", usage: usual, charge: 0n }
+  { what: "a price below a nano-dollar", model: "crumbs", usage: usual, charge: 1n },
+  { what: "a free model", model: "free", usage: usual, charge: 0n }
 ]
 
 /** Usage that cannot be true beside a text. */
@@ -96,10 +96,10 @@ const untrue: ReadonlyArray<readonly [what: string, usage: unknown]> = [
   ["another protocol's", { input_tokens: 10, output_tokens: 5 }]
 ]
 
-withLayer(served, { excludeTestServices: true })("what a chat costs", (it) => {
+withLayer(served, { excludeTestServices: true })("the charge of a chat", (it) => {
   for (const stream of [false, true]) {
     describe(stream ? "stream" : "json", () => {
-      it.effect.each(settled)("charges $what", ({ charge, model = "talk", prompt = "hi", usage }) =>
+      it.effect.each(settled)("is exact for $what", ({ charge, model = "talk", prompt = "hi", usage }) =>
         Effect.gen(function* () {
           yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
           const { funds, ...customer } = yield* Served.customer()
@@ -112,7 +112,7 @@ withLayer(served, { excludeTestServices: true })("what a chat costs", (it) => {
         })
       )
 
-      it.effect.each(untrue)("counts for itself where the usage is %s", ([, usage]) =>
+      it.effect.each(untrue)("is by the gateway's count where the usage is %s", ([, usage]) =>
         Effect.gen(function* () {
           yield* (yield* Upstreams).first.script(replying(stream, "one two three four five", usage))
           const { spent, ...customer } = yield* Served.customer()
@@ -126,7 +126,7 @@ withLayer(served, { excludeTestServices: true })("what a chat costs", (it) => {
         })
       )
 
-      it.effect("never charges more than was reserved, and notes what was above", () =>
+      it.effect("is never above the hold, and the excess is logged", () =>
         Effect.gen(function* () {
           const usage = { prompt_tokens: 1e9, completion_tokens: 1e9 }
           yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
@@ -141,7 +141,7 @@ withLayer(served, { excludeTestServices: true })("what a chat costs", (it) => {
     })
   }
 
-  it.effect("leaves books that add up", () =>
+  it.effect("leaves a ledger that verifies", () =>
     Effect.gen(function* () {
       const { violations } = yield* (yield* LedgerAdmin).verify
       assert.deepStrictEqual([...violations], [])

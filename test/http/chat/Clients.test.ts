@@ -59,7 +59,7 @@ const collect = <A>(stream: AsyncIterable<A>) =>
     catch: (cause) => new StreamBroke({ cause })
   })
 
-describe("an answer as clients read it", () => {
+describe("an answer", () => {
   it.scoped("is understood by the AI SDK", () =>
     Effect.gen(function* () {
       const body = JSON.stringify(completionJson({ ...name, answer: callingAnswer, usage }))
@@ -80,7 +80,7 @@ describe("an answer as clients read it", () => {
   )
 })
 
-describe("a stream as clients read it", () => {
+describe("a stream", () => {
   const whole = (includeUsage: boolean, sent: ReadonlyArray<ChatEvent>) => {
     const sse = encoder(includeUsage)
     return [": keep-alive\n\n", ...sent.map((event) => sse.encode([event])), sse.finish(usage)].filter(
@@ -97,7 +97,7 @@ describe("a stream as clients read it", () => {
     { type: "usage", usage } as const
   ]
 
-  it.scoped("the openai package: text, reasoning, usage", () =>
+  it.scoped("is understood by the openai package", () =>
     Effect.gen(function* () {
       const { openai } = yield* servingStream(whole(true, spoken))
       const stream = yield* Effect.promise(() =>
@@ -118,7 +118,7 @@ describe("a stream as clients read it", () => {
     })
   )
 
-  it.scoped("the AI SDK: text, reasoning, usage", () =>
+  it.scoped("is understood by the AI SDK", () =>
     Effect.gen(function* () {
       const { aiSdk } = yield* servingStream(whole(true, spoken))
       const result = streamText({ model: aiSdk, prompt: "hi", maxRetries: 0 })
@@ -131,7 +131,7 @@ describe("a stream as clients read it", () => {
     })
   )
 
-  it.scoped("an error before any output keeps its true code", () =>
+  it.scoped("that fails before any output has the true code", () =>
     Effect.gen(function* () {
       const { openai } = yield* servingStream([
         ": keep-alive\n\n",

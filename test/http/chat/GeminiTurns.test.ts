@@ -119,7 +119,7 @@ withLayer(served, { excludeTestServices: true })("Gemini behind the chat-complet
     })
   )
 
-  it.scoped("is no candidate for a search beside tools before Gemini 3: another route is, or it is a 400", () =>
+  it.scoped("is not used for a search beside tools before Gemini 3: another route is, or it is a 400", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Upstreams
       const customer = yield* Served.customer()

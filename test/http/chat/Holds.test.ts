@@ -74,11 +74,11 @@ const gated = (gate: Deferred.Deferred<void>, stream: boolean): Reply =>
     ? sse(Deferred.await(gate), chunk({ content: "fine" }), ending)
     : steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(completion("fine", usual)))
 
-withLayer(served, { excludeTestServices: true })("what a chat reserves", (it) => {
+withLayer(served, { excludeTestServices: true })("the hold of a chat", (it) => {
   for (const stream of [false, true]) {
     describe(stream ? "stream" : "json", () => {
       it.effect.each(bounds)(
-        "reserves for %s what it can come to, and gives back the rest",
+        "covers the most that %s can cost, and the rest is released",
         ([, body, prompt, output, rates = [into, out]]) =>
           Effect.gen(function* () {
             const { first } = yield* Upstreams
@@ -106,7 +106,7 @@ withLayer(served, { excludeTestServices: true })("what a chat reserves", (it) =>
     })
   }
 
-  it.effect.each(floors)("reserves for %s no less than their bytes", ([, more]) =>
+  it.effect.each(floors)("covers at least the bytes of %s", ([, more]) =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { funds, ...customer } = yield* Served.customer()
@@ -122,7 +122,7 @@ withLayer(served, { excludeTestServices: true })("what a chat reserves", (it) =>
     })
   )
 
-  it.effect("a crowd cannot take a balance below zero", () =>
+  it.effect("keeps many requests at once from taking a balance below zero", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const hold = BigInt(bare + 2) * into + 100n * out
@@ -143,7 +143,7 @@ withLayer(served, { excludeTestServices: true })("what a chat reserves", (it) =>
     })
   )
 
-  it.effect("with nothing left even what is free is refused", () =>
+  it.effect("is refused on an empty balance even for a free model", () =>
     Effect.gen(function* () {
       yield* (yield* Upstreams).first.script(answers())
       assertRefused(yield* chat(yield* Served.customer({ nanoUsd: 0n }), talk("free")), refusals.insufficient)
@@ -152,7 +152,7 @@ withLayer(served, { excludeTestServices: true })("what a chat reserves", (it) =>
   )
 
   it.effect.each(["day", "week", "month", "total"] as const)(
-    "a cap by the %s ends a key, full as the balance is",
+    "is refused over a key's cap for a %s, even on a full balance",
     (period) =>
       Effect.gen(function* () {
         const { first } = yield* Upstreams

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { call, hi, imageUrl, png, refusal, said, taken } from "../../harness/fixtures/ChatBodies.ts"
 
-describe("messages", () => {
+describe("the messages of a chat", () => {
   it.each([
     ["a system text", said({ role: "system", content: "s" }), [{ role: "system", content: "s" }]],
     [
@@ -120,7 +120,7 @@ describe("messages", () => {
       said({ role: "assistant", content: null, reasoning_content: "r" }),
       [{ role: "assistant", content: null, reasoning_content: "r" }]
     ]
-  ])("take %s", (_, body, expected) => {
+  ])("may have %s", (_, body, expected) => {
     assert.deepStrictEqual(JSON.parse(JSON.stringify(taken(body).messages)), expected)
   })
 
@@ -220,7 +220,7 @@ describe("messages", () => {
     [said(result({ tool_call_id: "__proto__" })), unanswered],
     [said(called, { role: "tool", tool_call_id: "c" }), noContent.replace("0", "1")],
     [said(called, result({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
-  ])("%j: %s", (body, message) => {
+  ])("are refused as %j: %s", (body, message) => {
     assert.deepStrictEqual(refusal(body), ["InvalidRequest", "messages", message])
   })
 })

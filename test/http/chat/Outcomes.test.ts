@@ -18,7 +18,7 @@ const served = gateway({
 })
 
 withLayer(served, { excludeTestServices: true })("the routes of a chat", (it) => {
-  it.effect.each([false, true])("a route that cannot honour the request is no route for it, streamed: %s", (stream) =>
+  it.effect.each([false, true])("do not include one that cannot honour the request, streamed: %s", (stream) =>
     Effect.gen(function* () {
       const body = { ...talk("narrow"), stream }
       const tools = { tools: [{ type: "function", function: { name: "f" } }] }
@@ -39,24 +39,22 @@ withLayer(served, { excludeTestServices: true })("the routes of a chat", (it) =>
     ["its own end, without a finish"]
   ]
 
-  it.effect.each(breaks)(
-    "%s after the first delta ends the stream with an error, and no other route is asked",
-    ([, ...rest]) =>
-      Effect.gen(function* () {
-        const reply = sse(chunk({ content: "Servus" }), ...rest)
-        const { answer, asked, spent } = yield* asking({ ...talk("breaking"), stream: true }, { first: reply })
-        assert.strictEqual(answer.status, 200)
-        const events = answer.text.split("\n\n").filter((event) => event !== "")
-        const { code, message, type } = refusals.upstream
-        assert.deepStrictEqual<unknown>(JSON.parse(events.at(-1)?.replace("data: ", "") ?? ""), {
-          error: { message, type, param: null, code }
-        })
-        assert.include(events.at(-2) ?? "", '"content":"Servus"')
-        assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
+  it.effect.each(breaks)("end a stream with an error and without failover after its first delta: %s", ([, ...rest]) =>
+    Effect.gen(function* () {
+      const reply = sse(chunk({ content: "Servus" }), ...rest)
+      const { answer, asked, spent } = yield* asking({ ...talk("breaking"), stream: true }, { first: reply })
+      assert.strictEqual(answer.status, 200)
+      const events = answer.text.split("\n\n").filter((event) => event !== "")
+      const { code, message, type } = refusals.upstream
+      assert.deepStrictEqual<unknown>(JSON.parse(events.at(-1)?.replace("data: ", "") ?? ""), {
+        error: { message, type, param: null, code }
       })
+      assert.include(events.at(-2) ?? "", '"content":"Servus"')
+      assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
+    })
   )
 
-  it.effect("five failures in a row close a route: then nobody is asked", () =>
+  it.effect("are skipped after five failures in a row", () =>
     Effect.gen(function* () {
       for (let failures = 0; failures < 5; failures++) {
         assertRefused((yield* asking(talk("weak"), { first: failing(500) })).answer, refusals.upstream)
@@ -67,7 +65,7 @@ withLayer(served, { excludeTestServices: true })("the routes of a chat", (it) =>
     })
   )
 
-  it.effect("a fault of the provider's account closes its route at once", () =>
+  it.effect("are skipped at once after a fault of the provider's account", () =>
     Effect.gen(function* () {
       assertRefused((yield* asking(talk("shut"), { first: failing(401) })).answer, refusals.upstreamAuth)
       const { answer, asked } = yield* asking(talk("shut"))
@@ -76,7 +74,7 @@ withLayer(served, { excludeTestServices: true })("the routes of a chat", (it) =>
     })
   )
 
-  it.effect("faults of requests close no route, and a closed route is passed over", () =>
+  it.effect("are not skipped for faults of requests", () =>
     Effect.gen(function* () {
       for (let refusal = 0; refusal < 7; refusal++) {
         const reply = refusal % 2 === 0 ? failing(422) : failing(400, { code: "content_policy_violation" })

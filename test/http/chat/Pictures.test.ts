@@ -39,7 +39,7 @@ const urlsIn = (body: unknown): ReadonlyArray<unknown> => {
 const noPicture = badRequest("Failed to process the reference image.", "messages")
 
 withLayer(served, { excludeTestServices: true })("a picture in a chat", (it) => {
-  it.scoped("is fetched once for the routes that want it inlined, and left to the others as a URL", () =>
+  it.scoped("is fetched once for routes that inline images, and left to the others as a URL", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Upstreams
       const customer = yield* Served.customer()
@@ -59,7 +59,7 @@ withLayer(served, { excludeTestServices: true })("a picture in a chat", (it) => 
     })
   )
 
-  it.scoped("is passed on untouched where the host fetches, and the sandbox gets its bytes", () =>
+  it.scoped("is passed on as a URL where the host fetches, and as bytes to the sandbox", () =>
     Effect.gen(function* () {
       const { second } = yield* Upstreams
       const customer = yield* Served.customer()
@@ -74,7 +74,7 @@ withLayer(served, { excludeTestServices: true })("a picture in a chat", (it) => 
     })
   )
 
-  it.scoped("that is none is refused before any provider, and costs nothing", () =>
+  it.scoped("that is invalid is refused before any provider call, at no charge", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Upstreams
       const customer = yield* Served.customer()

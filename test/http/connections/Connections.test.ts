@@ -39,7 +39,7 @@ const halfHeads = (url: string, count: number, localAddress?: string) =>
   )
 
 describe("the limits on connections", () => {
-  it("leave descriptors for providers, database and files, and one address no more than half", () => {
+  it("leave descriptors for providers, database and files, and allow one address at most half", () => {
     assert.deepStrictEqual(limits, { total: 86, perAddress: 43 })
     assert.deepStrictEqual(connectionLimits({ trustedProxies: 0, descriptors: 1024 }), { total: 448, perAddress: 224 })
     assert.deepStrictEqual(connectionLimits({ trustedProxies: 0, descriptors: 1_048_576 }), {
@@ -54,7 +54,7 @@ describe("the limits on connections", () => {
 })
 
 describe("half-sent heads", () => {
-  it.live("give way to whoever sends a whole request", () =>
+  it.live("give way to a client that sends a whole request", () =>
     Effect.gen(function* () {
       const { gateway, upstream } = yield* Deployment
       const { process, stderr, url } = yield* gateway(fewDescriptors())
@@ -90,7 +90,7 @@ describe("half-sent heads", () => {
 })
 
 describe("a gateway whose connections are all in use", () => {
-  it.live("refuses one more in the envelope, and takes it once another is over", () =>
+  it.live("refuses one more in the envelope and accepts it once another has ended", () =>
     Effect.gen(function* () {
       const { gateway, upstream } = yield* Deployment
       const { url } = yield* gateway(fewDescriptors())

@@ -30,7 +30,7 @@ const gated = (gate: Deferred.Deferred<void>) =>
   steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify({ ...completion(told), usage: usual }))
 
 withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a client that shuts down its sending side", (it) => {
-  it.effect("is answered, however long the answer takes", () =>
+  it.effect("is answered after any time", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { secret, spent } = yield* Served.customer()
@@ -51,7 +51,7 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a client that s
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is answered at once where there is nothing to wait for", () =>
+  it.effect("is answered at once where the answer is ready", () =>
     Effect.gen(function* () {
       const { secret } = yield* Served.customer()
       for (const [target, status] of [
@@ -66,7 +66,7 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a client that s
     }).pipe(Effect.scoped)
   )
 
-  it.effect("gets the whole of a stream, also one that begins late", () =>
+  it.effect("gets a whole stream, even one that begins late", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { secret, spent } = yield* Served.customer()
@@ -152,7 +152,7 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a malformed req
     ["garbage before the end of all sending", "garbage\r\n\r\n", true],
     ["half a head before the end of all sending", "GET /v1/models HTTP/1.1\r\nHos", true]
   ] as const) {
-    it.effect(`leaves the answer before it whole, and is refused after it: ${what}`, () =>
+    it.effect(`leaves the answer before it complete and is refused after it: ${what}`, () =>
       Effect.gen(function* () {
         const { first } = yield* Upstreams
         const { secret } = yield* Served.customer()
@@ -176,7 +176,7 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a malformed req
     )
   }
 
-  it.effect("leaves a stream before it whole", () =>
+  it.effect("leaves a stream before it complete", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { secret } = yield* Served.customer()
@@ -192,7 +192,7 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a malformed req
     }).pipe(Effect.scoped)
   )
 
-  it.effect("whose body is malformed leaves the answer before it whole", () =>
+  it.effect("whose body is malformed leaves the answer before it complete", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { secret } = yield* Served.customer()

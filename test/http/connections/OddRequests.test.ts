@@ -38,7 +38,7 @@ const oddities: ReadonlyArray<readonly [what: string, bytes: string | Uint8Array
   ["a header without a name", get("/v1/models", ": x\r\n"), malformed],
   ["a header with a space in its name", get("/v1/models", "x y: z\r\n"), malformed],
   ["a header with a control character", get("/v1/models", "x: \u0001\r\n"), malformed],
-  ["a length that is none", post("Content-Length: ten\r\n"), malformed],
+  ["an invalid length", post("Content-Length: ten\r\n"), malformed],
   ["two lengths", post("Content-Length: 1\r\nContent-Length: 2\r\n"), malformed],
   ["a length beside chunks", post("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), malformed],
   ["headers of 40 KiB", get("/v1/models", `x: ${"x".repeat(40 * 1024)}\r\n`), overflow],
@@ -68,15 +68,15 @@ const oddities: ReadonlyArray<readonly [what: string, bytes: string | Uint8Array
   ["a client that announces a body and leaves", post("Content-Length: 10\r\n", "12345"), missingKey]
 ]
 
-withLayer(served, { excludeTestServices: true })("odd requests", (it) => {
-  it.effect.each(oddities)("%s: the envelope", ([, bytes, refusal]) =>
+withLayer(served, { excludeTestServices: true })("the gateway", (it) => {
+  it.effect.each(oddities)("answers %s in the envelope", ([, bytes, refusal]) =>
     Effect.gen(function* () {
       assertRefused(yield* ask(bytes), refusal)
       assert.strictEqual((yield* call("/healthz")).status, 200)
     })
   )
 
-  it.effect("HEAD of an absolute form is no GET", () =>
+  it.effect("does not answer a HEAD of an absolute form as a GET", () =>
     Effect.gen(function* () {
       const connection = yield* open
       yield* connection.write("HEAD http://elsewhere.test/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -98,7 +98,7 @@ withLayer(served, { excludeTestServices: true })("odd requests", (it) => {
     ["no connection to keep", "Connection: close\r\n"]
   ]
 
-  it.effect.each(offers)("a chat that offers %s is answered", ([, more]) =>
+  it.effect.each(offers)("answers a chat that offers %s", ([, more]) =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({})
       yield* (yield* Upstreams).first.script(answers())
@@ -109,7 +109,7 @@ withLayer(served, { excludeTestServices: true })("odd requests", (it) => {
     })
   )
 
-  it.effect("requests sent ahead are answered in their order, the last of them garbage", () =>
+  it.effect("answers requests sent ahead in their order, with garbage as the last", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({})
       yield* (yield* Upstreams).first.script(answers())
@@ -139,7 +139,7 @@ withLayer(served, { excludeTestServices: true })("odd requests", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a client that leaves in the middle of its request is noted, and nobody else notices", () =>
+  it.effect("logs a client that leaves in the middle of its request", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { spent, ...customer } = yield* Served.customer()
@@ -173,7 +173,7 @@ withLayer(served, { excludeTestServices: true })("odd requests", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a body whose chunks are garbage is refused in the envelope", () =>
+  it.effect("refuses a body with malformed chunks in the envelope", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({})
       const answer = yield* ask(post(`x-api-key: ${secret}\r\nTransfer-Encoding: chunked\r\n`, "5\r\nhello\r\nzz\r\n"))
@@ -181,7 +181,7 @@ withLayer(served, { excludeTestServices: true })("odd requests", (it) => {
     })
   )
 
-  it.effect("the process lived through all of it without a word of an unexpected failure", () =>
+  it.effect("survives all of these without an unexpected failure in its log", () =>
     Effect.gen(function* () {
       const { process, stderr } = yield* Served.ServedGateway
       assert.isNull(process.exitCode)

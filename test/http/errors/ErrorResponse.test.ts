@@ -26,7 +26,7 @@ const told = (cause: Cause.Cause<unknown>) =>
 
 const withRetry = (level: string) => ({ status: 500, retryAfter: "5", levels: [level] })
 
-describe("a request that fails for no reason of its own", () => {
+describe("a request that fails for an internal reason", () => {
   for (const [what, defect] of [
     ["a connection that broke", broken(new Error("Connection terminated unexpectedly"))],
     ["a statement that ran out of time", refused("57014")],
@@ -37,7 +37,7 @@ describe("a request that fails for no reason of its own", () => {
     ["an answer that did not come", new NoAnswer()],
     ["a turn that did not come", new NotAsked()]
   ] as const) {
-    it.effect(`may be repeated after ${what}, of which the log tells`, () =>
+    it.effect(`gets a Retry-After and a warning in the log after ${what}`, () =>
       Effect.map(told(Cause.die(defect)), (answer) => assert.deepStrictEqual(answer, withRetry("WARN")))
     )
   }
@@ -46,7 +46,7 @@ describe("a request that fails for no reason of its own", () => {
     ["a database that is lost", broken(new DatabaseLost("lost"))],
     ["a heartbeat that is lost", new HeartbeatLost()]
   ] as const) {
-    it.effect(`may be repeated after ${what}, of which the log told before`, () =>
+    it.effect(`gets a Retry-After without another warning after ${what}`, () =>
       Effect.map(told(Cause.die(defect)), (answer) => assert.deepStrictEqual(answer, withRetry("DEBUG")))
     )
   }
@@ -57,7 +57,7 @@ describe("a request that fails for no reason of its own", () => {
     ["a value that the database cannot take", Cause.die(refused("22021"))],
     ["a defect beside an outage", Cause.parallel(Cause.die(new NoAnswer()), Cause.die(new TypeError("x")))]
   ] as const) {
-    it.effect(`is not said to be worth repeating after ${what}`, () =>
+    it.effect(`gets no Retry-After after ${what}`, () =>
       Effect.map(told(cause), (answer) =>
         assert.deepStrictEqual(answer, { status: 500, retryAfter: undefined, levels: ["ERROR"] })
       )

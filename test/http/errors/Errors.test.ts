@@ -34,8 +34,9 @@ const accepted: ReadonlyArray<readonly [what: string, headers: Readonly<Record<s
   ["text/plain", { "content-type": "text/plain;charset=UTF-8" }, text],
   ["application/octet-stream", { "content-type": "application/octet-stream" }, text],
   ["no content type", { "content-type": "" }, Buffer.from(text)],
-  ["a content type that is none", { "content-type": "multipart" }, text],
+  ["an invalid content type", { "content-type": "multipart" }, text],
   ["the identity encoding", { "content-encoding": "identity" }, text],
+  ["the identity encoding in other letters", { "content-encoding": "Identity" }, text],
   ["white space around", {}, `\r\n\t ${text} \n`],
   ["a byte order mark", {}, `\ufeff${text}`],
   ["a body of exactly the limit", {}, text.replace('"hi"', `"${"x".repeat(limit - text.length + 2)}"`)]
@@ -54,6 +55,7 @@ const refused: ReadonlyArray<
   ["a multipart form", { "content-type": "multipart/form-data; boundary=x" }, "--x--", form],
   ["gzip", { "content-encoding": "gzip" }, text, compressed],
   ["brotli", { "content-encoding": "br" }, text, compressed],
+  ["gzip in other letters", { "content-encoding": "GZip" }, text, compressed],
   ["nothing", {}, "", notJson],
   ["half of it", {}, text.slice(0, -1), notJson],
   ["two of it", {}, text + text, notJson],
@@ -128,7 +130,7 @@ const isFine = ({ headers, status, text }: Answer) => {
   assert.match(headers.get("x-request-id") ?? "", ownId)
 }
 
-withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
+withLayer(served, { excludeTestServices: true })("the chat endpoint", (it) => {
   it.effect.each(accepted)("accepts %s", ([, headers, body]) =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
@@ -150,7 +152,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     })
   )
 
-  it.effect("a body of unknown length is refused at the limit, and the client can read it and go on", () =>
+  it.effect("refuses a body of unknown length at the limit, on a connection that can be used again", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({})
       const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
@@ -164,7 +166,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a body that says it is too long is refused unread, and one sent anyway does no harm", () =>
+  it.effect("refuses a body announced as too long unread, even if it is sent", () =>
     Effect.gen(function* () {
       const { secret } = yield* openAccount({})
       const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
@@ -180,26 +182,24 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
   it.effect.each([
     ["too long", "", refusals.tooLarge(limit)],
     ["under an unknown key", "x", refusals.invalidKey]
-  ] as const)(
-    "the refusal of a body %s reaches a client that sends all of it before it reads, and keeps no connection",
-    ([, spoilt, refusal]) =>
-      Effect.gen(function* () {
-        const bytes = 4 * 1024 * 1024
-        const { secret } = yield* openAccount({})
-        const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}${spoilt}\r\nConnection: close\r\n`
-        const connection = yield* open
-        connection.socket.pause()
-        yield* connection.write(`${head}Content-Length: ${bytes}\r\n\r\n`)
-        yield* Effect.sleep("200 millis")
-        yield* connection.write(Buffer.alloc(bytes))
-        yield* Effect.sleep("200 millis")
-        connection.socket.resume()
-        assertRefused(yield* connection.answer(1), refusal)
-        yield* connection.closed
-      }).pipe(Effect.scoped)
+  ] as const)("refuses a body %s so that a client that sends all of it first can read why", ([, spoilt, refusal]) =>
+    Effect.gen(function* () {
+      const bytes = 4 * 1024 * 1024
+      const { secret } = yield* openAccount({})
+      const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}${spoilt}\r\nConnection: close\r\n`
+      const connection = yield* open
+      connection.socket.pause()
+      yield* connection.write(`${head}Content-Length: ${bytes}\r\n\r\n`)
+      yield* Effect.sleep("200 millis")
+      yield* connection.write(Buffer.alloc(bytes))
+      yield* Effect.sleep("200 millis")
+      connection.socket.resume()
+      assertRefused(yield* connection.answer(1), refusal)
+      yield* connection.closed
+    }).pipe(Effect.scoped)
   )
 
-  it.effect("a request id of one's own comes back when it is well-formed, else another does", () =>
+  it.effect("returns a client's request id when it is well-formed, and else its own", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { secret } = yield* openAccount({})
@@ -226,7 +226,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     })
   )
 
-  it.effect("without a key there is no answer from the API", () =>
+  it.effect("answers nothing but a 401 without a key", () =>
     Effect.gen(function* () {
       for (const path of [chatPath, "/v1/models", "/v1/credits"]) {
         const body = path === chatPath ? text : undefined
@@ -236,7 +236,7 @@ withLayer(served, { excludeTestServices: true })("bodies and errors", (it) => {
     })
   )
 
-  it.effect("a failure of the database is an internal error: never a 401, never a charge, no word of why", () =>
+  it.effect("answers a database failure with an internal error, without a charge or the cause", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { funds, ...customer } = yield* Served.customer()

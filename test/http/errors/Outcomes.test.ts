@@ -65,7 +65,7 @@ const images = {
     ["a picture that is no base64", json(200, { data: [{ b64_json: "not base64!" }] }), upstream, 200],
     ["a link into this network", linking("http://169.254.169.254/latest/hush"), upstream, 200],
     ["a link to another port here", linking("http://127.0.0.1:1/hush"), upstream, 200],
-    ["a link that is none", linking("file:///etc/passwd"), upstream, 200]
+    ["an invalid link", linking("file:///etc/passwd"), upstream, 200]
   ] satisfies ReadonlyArray<Failures.MovingFailure>,
   final: [
     ...Failures.final,
@@ -124,8 +124,8 @@ const surfaces = [
 ]
 
 for (const { ask, body, charge, final, layer, moving, name, reply, served } of surfaces) {
-  withLayer(layer, { excludeTestServices: true })(`what providers answer to ${name}`, (it) => {
-    it.effect.each(moving)("%s of the only route", ([what, failure, alone]) =>
+  withLayer(layer, { excludeTestServices: true })(`the outcome of ${name}`, (it) => {
+    it.effect.each(moving)("is an error after %s of the only route", ([what, failure, alone]) =>
       Effect.gen(function* () {
         const { answer, asked, spent } = yield* ask(body(`${slug(what)}-alone`), { first: failure })
         assertRefused(answer, alone)
@@ -133,24 +133,26 @@ for (const { ask, body, charge, final, layer, moving, name, reply, served } of s
       })
     )
 
-    it.effect.each(moving)("%s moves on, unseen, and the last failure is told of", ([what, failure, , status]) =>
-      Effect.gen(function* () {
-        const model = `${slug(what)}-pair`
-        const moved = yield* ask(body(model), { first: failure, second: reply })
-        yield* served(moved.answer, model)
-        assert.deepStrictEqual([moved.asked, moved.spent], [[1, 1], charge])
+    it.effect.each(moving)(
+      "is that of the next route after %s, and an error after the last one's",
+      ([what, failure, , status]) =>
+        Effect.gen(function* () {
+          const model = `${slug(what)}-pair`
+          const moved = yield* ask(body(model), { first: failure, second: reply })
+          yield* served(moved.answer, model)
+          assert.deepStrictEqual([moved.asked, moved.spent], [[1, 1], charge])
 
-        // The first may be closed by now: the provider's account was at fault.
-        const { first } = yield* Upstreams
-        const open = first.calls.length
-        const failed = yield* ask(body(model), { second: failure })
-        assertRefused(failed.answer, allFailed("second", status))
-        assert.deepStrictEqual([failed.asked[1], failed.spent], [1, 0n])
-        assert.isAtMost(first.calls.length - open, 1)
-      })
+          // The first may be closed by now: the provider's account was at fault.
+          const { first } = yield* Upstreams
+          const open = first.calls.length
+          const failed = yield* ask(body(model), { second: failure })
+          assertRefused(failed.answer, allFailed("second", status))
+          assert.deepStrictEqual([failed.asked[1], failed.spent], [1, 0n])
+          assert.isAtMost(first.calls.length - open, 1)
+        })
     )
 
-    it.effect.each(final)("%s is the request's own fault", ([what, failure, refusal]) =>
+    it.effect.each(final)("is an error without failover after %s", ([what, failure, refusal]) =>
       Effect.gen(function* () {
         for (const kind of ["alone", "pair"]) {
           const { answer, asked, spent } = yield* ask(body(`${slug(what)}-${kind}`), { first: failure })
@@ -160,7 +162,7 @@ for (const { ask, body, charge, final, layer, moving, name, reply, served } of s
       })
     )
 
-    it.effect("a refused connection", () =>
+    it.effect("is that of the next route after a refused connection", () =>
       Effect.gen(function* () {
         const alone = yield* ask(body("refused"))
         assertRefused(alone.answer, allFailed("refusing", "network"))

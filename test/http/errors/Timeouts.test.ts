@@ -138,7 +138,7 @@ const assertOver = Effect.gen(function* () {
 
 withLayer(chats, { excludeTestServices: true })("a chat that takes too long", (it) => {
   describe.concurrent("all of these wait, together", () => {
-    it.effect("a provider is given up in time, at no cost", () =>
+    it.effect("ends its provider call at the deadline, at no charge", () =>
       Effect.gen(function* () {
         const { first, second } = yield* Upstreams
         yield* first.script(...cases.map(() => mannerly))
@@ -163,7 +163,7 @@ withLayer(chats, { excludeTestServices: true })("a chat that takes too long", (i
       })
     )
 
-    it.scoped("a request that takes too long to come is refused in the envelope, and its connection ends", () =>
+    it.scoped("is refused in the envelope and its connection closed when its request arrives too slowly", () =>
       Effect.gen(function* () {
         const url = yield* hurried
         yield* Effect.forEach(
@@ -183,11 +183,11 @@ withLayer(chats, { excludeTestServices: true })("a chat that takes too long", (i
     )
   })
 
-  it.effect("no call outlives its request", () => assertOver)
+  it.effect("leaves no provider call behind", () => assertOver)
 })
 
 withLayer(images, { excludeTestServices: true })("an image that takes too long", (it) => {
-  it.effect("is given up in time and at no cost, and frees its key", () =>
+  it.effect("ends at the deadline at no charge and frees its idempotency key", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Upstreams
       const models = ["silent", "halting", "linking", "waiting"]

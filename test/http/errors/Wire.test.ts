@@ -78,8 +78,8 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   SettleFailed: { "retry-after": "5" }
 }
 
-describe("toWire", () => {
-  it.each(all.map((row) => [row[0]._tag, row[1].status, row] as const))("%s is %i", (_, __, row) => {
+describe("the wire form of a failure", () => {
+  it.each(all.map((row) => [row[0]._tag, row[1].status, row] as const))("of type %s has status %i", (_, __, row) => {
     const [failure, { code, message, param = null, status, type }] = row
     const wire = toWire(failure)
     assert.strictEqual(wire.status, status)
@@ -96,7 +96,7 @@ describe("toWire", () => {
     }
   })
 
-  it("says the same of everything it does not know", () => {
+  it("is always the same for an internal error", () => {
     assert.deepStrictEqual(internalError, {
       status: 500,
       body: { error: { message: "Internal server error.", type: "api_error", param: null, code: "internal_error" } }
@@ -104,10 +104,10 @@ describe("toWire", () => {
   })
 })
 
-describe("brokenStream", () => {
+describe("the error of a broken stream", () => {
   const upstream = toWire(new Failure.UpstreamFailed()).body
 
-  it("tells a client with output only that the stream broke", () => {
+  it("hides the reason of every failure after output", () => {
     for (const failure of [
       new Failure.UpstreamFailed(),
       new Failure.UpstreamAuthFailed(),
@@ -121,16 +121,16 @@ describe("brokenStream", () => {
     }
   })
 
-  it("or that it ran out of time", () => {
+  it("names a timeout", () => {
     assert.deepStrictEqual(brokenStream(new Failure.TimedOut()), toWire(new Failure.TimedOut()).body)
   })
 
-  it("and does not blame the provider for the gateway's own books", () => {
+  it("does not blame the provider for a failed charge", () => {
     assert.deepStrictEqual(brokenStream(new Failure.SettleFailed()), internalError.body)
   })
 })
 
-describe("the contract's errors", () => {
+describe("the published errors", () => {
   const declared: ReadonlyArray<Schema.Schema.AnyNoContext> = [
     Authenticated.failure,
     ...Errors.GenerationErrors.members,
@@ -141,7 +141,7 @@ describe("the contract's errors", () => {
   ]
   const sent = all.map(([failure]) => ({ tag: failure._tag, failure })).filter(({ tag }) => tag !== "UnknownEndpoint")
 
-  it.each(sent)("encode $tag as it is on the wire", ({ failure }) => {
+  it.each(sent)("describe $tag as it is on the wire", ({ failure }) => {
     const wire = toWire(failure)
     const schemas = declared.filter((schema) => Schema.is(Schema.typeSchema(schema))(failure))
     assert.isNotEmpty(schemas)

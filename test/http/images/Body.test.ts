@@ -5,8 +5,8 @@ import { filePart, textPart } from "../../harness/client/Forms.ts"
 import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "../../harness/fixtures/ImageBodies.ts"
 
 const unusable = "Failed to process the reference image."
-describe("what is required", () => {
-  it("is enough", () => {
+describe("the required fields of an image", () => {
+  it("are enough", () => {
     assert.deepStrictEqual(taken(base), {
       model: "m",
       prompt: "a cat",
@@ -16,7 +16,7 @@ describe("what is required", () => {
     })
   })
 
-  it("is a reference too, for an edit", () => {
+  it("include a reference for an edit", () => {
     const none = ["InvalidRequest", "image", "`image` is required."]
     for (const image of [undefined, null, []]) assert.deepStrictEqual(editRefusal({ ...base, image }), none)
     assert.strictEqual(editRefusal({ ...base, image: gif }), "accepted")
@@ -25,7 +25,7 @@ describe("what is required", () => {
 
 type Fields = { readonly [field: string]: unknown }
 
-describe("the optional fields", () => {
+describe("the optional fields of an image", () => {
   it.each<[Fields, Partial<ImageAsk>]>([
     [{ resolution: "1K" }, { resolution: "1K" }],
     [{ resolution: "2k" }, { resolution: "2K" }],
@@ -46,12 +46,12 @@ describe("the optional fields", () => {
     [{ images: "" }, {}],
     [{ mask: "" }, {}],
     [{ mask: {} }, {}]
-  ])("%j is taken", (fields, expected) => {
+  ])("are accepted as %j", (fields, expected) => {
     assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
     assert.strictEqual(editRefusal({ ...base, image: gif, ...fields }), "accepted")
   })
 
-  it("pass over what they do not know", () => {
+  it("include unknown ones, which are ignored", () => {
     const unknown = {
       size: "9x9",
       style: 5,
@@ -73,14 +73,14 @@ describe("the optional fields", () => {
     ["stream", [true, "true", 1], "`stream` must be false: images are not streamed."],
     ["mask", [gif, { file_id: "f" }, true], "`mask` is not supported: describe the edit in `prompt`."],
     ["images", [[gif], [{ image_url: gif }], gif, { 0: gif }], "`images` is not supported: use `image`."]
-  ])("%s: %j is refused: %s", (field, values, message) => {
+  ])("are refused where %s is %j: %s", (field, values, message) => {
     for (const value of values) {
       for (const one of [refusal({ ...base, [field]: value }), editRefusal({ ...base, image: gif, [field]: value })])
         assert.deepStrictEqual(one, ["InvalidRequest", field, message])
     }
   })
 
-  it("name the field to use before they miss it", () => {
+  it("are refused with the field to use instead before it is missed", () => {
     const images = [{ image_url: gif }]
     assert.deepStrictEqual(editRefusal({ ...base, images }), [
       "InvalidRequest",
@@ -91,7 +91,7 @@ describe("the optional fields", () => {
   })
 })
 
-describe("a form", () => {
+describe("a form for an image", () => {
   const parts = [textPart("model", "m"), textPart("prompt", "a cat")]
 
   it("is the same request as JSON", () => {
@@ -127,6 +127,8 @@ describe("a form", () => {
       "prompt",
       "`prompt` must be text, not a file."
     ],
+    ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` must be one text, not several."],
+    ["two models", [...parts, textPart("model", "m")], "model", "`model` must be one text, not several."],
     ["an empty file", [...parts, filePart("image", "")], "image", unusable],
     ["a file too large", [...parts, filePart("image", Buffer.alloc(largestReference + 1))], "image", unusable],
     [
@@ -160,7 +162,7 @@ describe("a form", () => {
       "resolution",
       "`resolution` must be one of 1K, 2K, 4K."
     ]
-  ])("of %s is refused", (_, sent, param, message) => {
+  ])("is refused with %s", (_, sent, param, message) => {
     assert.deepStrictEqual(editRefusal(bodyOf(sent)), ["InvalidRequest", param, message])
   })
 })

@@ -31,19 +31,19 @@ const image = painting.toString("base64")
 const charged: ReadonlyArray<readonly [what: string, body: object, charge: bigint, cost: bigint | null]> = [
   ["a model with one price", asked("plain"), 40_000_000n, null],
   ["the first variant where none is named", asked("sized"), 40_000_000n, 30_000_000n],
-  ["the variant that is named", asked("sized", { resolution: "2k" }), 60_000_000n, null],
+  ["the named variant", asked("sized", { resolution: "2k" }), 60_000_000n, null],
   ["the first variant of a model without 1K", asked("large"), 60_000_000n, null],
   ["4K", asked("sized", { resolution: "4K" }), 123_456_789n, 100_000_000n],
-  ["hd as 4K", asked("sized", { quality: "hd" }), 123_456_789n, 100_000_000n],
-  ["a resolution rather than hd", asked("sized", { quality: "hd", resolution: "1K" }), 40_000_000n, 30_000_000n],
-  ["another quality by nothing", asked("sized", { quality: "low", size: "4096x4096" }), 40_000_000n, 30_000_000n],
-  ["an edit as an image", asked("sized", { image, resolution: "4K" }), 123_456_789n, 100_000_000n],
-  ["bytes as a link", asked("plain", { response_format: "b64_json" }), 40_000_000n, null],
-  ["nothing for what is free", asked("free"), 0n, null]
+  ["the quality hd, which is 4K", asked("sized", { quality: "hd" }), 123_456_789n, 100_000_000n],
+  ["a resolution beside the quality hd", asked("sized", { quality: "hd", resolution: "1K" }), 40_000_000n, 30_000_000n],
+  ["a quality without effect", asked("sized", { quality: "low", size: "4096x4096" }), 40_000_000n, 30_000_000n],
+  ["an edit", asked("sized", { image, resolution: "4K" }), 123_456_789n, 100_000_000n],
+  ["bytes", asked("plain", { response_format: "b64_json" }), 40_000_000n, null],
+  ["a free model", asked("free"), 0n, null]
 ]
 
-withLayer(served, { excludeTestServices: true })("what an image costs", (it) => {
-  it.effect.each(charged)("reserves and charges %s", ([, body, charge, cost]) =>
+withLayer(served, { excludeTestServices: true })("the charge of an image", (it) => {
+  it.effect.each(charged)("is held and settled exactly for %s", ([, body, charge, cost]) =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { funds, ...customer } = yield* Served.customer()
@@ -65,7 +65,7 @@ withLayer(served, { excludeTestServices: true })("what an image costs", (it) => 
     })
   )
 
-  it.effect("a crowd cannot take a balance below zero", () =>
+  it.effect("never takes a balance below zero in many requests at once", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { funds, ...customer } = yield* Served.customer({ nanoUsd: 3n * usualPrice + 1n })
@@ -83,7 +83,7 @@ withLayer(served, { excludeTestServices: true })("what an image costs", (it) => 
     })
   )
 
-  it.effect("with nothing left even what is free is refused", () =>
+  it.effect("is refused on an empty balance even for a free model", () =>
     Effect.gen(function* () {
       yield* (yield* Upstreams).first.script(paints())
       assertRefused(yield* draw(yield* Served.customer({ nanoUsd: 0n }), asked("free")), refusals.insufficient)
@@ -92,7 +92,7 @@ withLayer(served, { excludeTestServices: true })("what an image costs", (it) => 
   )
 
   it.effect.each(["day", "week", "month", "total"] as const)(
-    "a cap by the %s ends a key of chats and images",
+    "is refused over a key's cap for a %s that chats and images share",
     (period) =>
       Effect.gen(function* () {
         const { first } = yield* Upstreams
@@ -107,7 +107,7 @@ withLayer(served, { excludeTestServices: true })("what an image costs", (it) => 
       })
   )
 
-  it.effect("images, edits, replays and chats share the key's rate, and each takes one of it", () =>
+  it.effect("comes with one unit of the rate that images, edits, replays and chats share", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { spent, ...customer } = yield* Served.customer({ rpm: 5 })
@@ -136,7 +136,7 @@ withLayer(served, { excludeTestServices: true })("what an image costs", (it) => 
     })
   )
 
-  it.effect("leaves books that add up", () =>
+  it.effect("leaves a ledger that verifies", () =>
     Effect.gen(function* () {
       const { violations } = yield* (yield* LedgerAdmin).verify
       assert.deepStrictEqual([...violations], [])

@@ -11,7 +11,7 @@ import { drawn, edits, generations, lastImage, layer, MediaServer, post } from "
 const asked = { model: "draw", prompt: "a cat" }
 
 withLayer(layer, { excludeTestServices: true })("an image", (it) => {
-  it.effect("is asked for with what the body says, and no more", () =>
+  it.effect("is requested with exactly what the body says", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, generations, asked)
@@ -32,7 +32,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     })
   )
 
-  it.effect("is of the variant that was asked for", () =>
+  it.effect("has the requested variant", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, generations, { ...asked, quality: "hd", image: gif })
@@ -42,7 +42,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     })
   )
 
-  it.effect("is answered with its link, to the byte", () =>
+  it.effect("is answered with exactly its link", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({ rpm: 5 })
       const { headers, status, text } = yield* post(account, generations, asked)
@@ -55,7 +55,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     })
   )
 
-  it.effect("is answered with its bytes, marked where it was made up or made before", () =>
+  it.effect("is answered with its bytes, marked as the sandbox's or a replay", () =>
     Effect.gen(function* () {
       const { script } = (yield* MediaServer).images
       const account = yield* openAccount({})
@@ -68,7 +68,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     })
   )
 
-  it.effect("is answered whole and with its length, however large it is", () =>
+  it.effect("is answered whole and with its length at any size", () =>
     Effect.gen(function* () {
       const { script } = (yield* MediaServer).images
       const account = yield* openAccount({})
@@ -85,7 +85,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     })
   )
 
-  it.effect("is not told apart by how it was asked for", () =>
+  it.effect("is the same request in JSON and in a form", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       const parts = [textPart("model", "draw"), textPart("prompt", "a cat"), filePart("image", gifBytes)]

@@ -28,7 +28,7 @@ const served = gateway({
 })
 
 withLayer(served, { excludeTestServices: true })("the routes of an image", (it) => {
-  it.effect("moderation six times over leaves the only route open", () =>
+  it.effect("stay open after moderation six times", () =>
     Effect.gen(function* () {
       for (const _ of Array.from({ length: 6 })) {
         assertRefused(
@@ -40,7 +40,7 @@ withLayer(served, { excludeTestServices: true })("the routes of an image", (it) 
     })
   )
 
-  it.effect("five failures in a row close the only route", () =>
+  it.effect("are skipped after five failures in a row", () =>
     Effect.gen(function* () {
       for (const _ of Array.from({ length: 5 })) {
         const { answer, asked: calls } = yield* asking(asked("refused"))
@@ -51,7 +51,7 @@ withLayer(served, { excludeTestServices: true })("the routes of an image", (it) 
     })
   )
 
-  it.effect("only a route that can draw it is asked", () =>
+  it.effect("are used only where they can draw the request", () =>
     Effect.gen(function* () {
       const plain = yield* asking(asked("narrow"), { first: paints() })
       const large = yield* asking(asked("narrow", { resolution: "4K" }), { second: paints() })
@@ -72,7 +72,7 @@ withLayer(served, { excludeTestServices: true })("the routes of an image", (it) 
     })
   )
 
-  it.effect("a picture behind a link of the provider's own is fetched with its key, and served as ours", () =>
+  it.effect("may answer with a link on their own host, which is fetched with their key", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { spent, ...customer } = yield* Served.customer()
@@ -89,7 +89,7 @@ withLayer(served, { excludeTestServices: true })("the routes of an image", (it) 
     })
   )
 
-  it.effect("a picture is served as what it is, whatever a provider calls it", () =>
+  it.effect("may mislabel an image, which is served under the type of its bytes", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       yield* first.script(json(200, { data: [{ b64_json: image }], output_format: "png" }))

@@ -62,7 +62,7 @@ const elsewhere = ["http://169.254.169.254/latest", "http://10.0.0.1/a.png", "ht
 withLayer(gateway({ art: {} }).pipe(Layer.provideMerge(pictures)), { excludeTestServices: true })(
   "a reference by URL, where nothing is exempt",
   (it) => {
-    it.effect.each(inside)("is refused from %s, which sees nobody", (host) =>
+    it.effect.each(inside)("is refused from %s without a connection", (host) =>
       Effect.gen(function* () {
         const { calls, url } = yield* Pictures
         yield* assertUnusable(`http://${host}:${new URL(url).port}/a.png`)
@@ -74,7 +74,7 @@ withLayer(gateway({ art: {} }).pipe(Layer.provideMerge(pictures)), { excludeTest
 
     it.effect.each(elsewhere)("is refused from %s", (url) => assertUnusable(url))
 
-    it.effect("is refused beside others that are good", () =>
+    it.effect("is refused beside valid ones", () =>
       Effect.flatMap(Pictures, ({ url }) => assertUnusable([painting.toString("base64"), `${url}/a.png`]))
     )
   }
@@ -94,7 +94,7 @@ const bad: ReadonlyArray<readonly [what: string, reply: Reply]> = [
 withLayer(exempt.pipe(Layer.provideMerge(pictures)), { excludeTestServices: true })(
   "a reference by URL, where loopback is exempt",
   (it) => {
-    it.effect("is fetched without any key and goes to the provider, in its place among others", () =>
+    it.effect("is fetched without any key and goes to the provider in its place", () =>
       Effect.gen(function* () {
         const { calls, script, url } = yield* Pictures
         const { first } = yield* Upstreams
@@ -139,7 +139,7 @@ withLayer(exempt.pipe(Layer.provideMerge(pictures)), { excludeTestServices: true
       })
     )
 
-    it.effect("is not looked at before there is a model for it and credits", () =>
+    it.effect("is not fetched before the model and the balance are checked", () =>
       Effect.gen(function* () {
         const { calls, url } = yield* Pictures
         const before = calls.length

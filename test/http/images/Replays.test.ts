@@ -48,7 +48,7 @@ const failures: ReadonlyArray<
   ["no route left", "pair", [json(503, {})], refusals.allFailed("second", 599)],
   ["a page for a picture", "art", [text(200, "text/html", "<html>")], refusals.upstream],
   [
-    "a reference that is none",
+    "an invalid reference",
     "art",
     [],
     badRequest("Failed to process the reference image.", "image"),
@@ -57,7 +57,7 @@ const failures: ReadonlyArray<
 ]
 
 withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
-  it.effect("stands for the same request by form or JSON, on either path", () =>
+  it.effect("is of the same request in a form or JSON, on either path", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { spent, ...customer } = yield* Served.customer()
@@ -80,7 +80,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
     })
   )
 
-  it.effect("is refused with a request that differs in anything that counts, at no cost", () =>
+  it.effect("is refused with a different request, at no charge", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       const { spent, ...customer } = yield* Served.customer()
@@ -105,7 +105,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
     })
   )
 
-  it.effect("is its organization's own", () =>
+  it.effect("belongs to its organization", () =>
     Effect.gen(function* () {
       const { first } = yield* Upstreams
       yield* first.script(paints(), paints())
@@ -121,7 +121,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
     })
   )
 
-  it.effect.each(["", "a b", "ä", "x".repeat(256)])("of %j is refused, and nothing is drawn", (key) =>
+  it.effect.each(["", "a b", "ä", "x".repeat(256)])("of %j is refused without an image", (key) =>
     Effect.gen(function* () {
       const customer = yield* Served.customer({ nanoUsd: 0n })
       const refusal = badRequest("`Idempotency-Key` must be 1 to 255 visible ASCII characters.")
@@ -146,7 +146,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
     })
   )
 
-  it.effect("is free again after 402, and its result needs neither credits nor room under a cap", () =>
+  it.effect("is free again after 402, and its replay needs neither credits nor room under a cap", () =>
     Effect.gen(function* () {
       const books = yield* LedgerAdmin
       const { first } = yield* Upstreams
@@ -164,7 +164,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
     })
   )
 
-  it.effect("leaves books that add up", () =>
+  it.effect("leaves a ledger that verifies", () =>
     Effect.gen(function* () {
       const { violations } = yield* (yield* LedgerAdmin).verify
       assert.deepStrictEqual([...violations], [])

@@ -10,7 +10,7 @@ const later = new Date(Date.now() + 3_600_000).toUTCString()
 const earlier = new Date(Date.now() - 3_600_000).toUTCString()
 
 withLayer(layer, { excludeTestServices: true })("local media", (it) => {
-  it.effect("are served to everybody, for ever, as what they are and as nothing else", () =>
+  it.effect("are served to everybody with a permanent cache and their own type", () =>
     Effect.gen(function* () {
       const name = yield* put(digits)
       for (const method of ["GET", "HEAD"]) {
@@ -49,7 +49,7 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     ["bytes=x", 200, "0123456789", null],
     ["items=0-1", 200, "0123456789", null]
   ]
-  it.effect.each(ranges)("%s is answered with %d", ([range, status, text, contentRange]) =>
+  it.effect.each(ranges)("are answered for %s with %d", ([range, status, text, contentRange]) =>
     Effect.gen(function* () {
       const answer = yield* ask(`/media/${yield* put(digits)}`, { headers: { range } })
       assert.deepStrictEqual([answer.status, answer.text], [status, text])
@@ -58,15 +58,17 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     })
   )
 
-  it.effect.each(["bytes=10-", "bytes=99-100", "bytes=-0", "bytes=5-4"])("%s cannot be satisfied", (range) =>
-    Effect.gen(function* () {
-      const answer = yield* ask(`/media/${yield* put(digits)}`, { headers: { range } })
-      const message = "The requested range cannot be satisfied."
-      assertRefused(answer, { status: 416, type: "invalid_request_error", code: null, message })
-      assert.strictEqual(answer.headers.get("content-range"), "bytes */10")
-      assert.isNull(answer.headers.get("cache-control"))
-      assert.isNull(answer.headers.get("etag"))
-    })
+  it.effect.each(["bytes=10-", "bytes=99-100", "bytes=-0", "bytes=5-4"])(
+    "are refused for the unsatisfiable %s",
+    (range) =>
+      Effect.gen(function* () {
+        const answer = yield* ask(`/media/${yield* put(digits)}`, { headers: { range } })
+        const message = "The requested range cannot be satisfied."
+        assertRefused(answer, { status: 416, type: "invalid_request_error", code: null, message })
+        assert.strictEqual(answer.headers.get("content-range"), "bytes */10")
+        assert.isNull(answer.headers.get("cache-control"))
+        assert.isNull(answer.headers.get("etag"))
+      })
   )
 
   const conditions: ReadonlyArray<readonly [headers: (etag: string) => Record<string, string>, status: number]> = [
@@ -87,7 +89,7 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     [() => ({ range: "bytes=0-3", "if-range": later }), 206],
     [() => ({ range: "bytes=0-3", "if-range": earlier }), 200]
   ]
-  it.effect("conditions are heeded", () =>
+  it.effect("are served by the request's conditions", () =>
     Effect.gen(function* () {
       const name = yield* put(digits)
       const etag = `"${name.slice("public/".length, -".png".length)}"`
@@ -110,7 +112,7 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     })
   )
 
-  it.effect("are answered once each on one connection", () =>
+  it.effect("are served several times on one connection", () =>
     Effect.gen(function* () {
       const name = yield* put(digits)
       const line = (method: string, more = "") => `${method} /media/${name} HTTP/1.1\r\nHost: x\r\n${more}\r\n`
@@ -128,7 +130,7 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     })
   )
 
-  it.effect("that a client leaves in the middle of are closed, in silence", () =>
+  it.effect("are closed without a log line when a client leaves in the middle", () =>
     Effect.gen(function* () {
       const { logged, openFiles, url } = yield* ServedMedia
       const name = yield* put(new Uint8Array(64 * mib), "video/mp4")

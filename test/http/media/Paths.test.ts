@@ -44,7 +44,7 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     "/v1/media/NAME",
     `/media/${"x".repeat(5000)}`
   ]
-  it.effect("nothing else of the machine is", () =>
+  it.effect("are the only files of the machine that are served", () =>
     Effect.gen(function* () {
       const { directory } = yield* ServedMedia
       const name = yield* put(digits)
@@ -65,7 +65,7 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     })
   )
 
-  it.effect("are gone when they are removed, and refused to who is blocked", () =>
+  it.effect("are gone once they are removed, and refused to a blocked address", () =>
     Effect.gen(function* () {
       const name = yield* put(digits)
       assertRefused(yield* ask(`/media/${name}`, { headers: { "x-forwarded-for": blocked } }), refusals.denied)
@@ -75,7 +75,7 @@ withLayer(layer, { excludeTestServices: true })("local media", (it) => {
     })
   )
 
-  it.effect("that cannot be read are an internal error, which tells nothing", () =>
+  it.effect("that cannot be read are an internal error without details", () =>
     Effect.gen(function* () {
       const { directory, logged } = yield* ServedMedia
       const name = `public/${id.slice(1)}e.png`

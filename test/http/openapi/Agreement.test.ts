@@ -46,4 +46,36 @@ describe("the published schemas and the decoders", () => {
     assert.isTrue(accepts(name, instance))
     assert.match(String(Object(refusal())[2]), message ?? /^$/)
   })
+
+  const calling = (id: string, name = "f") =>
+    Chat.said(
+      Chat.hi,
+      { role: "assistant", tool_calls: [{ id, type: "function", function: { name, arguments: "{}" } }] },
+      { role: "tool", tool_call_id: id, content: "1" }
+    )
+  const id = "😀".repeat(4096)
+
+  it("agree on how long the id and the name of a tool call may be", () => {
+    const problem = "`messages[1].tool_calls[0]` must have an `id` and a name of at most 4096 characters."
+    for (const body of [calling(id), calling(`${id}~sig~${"s".repeat(16_384)}`), calling("c", id)]) Chat.taken(body)
+    for (const body of [calling(`${id}.`), calling("c", `${id}.`)]) {
+      assert.deepStrictEqual(Chat.refusal(body), ["InvalidRequest", "messages", problem])
+    }
+  })
+
+  it("agree on how long the URL of an image may be", () => {
+    const url = (length: number) => "HTTPS://x.test/".padEnd(length, "a")
+    const shown = (text: string) => Chat.said({ role: "user", content: [Chat.imageUrl(text)] })
+    for (const [text, isAccepted] of [
+      [url(8192), true],
+      [url(8193), false],
+      [`data:image/png;base64,${"A".repeat(9000)}`, true]
+    ] as const) {
+      assert.strictEqual(accepts("ChatCompletionRequest", shown(text)), isAccepted)
+      assert.strictEqual(Chat.refusal(shown(text)) === "accepted", isAccepted)
+      const edit = { ...Image.base, image: [text] }
+      assert.strictEqual(accepts("ImageEditRequest", edit), isAccepted)
+      assert.strictEqual(Image.editRefusal(edit) === "accepted", isAccepted)
+    }
+  })
 })

@@ -33,7 +33,7 @@ const isAnswer = (at: ReadonlyArray<string>, status: number, body: unknown): boo
   validate(pointer(...at, "responses", String(status), "content", json, "schema"), body)
 
 describe("the examples of the OpenAPI document", () => {
-  it.each(operations)("show what $name is asked, as it is accepted", ({ at, name, operation }) => {
+  it.each(operations)("show accepted requests of $name", ({ at, name, operation }) => {
     for (const [type, media] of Object.entries(operation.requestBody?.content ?? {})) {
       const examples = examplesOf(media)
       assert.isNotEmpty(examples)
@@ -44,7 +44,7 @@ describe("the examples of the OpenAPI document", () => {
     }
   })
 
-  it.each(operations)("show what $name answers, good and bad", ({ at, operation }) => {
+  it.each(operations)("show valid answers of $name", ({ at, operation }) => {
     for (const [status, response] of Object.entries(operation.responses)) {
       const media = response.content?.[json]
       if (media === undefined) {
@@ -82,7 +82,7 @@ describe("the errors of the OpenAPI document", () => {
     new Failure.TimedOut()
   ]
 
-  it.each(failures)("take $_tag as it is on the wire, and neither another code nor another text", (failure) => {
+  it.each(failures)("accept $_tag as it is on the wire, and neither another code nor another text", (failure) => {
     const { body, status } = toWire(failure)
     const withError = (more: object) => ({ error: { ...body.error, ...more } })
     assert.isTrue(isAnswer(chat, status, body))
@@ -103,7 +103,7 @@ describe("the errors of the OpenAPI document", () => {
 })
 
 describe("the OpenAPI document", () => {
-  it("shows nothing that was only generated", () => {
+  it("has no generated titles or descriptions", () => {
     const text = JSON.stringify(document)
     for (const generated of [
       /FromSelf/,

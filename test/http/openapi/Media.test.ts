@@ -39,14 +39,14 @@ const video: Video = {
 }
 
 describe("images and videos in the OpenAPI document", () => {
-  it.each(endpoints)("$path takes JSON, and a form where files are sent", ({ bodies, post }) => {
+  it.each(endpoints)("accept JSON at $path, and a form where files are sent", ({ bodies, post }) => {
     assert.deepStrictEqual(
       schemasOf(post?.requestBody?.content),
       Object.fromEntries(Object.entries(bodies).map(([type, name]) => [type, { $ref: `#/components/schemas/${name}` }]))
     )
   })
 
-  it.each(endpoints)("$path enumerates the ids of the catalog at hand", ({ bodies, path }) => {
+  it.each(endpoints)("enumerate the catalog's ids at $path", ({ bodies, path }) => {
     const [body, other] = path === "/videos" ? [filmed, "v-2"] : [edited, "i-2"]
     for (const name of Object.values(bodies)) {
       assert.isTrue(accepts(name, { ...body, model: other }), name)
@@ -54,7 +54,7 @@ describe("images and videos in the OpenAPI document", () => {
     }
   })
 
-  it.each(endpoints)("$path takes a key and says what became of it", ({ post, status }) => {
+  it.each(endpoints)("have the idempotency key and the headers of answers at $path", ({ post, status }) => {
     const [key, ...others] = post?.parameters ?? []
     assert.lengthOf(others, 0)
     assert.deepInclude(key, { name: "idempotency-key", in: "header", required: false })
@@ -88,7 +88,7 @@ describe("images and videos in the OpenAPI document", () => {
     }
   })
 
-  it("have an image as it is answered", () => {
+  it("describe an image as it is answered", () => {
     const response = (...data: ReadonlyArray<unknown>) => ({ created: 1, data })
     assert.isTrue(accepts("ImageResponse", response({ url: "https://media.test/a.png" })))
     assert.isTrue(accepts("ImageResponse", response({ b64_json: gif, revised_prompt: "a grey cat" })))
@@ -96,7 +96,7 @@ describe("images and videos in the OpenAPI document", () => {
     assert.isFalse(accepts("ImageResponse", { data: [] }))
   })
 
-  it("have a video as it is answered, in each of its states", () => {
+  it("describe a video as it is answered in each state", () => {
     const states: ReadonlyArray<Partial<Video>> = [
       {},
       { status: "in_progress" },
@@ -112,7 +112,7 @@ describe("images and videos in the OpenAPI document", () => {
     assert.isFalse(accepts("Video", { ...all[0], status: "done" }))
   })
 
-  it("say what reading videos takes and carries", () => {
+  it("describe the parameters and headers of reading videos", () => {
     const limit = { type: "integer", minimum: 1, maximum: 100, default: 20 }
     const [parameter, ...others] = document.paths["/videos"]?.get?.parameters ?? []
     assert.deepInclude(parameter, { name: "limit", in: "query", required: false })
@@ -121,7 +121,12 @@ describe("images and videos in the OpenAPI document", () => {
     const content = document.paths["/videos/{id}/content"]?.get
     assert.deepInclude(content?.parameters[0], { name: "id", in: "path", required: true })
     const found: unknown = content?.responses[302]
-    assert.deepStrictEqual(Object.keys(Reflect.get(Object(found), "headers")), ["x-request-id", "location"])
+    const headersOf = (response: unknown) => Object.keys(Reflect.get(Object(response), "headers"))
+    assert.deepStrictEqual(headersOf(found), ["x-request-id", "x-gateway-sandbox", "location"])
+    const [one, list] = ["/videos/{id}", "/videos"].map((path) => document.paths[path]?.get?.responses)
+    assert.deepStrictEqual(headersOf(one?.[200]), ["x-request-id", "x-gateway-sandbox"])
+    assert.deepStrictEqual(headersOf(one?.[404]), ["x-request-id"])
+    assert.deepStrictEqual(headersOf(list?.[200]), ["x-request-id"])
     assert.isUndefined(Reflect.get(Object(found), "content"))
   })
 
@@ -129,7 +134,7 @@ describe("images and videos in the OpenAPI document", () => {
   const edit = Arbitrary.make(Schema.encodedBoundSchema(ImageEditRequest))
   const creation = Arbitrary.make(Schema.encodedBoundSchema(VideoCreateRequest))
 
-  it("are taken as the contract describes them, short of what references must hold", () => {
+  it("have schemas whose bodies are accepted, except for the content of references", () => {
     const acceptedOf = (
       bodies: FastCheck.Arbitrary<unknown>,
       decode: (body: unknown) => Either.Either<unknown, { readonly message: string }>

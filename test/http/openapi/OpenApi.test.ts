@@ -47,7 +47,7 @@ describe("the OpenAPI document", () => {
     })
   })
 
-  it("shows the envelope for every error and nothing of the platform's own", () => {
+  it("has the envelope for every error and none of the platform's own", () => {
     for (const item of Object.values(document.paths)) {
       for (const operation of Object.values(item)) {
         for (const [status, response] of Object.entries(operation.responses)) {
@@ -60,13 +60,13 @@ describe("the OpenAPI document", () => {
     assert.notMatch(text, /HttpApiDecodeError|"Issue"/)
   })
 
-  it("refers only to what it holds", () => {
+  it("refers only to its own schemas", () => {
     const refs = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, ref]) => ref)
     assert.isNotEmpty(refs)
     for (const ref of refs) assert.property(document.components.schemas, ref ?? "")
   })
 
-  it("takes a key in either header, everywhere", () => {
+  it("accepts a key in either header everywhere", () => {
     const either = [{ bearer: [] }, { apiKey: [] }]
     assert.deepStrictEqual(document.security, either)
     for (const item of Object.values(document.paths)) {
@@ -76,7 +76,7 @@ describe("the OpenAPI document", () => {
     assert.deepInclude(document.components.securitySchemes.bearer, { type: "http", scheme: "bearer" })
   })
 
-  it("enumerates the chat ids of the catalog at hand", () => {
+  it("enumerates the catalog's chat ids", () => {
     assert.isTrue(accepts("ChatCompletionRequest", chat))
     assert.isTrue(accepts("ChatCompletionRequest", { ...chat, model: "c-2" }))
     assert.isFalse(accepts("ChatCompletionRequest", { ...chat, model: "i-1" }))
@@ -85,7 +85,7 @@ describe("the OpenAPI document", () => {
     assert.notInclude(other, "c-1")
   })
 
-  it("describes what is answered", () => {
+  it("describes the answers", () => {
     const answer: ChatAnswer = {
       content: null,
       reasoning: "r",

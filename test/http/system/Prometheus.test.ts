@@ -10,7 +10,7 @@ const worker = (count: string, running: string): Families => [
 ]
 
 describe("metrics", () => {
-  it.effect("of each kind are what was counted", () =>
+  it.effect("of each kind have the counted values", () =>
     Effect.gen(function* () {
       yield* Metric.incrementBy(Metric.counter("test_large_total", { bigint: true, incremental: true }), 2n ** 60n)
       yield* Metric.incrementBy(Metric.counter("test_open"), -2)
@@ -36,7 +36,7 @@ describe("metrics", () => {
     })
   )
 
-  it("of several processes are summed series by series, exactly", () => {
+  it("of several processes are summed exactly, series by series", () => {
     const first = worker("9007199254740993", "2")
     const second: Families = [
       { name: "calls_total", help: "Calls", kind: "counter", samples: { 'calls_total{by="b"}': "0.5" } },
@@ -56,7 +56,7 @@ describe("metrics", () => {
     )
   })
 
-  it("of a process that is gone count what it did, not what it was doing", () => {
+  it("of a process that is gone keep its counters and not its gauges", () => {
     assert.deepStrictEqual(
       withoutGauges(worker("3", "1")).map(({ name }) => name),
       ["calls_total"]

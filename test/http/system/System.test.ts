@@ -47,8 +47,8 @@ const metrics = Effect.map(call("/metrics"), ({ status, text }) => {
   return text
 })
 
-withLayer(gateway(models), { excludeTestServices: true })("beside the API", (it) => {
-  it.effect("health and readiness need no key", () =>
+withLayer(gateway(models), { excludeTestServices: true })("the gateway", (it) => {
+  it.effect("answers health and readiness without a key", () =>
     Effect.gen(function* () {
       for (const [path, body] of [
         ["/healthz", { status: "ok" }],
@@ -62,7 +62,7 @@ withLayer(gateway(models), { excludeTestServices: true })("beside the API", (it)
     })
   )
 
-  it.effect("metrics are for this machine alone, and never for what a proxy passes on", () =>
+  it.effect("shows metrics to this machine only, and never through a proxy", () =>
     Effect.gen(function* () {
       const { headers } = yield* call("/metrics")
       assert.strictEqual(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
@@ -74,7 +74,7 @@ withLayer(gateway(models), { excludeTestServices: true })("beside the API", (it)
     })
   )
 
-  it.effect("metrics count what is asked, refused and tried", () =>
+  it.effect("counts requests, refusals and attempts in its metrics", () =>
     Effect.gen(function* () {
       const { first, second } = yield* Upstreams
       const account = yield* openAccount({})
@@ -105,7 +105,7 @@ withLayer(gateway(models), { excludeTestServices: true })("beside the API", (it)
     })
   )
 
-  it.effect("metrics are in the text format: each name declared once, each sample a number", () =>
+  it.effect("writes metrics in the text format, with each name declared once", () =>
     Effect.gen(function* () {
       const text = yield* metrics
       assert.isTrue(text.endsWith("\n"))
@@ -123,7 +123,7 @@ withLayer(gateway(models), { excludeTestServices: true })("beside the API", (it)
     })
   )
 
-  it.effect("the description is there without a key, and says which chat models there are", () =>
+  it.effect("serves its OpenAPI document without a key, with the chat models", () =>
     Effect.gen(function* () {
       const Described = Schema.parseJson(
         Schema.Struct({
@@ -149,7 +149,7 @@ withLayer(gateway(models), { excludeTestServices: true })("beside the API", (it)
     })
   )
 
-  it.effect("the models are listed in the catalog's order", () =>
+  it.effect("lists the models in the catalog's order", () =>
     Effect.gen(function* () {
       const List = Schema.parseJson(
         Schema.Struct({
@@ -183,8 +183,8 @@ withLayer(gateway(models), { excludeTestServices: true })("beside the API", (it)
 
 withLayer(gateway(models, { METRICS_PUBLIC: "true", PUBLIC_URL: "https://gateway.example/" }), {
   excludeTestServices: true
-})("beside the API, in public", (it) => {
-  it.effect("metrics answer whoever asks, through whatever", () =>
+})("the gateway with public metrics", (it) => {
+  it.effect("shows metrics to everybody, through any proxy", () =>
     Effect.gen(function* () {
       for (const name of forwarding) {
         assert.strictEqual((yield* call("/metrics", { headers: { [name]: "203.0.113.1" } })).status, 200)
@@ -192,7 +192,7 @@ withLayer(gateway(models, { METRICS_PUBLIC: "true", PUBLIC_URL: "https://gateway
     })
   )
 
-  it.effect("the description names the public address", () =>
+  it.effect("names the public address in its OpenAPI document", () =>
     Effect.gen(function* () {
       assert.include((yield* call("/v1/openapi.json")).text, '"servers":[{"url":"https://gateway.example/v1"}]')
     })

@@ -9,15 +9,15 @@ const url = (value: string) => ({ _tag: "Url", url: value }) as const
 const unusable = "Failed to process the reference image."
 const most = Number.MAX_SAFE_INTEGER
 
-describe("what is required", () => {
-  it("is enough", () => {
+describe("the required fields of a video", () => {
+  it("are enough", () => {
     assert.deepStrictEqual(taken(base), { model: "m", prompt: "a cat", seconds: undefined, references: [] })
   })
 })
 
 type Fields = { readonly [field: string]: unknown }
 
-describe("the optional fields", () => {
+describe("the optional fields of a video", () => {
   it.each<[Fields, Partial<VideoAsk>]>([
     [{ seconds: 8 }, { seconds: 8 }],
     [{ seconds: "8" }, { seconds: 8 }],
@@ -51,11 +51,11 @@ describe("the optional fields", () => {
     [{ image: [], input_reference: "https://a.test" }, { references: [url("https://a.test")] }],
     [{ image: null, input_reference: "https://a.test" }, { references: [url("https://a.test")] }],
     [{ n: 1 }, {}]
-  ])("%j is taken", (fields, expected) => {
+  ])("are accepted as %j", (fields, expected) => {
     assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
   })
 
-  it("pass over what they do not know", () => {
+  it("include unknown ones, which are ignored", () => {
     const unknown = {
       size: "1280x720",
       resolution: 4,
@@ -93,13 +93,13 @@ describe("the optional fields", () => {
     ],
     ["input_reference", ["", "a b!", "http://", { image_url: "" }, { image_url: "ftp://a" }], "image", unusable],
     ["input_reference", [Buffer.alloc(largestReference + 1).toString("base64")], "image", unusable]
-  ])("%s: %j is refused", (field, values, param, message) => {
+  ])("are refused where %s is %j", (field, values, param, message) => {
     for (const value of values) {
       assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", param, message])
     }
   })
 
-  it("are looked at where another of them overrules them, too", () => {
+  it("are checked even where another of them wins", () => {
     assert.deepStrictEqual(refusal({ ...base, seconds: 8, duration: "8s" }), [
       "InvalidRequest",
       "duration",

@@ -45,7 +45,7 @@ describe("a form for a video", () => {
     assert.deepStrictEqual(taken(bodyOf(all, "one")), taken(bodyOf(all.toReversed(), "another")))
   })
 
-  it("is read as clients in JavaScript write it", async () => {
+  it("is read as JavaScript clients write it", async () => {
     const form = new FormData()
     for (const [name, value] of [
       ["model", "m"],
@@ -69,7 +69,8 @@ describe("a form for a video", () => {
       "prompt",
       "`prompt` must be text, not a file."
     ],
-    ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` is required."],
+    ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` must be one text, not several."],
+    ["two models", [...parts, textPart("model", "another")], "model", "`model` must be one text, not several."],
     ["an empty file", [...parts, filePart("input_reference", "")], "image", unusable],
     ["a text that is no image", [...parts, textPart("input_reference", "a b!")], "image", unusable],
     [
@@ -99,7 +100,7 @@ describe("a form for a video", () => {
       "`seconds` must be an integer."
     ],
     ["two", [...parts, textPart("n", "2")], "n", "`n` must be 1."]
-  ])("of %s is refused", (_, sent, param, message) => {
+  ])("is refused with %s", (_, sent, param, message) => {
     assert.deepStrictEqual(refusal(bodyOf(sent)), ["InvalidRequest", param, message])
   })
 })

@@ -68,7 +68,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
     })
   )
 
-  it.effect("says so where it is made up", () =>
+  it.effect("is marked where the sandbox made it", () =>
     Effect.gen(function* () {
       const { videos } = yield* MediaServer
       const account = yield* openAccount({})
@@ -83,7 +83,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
     })
   )
 
-  it.effect("is nobody else's", () =>
+  it.effect("is unknown to other organizations", () =>
     Effect.gen(function* () {
       const { videos } = yield* MediaServer
       const [owner, other] = [yield* openAccount({}), yield* openAccount({})]
@@ -111,14 +111,14 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
     "content",
     "a".repeat(100),
     `vid_${"a".repeat(8_000)}`
-  ])("is none by the id %s", (id) =>
+  ])("is unknown by the id %s", (id) =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       for (const below of [`/${id}`, `/${id}/content`]) assertRefused(yield* get(account, below), refusals.noVideo)
     })
   )
 
-  it.effect.each(["%zz", "%", "vid_%ff", "vid_1/contents", "vid_1/content/x"])("has no path %s", (below) =>
+  it.effect.each(["%zz", "%", "vid_%ff", "vid_1/contents", "vid_1/content/x"])("is unknown at the path %s", (below) =>
     Effect.gen(function* () {
       assertRefused(yield* get(yield* openAccount({}), `/${below}`), refusals.noEndpoint)
     })
@@ -148,7 +148,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
     ["?limit=2&limit=3", 20],
     ["?limit[]=2", 20],
     ["?limits=2&order=asc", 20]
-  ])("%s lists %i of them, newest first", ([query, count]) =>
+  ])("is listed newest first: %s gives %i", ([query, count]) =>
     Effect.gen(function* () {
       const { videos } = yield* MediaServer
       const account = yield* openAccount({})
@@ -178,7 +178,7 @@ withLayer(layer, { excludeTestServices: true })("a video of the organization", (
     })
   )
 
-  it.effect("needs a key, whatever its scopes, and neither takes nor shows the rate", () =>
+  it.effect("is read with a key of any scopes, and without the rate", () =>
     Effect.gen(function* () {
       const server = yield* MediaServer
       const sql = yield* SqlClient.SqlClient

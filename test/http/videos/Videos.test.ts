@@ -12,7 +12,7 @@ const asked = { model: "film", prompt: "a cat runs" }
 const file = { _tag: "Bytes", bytes: gifBytes } as const
 
 withLayer(layer, { excludeTestServices: true })("a video", (it) => {
-  it.effect("is asked for with what the body says, and no more", () =>
+  it.effect("is requested with exactly what the body says", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, path, asked)
@@ -36,7 +36,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     [{ duration: 4, seconds: 6 }, 6],
     [{ model: "framed", input_reference: gif }, 5],
     [{ model: "bare", seconds: 20 }, 6]
-  ])("%j has a length that its model has", ([body, seconds]) =>
+  ])("has one of its model's lengths when %j is sent", ([body, seconds]) =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       const { text } = yield* post(account, path, { ...asked, ...body })
@@ -45,7 +45,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     })
   )
 
-  it.effect("is answered as queued, to the byte", () =>
+  it.effect("is answered exactly as queued", () =>
     Effect.gen(function* () {
       const { videos } = yield* MediaServer
       const account = yield* openAccount({ rpm: 5 })
@@ -61,7 +61,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     })
   )
 
-  it.effect("takes a unit of the rate each time it is asked for, and none over it", () =>
+  it.effect("takes a rate unit for each request", () =>
     Effect.gen(function* () {
       const { videos } = yield* MediaServer
       const before = videos.jobs.length
@@ -78,7 +78,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     })
   )
 
-  it.effect("says so where it is a replay", () =>
+  it.effect("is marked where it is a replay", () =>
     Effect.gen(function* () {
       const { videos } = yield* MediaServer
       const account = yield* openAccount({})
@@ -89,7 +89,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     })
   )
 
-  it.effect("says so where it is made up", () =>
+  it.effect("is marked where the sandbox makes it", () =>
     Effect.gen(function* () {
       const { videos } = yield* MediaServer
       const account = yield* openAccount({})
@@ -101,7 +101,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     })
   )
 
-  it.effect("is not told apart by how it was asked for", () =>
+  it.effect("is the same request in JSON and in a form", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, path, { ...asked, seconds: 6, image: [gif] })
@@ -119,7 +119,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     })
   )
 
-  it.effect("is made by the official client, which writes forms", () =>
+  it.effect("is created by the official client, which sends forms", () =>
     Effect.gen(function* () {
       const { url } = yield* MediaServer
       const { secret } = yield* openAccount({})

@@ -4,7 +4,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { chat, edited, keys, load, routeIds, serving } from "../../harness/fixtures/Catalogs.ts"
 
 describe("Catalog", () => {
-  it.effect("reads a chat model to the letter", () =>
+  it.effect("reads every field of a chat model", () =>
     Effect.gen(function* () {
       const catalog = yield* load({ environment: keys })
       const talk = chat(catalog.find("talk"))
@@ -171,7 +171,7 @@ describe("Catalog", () => {
 })
 
 describe("the sandbox", () => {
-  it.effect("serves everything while there is no credential", () =>
+  it.effect("serves every model while there is no credential", () =>
     Effect.gen(function* () {
       const { models, off, providers, sandbox, find } = yield* load({ sandbox: "when-no-credential" })
       assert.isTrue(sandbox)
@@ -196,7 +196,7 @@ describe("the sandbox", () => {
     })
   )
 
-  it.effect("is gone with the first credential, unless it is forced", () =>
+  it.effect("serves nothing once there is a credential, unless it is forced", () =>
     Effect.gen(function* () {
       const environment = { SECOND_KEY: "k" }
       const without = yield* load({ environment, sandbox: "when-no-credential" })

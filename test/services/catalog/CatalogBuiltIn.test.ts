@@ -14,7 +14,7 @@ const everyKey = Object.fromEntries([...builtIn.matchAll(/credential: (\w+)/g)].
 describe("the built-in catalog", () => {
   const all = Catalog.make(options({ text: builtIn, sandbox: true }))
 
-  it.effect("has the ids of each surface, in order", () =>
+  it.effect("lists the ids of each surface in order", () =>
     Effect.gen(function* () {
       const { models, off } = yield* all
       assert.deepStrictEqual(off, [])
@@ -34,7 +34,7 @@ describe("the built-in catalog", () => {
     })
   )
 
-  it.effect("has the rules of each family", () =>
+  it.effect("follows the rules of each family", () =>
     Effect.gen(function* () {
       const { models } = yield* all
       const upToXhigh: ReadonlyArray<ReasoningEffort> = ["low", "medium", "high", "xhigh"]
@@ -58,7 +58,7 @@ describe("the built-in catalog", () => {
     })
   )
 
-  it.effect("loses nothing on any route", () =>
+  it.effect("promises nothing that a route would lose", () =>
     Effect.gen(function* () {
       const { losses, models } = yield* check(options({ text: builtIn }))
       assert.deepStrictEqual(losses, [])
@@ -114,7 +114,7 @@ describe("the routes of the built-in catalog", () => {
     })
   )
 
-  it.effect("go to two vendors, whatever the model", () =>
+  it.effect("lead to two vendors for every model", () =>
     Effect.gen(function* () {
       for (const { id, routes } of yield* all) {
         const hosts = new Set(routes.map(({ provider }) => new URL(provider.baseUrl ?? "").host))
@@ -162,7 +162,7 @@ describe("the routes of the built-in catalog", () => {
     })
   )
 
-  it.effect("have a known cost, in every tier, wherever the vendor has a price for what is sold", () =>
+  it.effect("have a known cost in every tier that the vendor has a price for", () =>
     Effect.gen(function* () {
       // OpenAI bills pictures by tokens, and so does fal for OpenAI's.
       const byTokens = ["gpt-image-2@openai-images", "gpt-image-1.5@fal", "gpt-image-1-mini@fal"]
@@ -189,7 +189,7 @@ describe("the routes of the built-in catalog", () => {
     })
   )
 
-  it("say beside each price where it was read, and as of when", () => {
+  it("have a comment beside each price with its source and date", () => {
     const prices = builtIn.split("\n").filter((line) => /^ {4}(pricing|variants):/.test(line))
     assert.lengthOf(prices, 45)
     const mute = prices.filter((line) => !/# .*(LiteLLM|OpenRouter|models\.dev|GenSpend|fal)\b.* 20\d\d/.test(line))
@@ -197,10 +197,10 @@ describe("the routes of the built-in catalog", () => {
   })
 })
 
-describe("catalogJsonSchema", () => {
+describe("the JSON Schema of a catalog", () => {
   const validate = new Ajv({ strict: false, formats: { uri: true, date: true } }).compile(catalogJsonSchema())
 
-  it("is the committed catalog.schema.json", () => {
+  it("is the same as the committed catalog.schema.json", () => {
     const committed: unknown = JSON.parse(
       readFileSync(new URL("../../../catalog.schema.json", import.meta.url), "utf8")
     )

@@ -109,6 +109,16 @@ describe("a wrong catalog", () => {
     ["https://clips.test", "ftp://clips.test", "providers.clips.base_url", address],
     ["https://clips.test", "https://user:pw@clips.test", "providers.clips.base_url", address],
     ["  clips: {adapter", "  sandbox: {adapter", "providers.sandbox", "the name sandbox is kept for adapter: sandbox"],
+    ["{x-team: blue}", "5", "providers.first.headers", "must be a mapping"],
+    ...["5", "five", "[five]"].flatMap((options) => [
+      ["{retries: 5}", options, "models[0].routes[0].options", "must be a mapping"] as const,
+      [
+        "{max_tokens_field: max_completion_tokens, retries: 2}",
+        options,
+        "providers.first.options",
+        "must be a mapping"
+      ] as const
+    ]),
     ["x-team: blue", "x-team: 7", "providers.first.headers.x-team", "expected string, actual 7"],
     ["sampling: true", "sampling: yes", "families.A.sampling", 'expected boolean, actual "yes"'],
     ["families:", "familys:", "familys", "unknown key; known: providers, models, families"]
@@ -116,7 +126,7 @@ describe("a wrong catalog", () => {
   const mistakes = [...prices, ...others.map(([from, to, key, message]) => ({ from, to, key, message }))]
 
   for (const { from, key, message, to } of mistakes) {
-    it.effect(`${key}: ${message}`, () =>
+    it.effect(`is refused at ${key}: ${message}`, () =>
       Effect.gen(function* () {
         const lines = yield* problemsOf(edited(from, to))
         const found = lines.find((line) => line.includes(`: ${key}: ${message}`))
@@ -125,7 +135,7 @@ describe("a wrong catalog", () => {
     )
   }
 
-  it.effect("is refused with the line of each problem, all of them, in their order", () =>
+  it.effect("is refused with all its problems and their lines, in order", () =>
     Effect.gen(function* () {
       const text = edited("max_output: 64000", "max_ouput: 64000")
         .replace("      prompt_per_1m_usd: 1.5\n", "")
@@ -157,7 +167,7 @@ describe("a wrong catalog", () => {
     })
   )
 
-  it.effect("never repeats a secret that stands where a variable's name belongs", () =>
+  it.effect("is refused without repeating a secret given as a variable's name", () =>
     Effect.gen(function* () {
       const lines = yield* problemsOf(edited("credential: FIRST_KEY", "credential: sk-abc123def456"))
       assert.deepStrictEqual(lines, [
@@ -166,7 +176,7 @@ describe("a wrong catalog", () => {
     })
   )
 
-  it.effect("that is no YAML says where", () =>
+  it.effect("that is not YAML is refused with the line of the error", () =>
     Effect.gen(function* () {
       const [broken] = yield* problemsOf("providers:\n  a: {adapter: sandbox\nmodels: []\n")
       assert.match(broken ?? "", /^catalog\.yaml:\d+: /)
@@ -185,7 +195,7 @@ describe("a wrong catalog", () => {
     })
   )
 
-  it.effect("that cannot be read is an invalid one", () =>
+  it.effect("that cannot be read is refused as invalid", () =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(readCatalogFile("/nowhere/catalog.yaml"))
       assert.strictEqual(message, "/nowhere/catalog.yaml:1: there is no such file; CATALOG_FILE names the catalog")

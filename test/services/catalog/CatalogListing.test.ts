@@ -6,7 +6,7 @@ import { edited, keys, load } from "../../harness/fixtures/Catalogs.ts"
 
 const field = (model: ListedModel | undefined, name: string) => model?.params.find(({ key }) => key === name)
 
-describe("listing", () => {
+describe("the list of models", () => {
   it.effect("shows prices, savings and the fields of each surface", () =>
     Effect.gen(function* () {
       const { models } = yield* load({ environment: keys })
@@ -71,7 +71,7 @@ describe("listing", () => {
     })
   )
 
-  it.effect("offers no sampling, no saving and no default above the cap where there is none", () =>
+  it.effect("leaves out sampling, savings and a default above the cap where a model has none", () =>
     Effect.gen(function* () {
       const text = edited("family: A", "family: C")
         .replace("max_output: 64000", "max_output: 1000")

@@ -88,14 +88,14 @@ describe("a catalog that promises what an adapter cannot do", () => {
     [{ adapter: "openai-responses", sampling: true }, "sampling"],
     [{ adapter: "gemini", reasoning: "[low]", route: ", options: {thinking: none}" }, "reasoning"]
   ]
-  it.effect.each(refused)("is refused with its line, the route and the words: %j", ([promised, words]) =>
+  it.effect.each(refused)("is refused with its line, the route and the features: %j", ([promised, words]) =>
     Effect.gen(function* () {
       const said = `maker speaks ${promised.adapter}, which cannot do ${words} with these options`
       assert.strictEqual(yield* verdict(catalog(promised)), `catalog.yaml:16: models[0].routes[1]: ${said}`)
     })
   )
 
-  it.effect("is refused where its pictures could not be as sold", () =>
+  it.effect("is refused where a route cannot make the images it sells", () =>
     Effect.gen(function* () {
       const at = "catalog.yaml:11: models[0].routes[1]: maker speaks gemini, which cannot do"
       assert.strictEqual(yield* verdict(drawing(", options: {api: predict}")), `${at} edit with these options`)
@@ -135,5 +135,7 @@ describe("a catalog that promises what its adapters can do", () => {
     })
   )
 
-  it.effect("is the built-in one", () => Effect.map(verdict(builtIn), (said) => assert.strictEqual(said, "valid")))
+  it.effect("is valid where it is the built-in one", () =>
+    Effect.map(verdict(builtIn), (said) => assert.strictEqual(said, "valid"))
+  )
 })

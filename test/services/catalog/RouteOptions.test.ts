@@ -42,7 +42,7 @@ models:
 `
 
 describe("the options of a route", () => {
-  it.effect("are refused with the catalog, at the line where they stand, and each once", () =>
+  it.effect("are refused once each, at the line where they stand", () =>
     Effect.gen(function* () {
       const problems = yield* problemsOf(text)
       const at = (part: string) => `catalog.yaml:${lineOf(text, part)}: `

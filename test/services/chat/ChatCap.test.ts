@@ -37,7 +37,7 @@ const asked = Effect.gen(function* () {
 })
 
 describe("an answer beyond its cap", () => {
-  it.effect("is cut to it, and charged for no more", () =>
+  it.effect("is cut to the cap and charged for no more", () =>
     Effect.gen(function* () {
       const { exit, spent } = yield* asked
       assert.isTrue(Exit.isSuccess(exit) && exit.value.answer.content === "twelve" && exit.value.usage.completion === 6)
@@ -45,7 +45,7 @@ describe("an answer beyond its cap", () => {
     }).pipe(Effect.provide(chatOver((text) => Effect.succeed(text.length))))
   )
 
-  it.effect("costs nothing where it cannot be cut", () =>
+  it.effect("costs nothing when it cannot be cut", () =>
     Effect.gen(function* () {
       const { exit, spent } = yield* asked
       assert.isTrue(Exit.isFailure(exit))

@@ -62,7 +62,7 @@ describe("a chat answered in one piece", () => {
     })
   })
 
-  it.effect("is counted when the provider reports no usage, or zero beside text", () => {
+  it.effect("is charged by the gateway's count when the provider reports no usage, or zero beside text", () => {
     const zeros = { prompt: 0, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }
     return Effect.forEach([undefined, zeros], (reported) => {
       const fake = new ProviderFake().on(a, {
@@ -101,7 +101,7 @@ describe("a chat answered in one piece", () => {
     })
   })
 
-  it.effect("gives its hold back when it is ended from outside", () => {
+  it.effect("releases its hold when it is interrupted", () => {
     const fake = new ProviderFake().on(a, hangs)
     return running(fake, function* ({ complete, ledger, org, settled }) {
       const work = yield* Effect.fork(complete(priced(a)))
@@ -111,7 +111,7 @@ describe("a chat answered in one piece", () => {
     })
   })
 
-  it.effect("asks no provider when the balance cannot cover the hold", () => {
+  it.effect("reaches no provider when the balance cannot cover the hold", () => {
     const fake = new ProviderFake()
     const dear = { ...priced(a), pricing: { ...priced(a).pricing, completion: nano(1000n) } }
     return running(fake, function* ({ complete, settled }) {
@@ -124,7 +124,7 @@ describe("a chat answered in one piece", () => {
 })
 
 describe("a streamed chat", () => {
-  it.effect("is whole, charged, and only then ended", () => {
+  it.effect("is complete and charged before it ends", () => {
     const fake = new ProviderFake().on(a, answers())
     return running(fake, function* ({ line, settled, stream }) {
       yield* stream(priced(a))
@@ -133,7 +133,7 @@ describe("a streamed chat", () => {
     })
   })
 
-  it.effect("fails as a plain error while nothing was sent", () => {
+  it.effect("fails with an ordinary error before anything was sent", () => {
     const fake = new ProviderFake().on(a, fails(failure("retry", 503)))
     return running(fake, function* ({ line, settled, stream }) {
       const failed = yield* Effect.flip(stream(priced(a)))
@@ -209,7 +209,7 @@ describe("a streamed chat", () => {
     })
   })
 
-  it.effect("tells the true failure in the stream when the head went out early", () => {
+  it.effect("ends with the true failure when its head went out early", () => {
     const fake = new ProviderFake()
       .on(a, fails(failure("retry", 503), "20 seconds"))
       .on(b, fails(failure("retry", 500), "20 seconds"))
@@ -223,7 +223,7 @@ describe("a streamed chat", () => {
     })
   })
 
-  it.effect("that a bug interrupts is ended all the same, once its head is out", () => {
+  it.effect("that fails by a defect is ended once its head is out", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], [content("more")]))
     return running(fake, function* ({ line, record, settled, sink, stream }) {
       let writes = 0
@@ -237,7 +237,7 @@ describe("a streamed chat", () => {
     })
   })
 
-  it.effect("that is ended from outside gives its hold back and says so to the client", () => {
+  it.effect("that is interrupted releases its hold and ends with an error", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], "hang"))
     return running(fake, function* ({ line, record, settled, stream, written }) {
       const work = yield* Effect.fork(stream(priced(a)))

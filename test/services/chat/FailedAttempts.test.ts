@@ -58,12 +58,20 @@ const streamed = (routes: ReadonlyArray<Route>) =>
     return costsOf(record)
   })
 
-describe("a stream that breaks after output costs the operator", () => {
+describe("the cost of a stream that breaks after output", () => {
   const broken: ReadonlyArray<readonly [string, ReadonlyArray<Pull>, bigint]> = [
-    ["by our count where nothing was reported", [[content("12345")], [content("678")], outage], 100n * 2n + 8n * 20n],
-    ["the prompt as reported, and what was sent", [[reports(7, 0), content("12345")], outage], 7n * 2n + 5n * 20n],
-    ["as reported last", [[content("12345")], [reports(9, 4)], outage], 9n * 2n + 4n * 20n],
-    ["by our count where it falls silent for ever", [[content("12")], failure("timeout", 200)], 100n * 2n + 2n * 20n]
+    [
+      "is the gateway's count where nothing was reported",
+      [[content("12345")], [content("678")], outage],
+      100n * 2n + 8n * 20n
+    ],
+    [
+      "is the reported prompt and the output that was sent",
+      [[reports(7, 0), content("12345")], outage],
+      7n * 2n + 5n * 20n
+    ],
+    ["is what was reported last", [[content("12345")], [reports(9, 4)], outage], 9n * 2n + 4n * 20n],
+    ["is the gateway's count where it falls silent", [[content("12")], failure("timeout", 200)], 100n * 2n + 2n * 20n]
   ]
   for (const [what, pulls, expected] of broken) {
     it.effect(what, () =>
@@ -73,13 +81,13 @@ describe("a stream that breaks after output costs the operator", () => {
     )
   }
 
-  it.effect("what nobody knows, where the route has no cost", () =>
+  it.effect("is unknown where the route has no cost", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* streamed([free]), { tries: [undefined], cost: undefined, charge: 0n })
     }).pipe(running(new ProviderFake().on(free, streams([content("12345")], outage))))
   )
 
-  it.effect("what it had sent, where the gateway ends it", () =>
+  it.effect("is that of the output sent where the gateway ends it", () =>
     Effect.gen(function* () {
       const record = yield* recorded
       const { sink, written } = yield* makeSink
@@ -92,15 +100,15 @@ describe("a stream that breaks after output costs the operator", () => {
   )
 })
 
-describe("a stream costs the operator once", () => {
-  it.effect("where it is whole", () =>
+describe("the cost of a stream", () => {
+  it.effect("is counted once when it is complete", () =>
     Effect.gen(function* () {
       const whole = { tries: [undefined], cost: answerCost, charge: answerCharge }
       assert.deepStrictEqual(yield* streamed([a]), whole)
     }).pipe(running(new ProviderFake().on(a, streams([content("x")], [finish, usage]))))
   )
 
-  it.effect("where its client leaves, who pays for it", () =>
+  it.effect("is counted once when its client leaves and pays for it", () =>
     Effect.gen(function* () {
       const record = yield* recorded
       const { departure, sink, written } = yield* makeSink
@@ -114,16 +122,16 @@ describe("a stream costs the operator once", () => {
   )
 })
 
-describe("a try that fails before any output", () => {
+describe("an attempt that fails before any output", () => {
   const moved = { tries: [refusedCost, undefined], cost: answerCost, charge: answerCharge }
 
-  it.effect("costs what its host had counted, and the answer of the next is charged alone", () =>
+  it.effect("costs the operator the reported usage, and only the next answer is charged", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* streamed([a, b]), moved)
     }).pipe(running(new ProviderFake().on(a, streams([content(""), reports(5, 2)], outage))))
   )
 
-  it.effect("costs what its host had counted of an answer that is refused, in JSON and in streams", () =>
+  it.effect("costs the operator the reported usage of a refused answer, in JSON and in streams", () =>
     Effect.gen(function* () {
       const record = yield* recorded
       const chat = yield* ChatCompletions
@@ -133,14 +141,14 @@ describe("a try that fails before any output", () => {
     }).pipe(running(new ProviderFake().on(a, fails(refused))))
   )
 
-  it.effect("costs it when nothing else answers, too", () =>
+  it.effect("costs the operator the reported usage when no other route answers", () =>
     Effect.gen(function* () {
       const expected = { tries: [refusedCost, undefined], cost: undefined, charge: 0n }
       assert.deepStrictEqual(yield* streamed([a, b]), expected)
     }).pipe(running(new ProviderFake().on(a, fails(refused)).on(b, fails(outage))))
   )
 
-  it.effect("costs nothing where nothing was counted", () =>
+  it.effect("costs nothing when no usage was reported", () =>
     Effect.gen(function* () {
       const expected = { tries: [undefined, undefined], cost: answerCost, charge: answerCharge }
       assert.deepStrictEqual(yield* streamed([a, b]), expected)

@@ -30,7 +30,7 @@ const assertRefused = (failure: unknown) =>
   })
 
 describe("a picture in a chat", () => {
-  it.effect("that is one goes to the provider as it came", () => {
+  it.effect("that is valid goes to the provider as it came", () => {
     const { brought, fetcher, run } = world()
     const urls = [dataUrl(png, "image/png"), dataUrl(gif, "image/gif"), "https://a.test/1.png"]
     return Effect.gen(function* () {
@@ -46,6 +46,31 @@ describe("a picture in a chat", () => {
     }).pipe(run)
   })
 
+  it.effect("goes to every route under the type that its bytes have", () => {
+    const { brought, run } = world(new ProviderFake().on(a, fails(failure("retry", 503))))
+    const base64 = png.toString("base64")
+    const prefixes = ["image/svg+xml", "image/gif", "image/jpg", "IMAGE/PNG", "image/png;charset=utf-8"]
+    const urls = [...prefixes.map((type) => `data:${type};base64,${base64}`), `DATA:image/png;BASE64,${base64}`]
+    const right = urls.map(() => dataUrl(png, "image/png"))
+    return Effect.gen(function* () {
+      const { complete } = yield* bench([a, inlineB], showing(...urls))
+      yield* complete
+      assert.deepStrictEqual(brought, [
+        ["a", right],
+        ["b", right]
+      ])
+    }).pipe(run)
+  })
+
+  it.effect("is not copied where its type is right", () => {
+    const { requests, run } = world()
+    const asked = showing(dataUrl(png, "image/png"))
+    return Effect.gen(function* () {
+      yield* (yield* bench([a], asked)).complete
+      assert.strictEqual(requests[0]?.messages, asked.messages)
+    }).pipe(run)
+  })
+
   const bad: ReadonlyArray<readonly [string, string]> = [
     ["HTML", dataUrl(Buffer.from("<html></html>"), "image/png")],
     ["SVG", dataUrl(Buffer.from("<svg/>"), "image/svg+xml")],
@@ -53,7 +78,7 @@ describe("a picture in a chat", () => {
     ["no base64", "data:image/png;base64,%%%%"],
     ["more than 20 MiB", dataUrl(grown(20 * 1024 * 1024 + 1), "image/png")]
   ]
-  it.effect.each(bad)("that is none reaches no provider and costs nothing: %s", ([, url]) => {
+  it.effect.each(bad)("that is invalid reaches no provider and costs nothing: %s", ([, url]) => {
     const { brought, run } = world()
     return Effect.gen(function* () {
       const { complete, ended, free, stream } = yield* bench([a], showing(dataUrl(gif, "image/gif"), url))
@@ -64,7 +89,7 @@ describe("a picture in a chat", () => {
     }).pipe(run)
   })
 
-  it.effect("is looked at only once the money for it is held", () => {
+  it.effect("is checked only after its hold was placed", () => {
     const { fetcher, run } = world()
     return Effect.gen(function* () {
       const { complete } = yield* bench([inlineB], showing("https://a.test/1.png", "data:image/png;base64,AAAA"), 1n)
@@ -82,7 +107,7 @@ describe("a picture's URL", () => {
   const inlined = [png, gif, png, gif].map((bytes) => dataUrl(bytes, bytes === png ? "image/png" : "image/gif"))
   const busy = fails(failure("retry", 503))
 
-  it.effect("is fetched once, and becomes a data URL for the routes that want it so", () => {
+  it.effect("is fetched once and becomes a data URL for routes that inline images", () => {
     const provider = new ProviderFake().on(inlineB, busy).on(a, busy)
     const { brought, fetcher, run } = world(provider, fetching())
     return Effect.gen(function* () {
@@ -97,7 +122,7 @@ describe("a picture's URL", () => {
     }).pipe(run)
   })
 
-  it.effect("is one for a stream as well", () => {
+  it.effect("becomes a data URL for a stream too", () => {
     const { brought, run } = world(new ProviderFake().on(inlineB, busy), fetching())
     return Effect.gen(function* () {
       const { ended, stream } = yield* bench([inlineB, a], asked)
@@ -119,7 +144,7 @@ describe("a picture's URL", () => {
     }).pipe(run)
   })
 
-  it.effect("that gives no picture is the customer's fault", () => {
+  it.effect("that leads to no picture is refused as invalid", () => {
     const fetcher = new FetcherFake().on(one, png).on(two, fetchFailed("refused"))
     const { brought, run } = world(undefined, fetcher)
     return Effect.gen(function* () {
@@ -131,7 +156,7 @@ describe("a picture's URL", () => {
     }).pipe(run)
   })
 
-  it.effect("may be one of 32", () => {
+  it.effect("is one of at most 32 that are fetched", () => {
     const urls = Array.from({ length: 33 }, (_, index) => `https://a.test/${index}`)
     const fetcher = urls.reduce((fake, url) => fake.on(url, gif), new FetcherFake())
     const { run } = world(undefined, fetcher)
@@ -148,7 +173,7 @@ describe("a picture's URL", () => {
     }).pipe(run)
   })
 
-  it.effect("takes of the request's own time", () => {
+  it.effect("is fetched within the request's deadline", () => {
     const fetcher = new FetcherFake().on(one, Effect.delay(Effect.succeed(png), "20 seconds"))
     const { run } = world(new ProviderFake().on(inlineB, hangs), fetcher)
     return Effect.gen(function* () {
@@ -162,7 +187,7 @@ describe("a picture's URL", () => {
     }).pipe(run)
   })
 
-  it.effect("is given up when its client leaves, or the gateway stops", () => {
+  it.effect("is no longer fetched when its client leaves or the gateway stops", () => {
     const fetcher = new FetcherFake().on(one, Effect.never)
     const { brought, run } = world(undefined, fetcher)
     const begun = Effect.repeat(Effect.yieldNow(), { until: () => fetcher.busy.size > 0 })

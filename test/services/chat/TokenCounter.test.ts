@@ -22,8 +22,8 @@ const whole = (text: string): number => encode(text, { disallowedSpecial: new Se
 
 const prose = "The harbour wakes before the town does: ropes, gulls, then the first ferry to Ærø at 5:40. "
 
-describe("count", () => {
-  it.effect("is the tokenizer's own count for short text", () =>
+describe("the token count of a text", () => {
+  it.effect("is that of the tokenizer for a short text", () =>
     Effect.gen(function* () {
       const tokens = yield* TokenCounter
       for (const text of ["", "hello", "hello world", "漢字かな交じり文", "👩‍👩‍👧‍👦 family", "<|endoftext|>"]) {
@@ -33,14 +33,14 @@ describe("count", () => {
     }).pipe(Effect.provide(TokenCounter.layer))
   )
 
-  it.effect("loses nothing to slicing where there are spaces to cut at", () =>
+  it.effect("is exact for a long text with spaces", () =>
     Effect.gen(function* () {
       const text = prose.repeat(60)
       assert.strictEqual(yield* (yield* TokenCounter).count(text), whole(text))
     }).pipe(Effect.provide(TokenCounter.layer))
   )
 
-  it.effect("stays within a percent of the whole where there are none", () =>
+  it.effect("is within a percent for a long text without spaces", () =>
     Effect.gen(function* () {
       const tokens = yield* TokenCounter
       for (const text of ["x9_".repeat(1500), "漢字".repeat(1500), "\n".repeat(3000)]) {
@@ -52,7 +52,7 @@ describe("count", () => {
     }).pipe(Effect.provide(TokenCounter.layer))
   )
 
-  it.effect("never splits a surrogate pair", () =>
+  it.effect("is made without splitting a surrogate pair", () =>
     Effect.gen(function* () {
       const tokens = yield* TokenCounter
       for (let shift = 0; shift < 3; shift++) {
@@ -78,7 +78,7 @@ describe("count", () => {
     }).pipe(Effect.provide(TokenCounter.layer))
   )
 
-  it.effect("lets the event loop turn while it counts a long text", () =>
+  it.effect("is made in slices for a long text, so that the event loop goes on", () =>
     Effect.gen(function* () {
       const tokens = yield* TokenCounter
       yield* tokens.count("warm")
@@ -94,7 +94,7 @@ describe("count", () => {
     }).pipe(Effect.scoped, Effect.provide(TokenCounter.layer))
   )
 
-  it.effect("is not spoiled by the interruption of the first count", () =>
+  it.effect("works after the first one was interrupted", () =>
     Effect.gen(function* () {
       const tokens = yield* TokenCounter
       const first = yield* Effect.fork(tokens.count("one"))
@@ -105,8 +105,8 @@ describe("count", () => {
   )
 })
 
-describe("prompt", () => {
-  it.effect("counts every text that becomes prompt, a few for each message, and each picture", () =>
+describe("the token count of a prompt", () => {
+  it.effect("has all its texts, some tokens for each message, and each picture", () =>
     Effect.gen(function* () {
       const tokens = yield* TokenCounter
       const tool = { type: "function", function: { name: "find", parameters: { type: "object" } } } as const

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { failure } from "../../fakes/ProviderFake.ts"
 import { bench, minute, outage, second } from "./CircuitBench.ts"
 
-describe("a circuit opens", () => {
-  it("after 5 consecutive failures, and not after 4", () => {
+describe("a circuit", () => {
+  it("opens after 5 consecutive failures and not after 4", () => {
     const { closedFor, enter, fail, state } = bench("a", "b")
     for (let times = 0; times < 4; times++) fail("a", 0)
     assert.strictEqual(state("a", 0), "closed")
@@ -13,7 +13,7 @@ describe("a circuit opens", () => {
     assert.isUndefined(enter("a", second - 1))
   })
 
-  it("not for failures with a success between them", () => {
+  it("does not open for failures with a success between them", () => {
     const { fail, state, succeed } = bench("a", "b")
     for (let times = 0; times < 20; times++) {
       for (let failures = 0; failures < 4; failures++) fail("a", 0)
@@ -22,13 +22,13 @@ describe("a circuit opens", () => {
     assert.strictEqual(state("a", 0), "closed")
   })
 
-  it("not for requests that ended without saying anything about the route", () => {
+  it("does not open for requests that ended without an outcome", () => {
     const { admitted, circuit, state } = bench("a", "b")
     for (let times = 0; times < 20; times++) circuit("a").leave(admitted("a", 0))
     assert.strictEqual(state("a", 0), "closed")
   })
 
-  it("first for 1 s, doubling up to 60 s", () => {
+  it("opens for 1 s at first and doubles that up to 60 s", () => {
     const { closedFor, fail, trip } = bench("a", "b")
     trip("a", 0)
     const times = [closedFor("a", 0)]
@@ -44,21 +44,21 @@ describe("a circuit opens", () => {
     )
   })
 
-  it("with jitter that never makes it longer", () => {
+  it("opens with jitter that never makes the time longer", () => {
     const { closedFor, fail, trip } = bench("a", "b")
     trip("a", 0, 0.99)
     fail("a", second, outage, 0.5)
     assert.strictEqual(closedFor("a", second), 1800)
   })
 
-  it("once for all the requests that were under way when it did", () => {
+  it("opens once for all requests that were under way", () => {
     const { admitted, circuit, closedFor } = bench("a", "b")
     const permits = Array.from({ length: 100 }, () => admitted("a", 0))
     for (const permit of permits) circuit("a").fail(permit, outage, 10, 0)
     assert.strictEqual(closedFor("a", 10), second)
   })
 
-  it("again after 5 more failures once it has closed, for 1 s", () => {
+  it("opens again for 1 s after 5 more failures once it has closed", () => {
     const { closedFor, fail, succeed, trip } = bench("a", "b")
     trip("a", 0)
     fail("a", second)
@@ -97,7 +97,7 @@ describe("Retry-After", () => {
     assert.strictEqual(closedFor("a", second), 60 * minute)
   })
 
-  it("of zero, or none, is a failure like any other", () => {
+  it("of zero, like a missing one, counts as an ordinary failure", () => {
     const { fail, state } = bench("a", "b")
     fail("a", 0, throttled(0))
     fail("a", 0, failure("limit", 429))
@@ -105,10 +105,10 @@ describe("Retry-After", () => {
   })
 })
 
-describe("the account's fault", () => {
+describe("a failure of the provider's account", () => {
   const unpaid = failure("account", 402)
 
-  it("closes the route at once for 5 minutes, doubling to an hour", () => {
+  it("opens the circuit at once for 5 minutes, doubling to an hour", () => {
     const { closedFor, fail } = bench("a", "b")
     const times: Array<number> = []
     let now = 0
@@ -120,7 +120,7 @@ describe("the account's fault", () => {
     assert.deepStrictEqual(times, [5, 10, 20, 40, 60, 60])
   })
 
-  it("starts over once the route has recovered", () => {
+  it("starts at 5 minutes again once the route has recovered", () => {
     const { closedFor, fail, succeed } = bench("a", "b")
     fail("a", 0, unpaid)
     fail("a", 5 * minute, unpaid)
@@ -129,7 +129,7 @@ describe("the account's fault", () => {
     assert.strictEqual(closedFor("a", 15 * minute), 5 * minute)
   })
 
-  it("is believed of a request that was under way when the circuit opened for less", () => {
+  it("counts for a request that was under way when the circuit opened for less", () => {
     const { admitted, circuit, closedFor, trip } = bench("a", "b")
     const permit = admitted("a", 0)
     trip("a", 0)
@@ -137,7 +137,7 @@ describe("the account's fault", () => {
     assert.strictEqual(closedFor("a", 0), 5 * minute)
   })
 
-  it("is not believed of a request older than the route's recovery", () => {
+  it("does not count for a request older than the route's recovery", () => {
     const { admitted, circuit, state, succeed, trip } = bench("a", "b")
     const permit = admitted("a", 0)
     trip("a", 0)
@@ -147,8 +147,8 @@ describe("the account's fault", () => {
   })
 })
 
-describe("when its time ends", () => {
-  it("one request probes and all others are refused", () => {
+describe("a circuit whose time has ended", () => {
+  it("lets one request probe and refuses all others", () => {
     const { admitted, enter, state, trip } = bench("a", "b")
     trip("a", 0)
     admitted("a", second)
@@ -156,7 +156,7 @@ describe("when its time ends", () => {
     for (let times = 0; times < 10; times++) assert.isUndefined(enter("a", second))
   })
 
-  it("a probe that succeeds closes it for everyone", () => {
+  it("closes for all requests when its probe succeeds", () => {
     const { enter, state, succeed, trip } = bench("a", "b")
     trip("a", 0)
     succeed("a", second)
@@ -164,7 +164,7 @@ describe("when its time ends", () => {
     for (let times = 0; times < 10; times++) assert.isDefined(enter("a", second))
   })
 
-  it("a probe that says nothing lets the next one in", () => {
+  it("admits another probe when one ends without an outcome", () => {
     const { admitted, circuit, enter, trip } = bench("a", "b")
     trip("a", 0)
     circuit("a").leave(admitted("a", second))
@@ -172,7 +172,7 @@ describe("when its time ends", () => {
     assert.isUndefined(enter("a", second))
   })
 
-  it("a probe of minutes lets another in after 60 s, or 5 s where the model has nothing else", () => {
+  it("admits another probe after 60 s of a long one, or after 5 s on the model's only route", () => {
     const several = bench("a", "b")
     several.trip("a", 0)
     several.admitted("a", second)
@@ -186,7 +186,7 @@ describe("when its time ends", () => {
     assert.isDefined(alone.enter("a", 6 * second))
   })
 
-  it("news of before the opening neither closes nor reopens it", () => {
+  it("ignores outcomes of requests older than its opening", () => {
     const { admitted, circuit, closedFor, state, trip } = bench("a", "b")
     const [good, bad] = [admitted("a", 0), admitted("a", 0)]
     trip("a", 0)
@@ -198,7 +198,7 @@ describe("when its time ends", () => {
 })
 
 describe("a model's last open route", () => {
-  it("is never closed for more than 5 s", () => {
+  it("is never skipped for more than 5 s", () => {
     const { closedFor, fail, trip } = bench("a")
     trip("a", 0)
     let now = 0
@@ -209,7 +209,7 @@ describe("a model's last open route", () => {
     }
   })
 
-  it("is not closed again by old requests that are told to wait", () => {
+  it("is not skipped again after old requests that get a Retry-After", () => {
     const { admitted, circuit, enter, trip } = bench("a")
     const permit = admitted("a", 0)
     trip("a", 0)
@@ -217,7 +217,7 @@ describe("a model's last open route", () => {
     assert.isDefined(enter("a", second))
   })
 
-  it("is the one that closes last", () => {
+  it("is the one whose circuit opens last", () => {
     const { closedFor, fail } = bench("a", "b")
     fail("a", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
     fail("b", second, failure("limit", 429, { retryAfterSeconds: 60 }))
@@ -225,7 +225,7 @@ describe("a model's last open route", () => {
     assert.strictEqual(closedFor("b", second), 5 * second)
   })
 
-  it("is closed for longer by the account's fault, and the one before it is spared then", () => {
+  it("is skipped for longer after a fault of the account, and the one before it is spared then", () => {
     const { closedFor, fail } = bench("a", "b")
     fail("a", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
     fail("b", second, failure("account", 401))
@@ -241,8 +241,8 @@ describe("a model's last open route", () => {
   })
 })
 
-describe("health", () => {
-  it("lists every route of a model that was asked for, with counts, last error and latency", () => {
+describe("the health of routes", () => {
+  it("has each route of a requested model, with counts, last error and latency", () => {
     const { circuit, circuits, fail, succeed } = bench("a", "b")
     fail("a", 5, failure("retry", 503, { detail: "overloaded" }))
     succeed("a", 6)

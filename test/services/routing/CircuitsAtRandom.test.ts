@@ -4,7 +4,7 @@ import type { Permit } from "../../../src/services/routing/CircuitBreaker.ts"
 import { failure } from "../../fakes/ProviderFake.ts"
 import { bench, minute, outage, second } from "./CircuitBench.ts"
 
-describe("whatever happens in whatever order", () => {
+describe("after any events in any order", () => {
   const names = ["a", "b", "c"]
   const step = FastCheck.oneof(
     { weight: 3, arbitrary: FastCheck.record({ kind: FastCheck.constant("enter" as const), at: FastCheck.nat(2) }) },
@@ -71,7 +71,7 @@ describe("whatever happens in whatever order", () => {
   const plays = { routes: FastCheck.integer({ min: 1, max: 3 }), steps: FastCheck.array(step, { maxLength: 60 }) }
 
   it.prop(
-    "a model whose account is not at fault lets somebody through within 5 s",
+    "a model without a fault of its account admits a request within 5 s",
     plays,
     ({ routes, steps }) => {
       const { enter, names: all, now } = play(routes, steps)
@@ -81,7 +81,7 @@ describe("whatever happens in whatever order", () => {
   )
 
   it.prop(
-    "a route that has recovered serves everyone again",
+    "a route that has recovered admits every request again",
     plays,
     ({ routes, steps }) => {
       const { circuit, enter, names: all, now, state, succeed, under } = play(routes, steps)

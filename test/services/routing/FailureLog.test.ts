@@ -21,7 +21,7 @@ const logged = <A, E>(
   })
 
 describe("the log of failed attempts", () => {
-  it.effect("has one line a minute for a route, with the number of those left out", () =>
+  it.effect("has one line a minute for a route, with the number of failures left out", () =>
     Effect.gen(function* () {
       const lines = yield* logged([fails(outage)], (ask) =>
         Effect.gen(function* () {
@@ -37,7 +37,7 @@ describe("the log of failed attempts", () => {
     })
   )
 
-  it.effect("says when a circuit opens, once, and for how long", () =>
+  it.effect("has one line when a circuit opens, with its duration", () =>
     Effect.gen(function* () {
       const lines = yield* logged([fails(outage)], (ask) =>
         Effect.zipRight(Effect.repeatN(ask, 4), Effect.zipRight(TestClock.adjust("2 seconds"), ask))
@@ -46,7 +46,7 @@ describe("the log of failed attempts", () => {
     })
   )
 
-  it.effect("has the fault of an account, and a stream that breaks after output", () =>
+  it.effect("has faults of an account and streams that break after output", () =>
     Effect.gen(function* () {
       const [unpaid] = yield* logged([fails(failure("account", 401))], (ask) => ask)
       assert.match(unpaid ?? "", /^WARN Route m@a failed: account 401: /)
@@ -55,14 +55,14 @@ describe("the log of failed attempts", () => {
     })
   )
 
-  it.effect("says nothing of requests that are at fault themselves, of refused content and of answers", () =>
+  it.effect("has nothing about invalid requests, refused content or answers", () =>
     Effect.gen(function* () {
       const steps = [fails(failure("request", 400)), fails(failure("moderation", 400)), answers()]
       assert.deepStrictEqual(yield* logged(steps, (ask) => Effect.repeatN(ask, 2)), [])
     })
   )
 
-  it.effect("keeps a provider's words on one line", () =>
+  it.effect("has a provider's message on one line", () =>
     Effect.gen(function* () {
       const [line] = yield* logged([fails(failure("retry", 500, { detail: "a\nERROR b\u2028c" }))], (ask) => ask)
       assert.strictEqual(line, "WARN Route m@a failed: retry 500: a ERROR b c")

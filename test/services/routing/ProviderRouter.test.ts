@@ -7,7 +7,7 @@ import { answers, dies, fails, failure, hangs, model, ProviderFake, request } fr
 import { a, after, b, c, circuitOf, outage, outcome, routed, surfaces } from "./RoutedCalls.ts"
 
 for (const { ask, surface, whole } of surfaces) {
-  describe(`${surface}: fails over`, () => {
+  describe(`a request for ${surface} that meets a failure of the route`, () => {
     const moved: ReadonlyArray<readonly [string, ProviderFailure]> = [
       ["a 429", failure("limit", 429)],
       ["a 500", failure("retry", 500)],
@@ -26,7 +26,7 @@ for (const { ask, surface, whole } of surfaces) {
       ["an exhausted quota", failure("account", 429)]
     ]
     for (const [name, what] of moved) {
-      it.effect(`after ${name}`, () => {
+      it.effect(`fails over after ${name}`, () => {
         const fake = new ProviderFake().on(a, fails(what))
         return routed(fake, function* () {
           const attempts = new Attempts()
@@ -44,8 +44,8 @@ for (const { ask, surface, whole } of surfaces) {
     }
   })
 
-  describe(`${surface}: does not fail over`, () => {
-    it.effect("after the request's own fault: Upstream rejected the request", () => {
+  describe(`a request for ${surface} that is refused`, () => {
+    it.effect("does not fail over when the provider rejects it", () => {
       const fake = new ProviderFake().on(a, fails(failure("request", 422, { param: "messages" })))
       return routed(fake, function* () {
         assert.deepStrictEqual(yield* outcome(ask(model(a, b))), "UpstreamRejected messages")
@@ -53,7 +53,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("after moderation, which is final even as the second route's answer", () => {
+    it.effect("does not fail over after moderation, not even from the second route", () => {
       const fake = new ProviderFake().on(a, fails(outage)).on(b, fails(failure("moderation", 400)))
       return routed(fake, function* () {
         assert.deepStrictEqual(yield* outcome(ask(model(a, b, c))), "ContentRejected")
@@ -62,41 +62,45 @@ for (const { ask, surface, whole } of surfaces) {
     })
   })
 
-  describe(`${surface}: when the last try fails, the client gets`, () => {
+  describe(`a request for ${surface} whose last attempt fails`, () => {
     const cases: ReadonlyArray<readonly [string, ReadonlyArray<ProviderFailure>, string]> = [
-      ["UpstreamFailed where the one able route answered", [outage], "UpstreamFailed"],
-      ["UpstreamFailed where it answered 200 with something broken", [failure("retry", 200)], "UpstreamFailed"],
-      ["UpstreamAuthFailed where its account is at fault", [failure("account", 401)], "UpstreamAuthFailed"],
-      ["UpstreamAuthFailed for a quota, whatever its status", [failure("account", 429)], "UpstreamAuthFailed"],
+      ["fails with UpstreamFailed where the one able route answered", [outage], "UpstreamFailed"],
+      ["fails with UpstreamFailed where it answered a broken 200", [failure("retry", 200)], "UpstreamFailed"],
+      ["fails with UpstreamAuthFailed where its account is at fault", [failure("account", 401)], "UpstreamAuthFailed"],
+      ["fails with UpstreamAuthFailed for a quota of any status", [failure("account", 429)], "UpstreamAuthFailed"],
       [
-        "All providers failed with 429 where the one route throttles",
+        "fails with AllProvidersFailed and 429 where the one route throttles",
         [failure("limit", 429)],
         "AllProvidersFailed a 429"
       ],
-      ["UpstreamFailed where the one route is overloaded", [failure("limit", 529)], "UpstreamFailed"],
+      ["fails with UpstreamFailed where the one route is overloaded", [failure("limit", 529)], "UpstreamFailed"],
       [
-        "All providers failed with network where the one route never answered",
+        "fails with AllProvidersFailed and `network` where the one route never answered",
         [failure("network", undefined)],
         "AllProvidersFailed a network"
       ],
       [
-        "All providers failed with the last provider and status where there are several",
+        "fails with AllProvidersFailed and the last provider and status where there are several",
         [failure("account", 401), outage],
         "AllProvidersFailed b 503"
       ],
       [
-        "All providers failed even where the last one's account is at fault",
+        "fails with AllProvidersFailed even where the last one's account is at fault",
         [outage, failure("account", 403)],
         "AllProvidersFailed b 403"
       ],
       [
-        "All providers failed with network where the last of several never answered",
+        "fails with AllProvidersFailed and `network` where the last of several never answered",
         [outage, failure("network", undefined)],
         "AllProvidersFailed b network"
       ],
-      ["TimedOut where the last try ran out of time", [outage, failure("timeout", undefined)], "TimedOut"],
       [
-        "what the last try says where only an earlier one ran out of time",
+        "fails with TimedOut where the last attempt ran out of time",
+        [outage, failure("timeout", undefined)],
+        "TimedOut"
+      ],
+      [
+        "fails with the last attempt's failure where only an earlier one ran out of time",
         [failure("timeout", undefined), outage],
         "AllProvidersFailed b 503"
       ]
@@ -113,7 +117,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     }
 
-    it.effect("All providers failed where the other route was skipped by its circuit", () => {
+    it.effect("fails with AllProvidersFailed where a circuit skipped the other route", () => {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, answers(), fails(outage))
       return routed(fake, function* () {
         assert.strictEqual(yield* outcome(ask(model(a, b))), b.id)
@@ -127,7 +131,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("UpstreamFailed where the other route cannot serve the request", () => {
+    it.effect("fails with UpstreamFailed where the other route cannot serve it", () => {
       const blind = { ...b, capabilities: new Set(["tools" as const]) }
       const fake = new ProviderFake().on(a, fails(outage))
       const asked = request({ responseFormat: { type: "json_object" } })
@@ -137,7 +141,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("NoHealthyProvider where no circuit lets it through at the start", () => {
+    it.effect("fails with NoHealthyProvider where no circuit admits it at the start", () => {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, fails(failure("account", 403)))
       return routed(fake, function* () {
         yield* outcome(ask(model(a, b)))
@@ -151,7 +155,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("NoHealthyProvider where no route can serve it", () => {
+    it.effect("fails with NoHealthyProvider where no route can serve it", () => {
       const fake = new ProviderFake()
       const blind = { ...a, capabilities: new Set<never>() }
       return routed(fake, function* () {
@@ -161,7 +165,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("a route without an adapter is a route that fails", () => {
+    it.effect("fails over from a route without an adapter", () => {
       const lost = { ...a, provider: { ...a.provider, adapter: "unheard-of" } }
       return routed(new ProviderFake(), function* () {
         assert.strictEqual(yield* outcome(ask(model(lost, b))), b.id)
@@ -169,8 +173,8 @@ for (const { ask, surface, whole } of surfaces) {
     })
   })
 
-  describe(`${surface}: the circuit`, () => {
-    it.effect("opens after 5 failures, is skipped, lets one request probe, and closes with its success", () => {
+  describe(`the circuit of a route for ${surface}`, () => {
+    it.effect("opens after 5 failures, admits one probe when its time ends, and closes with its success", () => {
       const fake = new ProviderFake().on(a, ...Array.from({ length: 5 }, () => fails(outage)), answers())
       return routed(fake, function* () {
         for (let times = 0; times < 6; times++) assert.strictEqual(yield* outcome(ask(model(a, b))), b.id)
@@ -197,7 +201,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("does not count departures; one during a probe frees the probe", () => {
+    it.effect("does not count departures, and admits another probe after one", () => {
       const fake = new ProviderFake().on(a, ...Array.from({ length: 10 }, () => hangs), fails(outage))
       const leave = (attempts: Attempts) =>
         Effect.gen(function* () {
@@ -223,7 +227,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("lets exactly one of many requests probe", () => {
+    it.effect("admits exactly one of many requests as its probe", () => {
       const fake = new ProviderFake().on(
         a,
         ...Array.from({ length: 5 }, () => fails(outage)),
@@ -245,7 +249,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("reports a bug in an adapter without keeping a probe or blaming the route", () => {
+    it.effect("neither counts a bug in an adapter nor keeps its probe", () => {
       const fake = new ProviderFake().on(a, ...Array.from({ length: 5 }, () => fails(outage)), dies, answers())
       return routed(fake, function* () {
         for (let times = 0; times < 5; times++) yield* outcome(ask(model(a)))

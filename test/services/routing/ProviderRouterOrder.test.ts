@@ -19,8 +19,8 @@ import {
 } from "../../fakes/ProviderFake.ts"
 import { a, after, b, c, circuitOf, complete, outage, outcome, routed, streamWhole } from "./RoutedCalls.ts"
 
-describe("routes are tried", () => {
-  it.effect("in order of preference, whatever the catalog's order", () => {
+describe("the routes of a model", () => {
+  it.effect("are tried in order of preference, not in that of the catalog", () => {
     const fake = new ProviderFake().on(a, fails(outage)).on(b, fails(outage)).on(c, fails(outage))
     const of = {
       ...model(a),
@@ -36,7 +36,7 @@ describe("routes are tried", () => {
     })
   })
 
-  it.effect("by their weights within one preference", () => {
+  it.effect("are tried by their weights within one preference", () => {
     const fake = new ProviderFake()
     const of = {
       ...model(a),
@@ -55,7 +55,7 @@ describe("routes are tried", () => {
     })
   })
 
-  it.effect("weight 0 only after the others of its preference, but before the next preference", () => {
+  it.effect("are tried last within their preference when their weight is 0", () => {
     const fake = new ProviderFake().on(a, fails(outage)).on(b, fails(outage))
     const of = { ...model(a), routes: [{ ...c, preference: 2 }, { ...a, weight: 0 }, b] }
     return routed(fake, function* () {
@@ -64,7 +64,7 @@ describe("routes are tried", () => {
     })
   })
 
-  it.effect("only where they can honour what the request asks for", () => {
+  it.effect("are tried only where they can honour the request", () => {
     const fake = new ProviderFake()
     const plain = { ...a, capabilities: new Set<never>() }
     const tools = { ...b, capabilities: new Set(["tools" as const]) }
@@ -80,7 +80,7 @@ describe("routes are tried", () => {
     })
   })
 
-  it.effect("again when a circuit's time has ended while another route was tried", () => {
+  it.effect("are tried again when a circuit's time has ended during another attempt", () => {
     const fake = new ProviderFake()
       .on(a, ...Array.from({ length: 5 }, () => fails(outage)), answers())
       .on(b, ...Array.from({ length: 5 }, () => answers()), fails(outage, "3 seconds"))
@@ -100,7 +100,7 @@ describe("routes are tried", () => {
   })
 })
 
-describe("under random faults", () => {
+describe("a router under random faults", () => {
   const kinds: ReadonlyArray<FailureClass> = [
     "retry",
     "limit",
@@ -144,7 +144,7 @@ describe("under random faults", () => {
   })
 
   it.effect.prop(
-    "no route is asked twice, no success is reported as a failure, and a recovered route is found again",
+    "asks no route twice, reports no success as a failure and returns to a recovered route",
     { faults },
     ({ faults: { requests, scripts } }) => {
       const fake = new ProviderFake()
@@ -187,8 +187,8 @@ describe("under random faults", () => {
   )
 })
 
-describe("health", () => {
-  it.effect("shows circuit, last error and when, latency, requests and failures of each route", () => {
+describe("the health of routes", () => {
+  it.effect("has the circuit, last error, latency, requests and failures of each route", () => {
     const fake = new ProviderFake().on(a, fails(outage, "2 seconds")).on(b, answers("x", "3 seconds"))
     return routed(fake, function* () {
       const got = yield* after(5, complete(model(a, b)))

@@ -31,8 +31,8 @@ import {
   streamWhole
 } from "./RoutedCalls.ts"
 
-describe("deadlines", () => {
-  it.effect("a JSON answer has 290 s in all, then TimedOut, and the call is cancelled", () => {
+describe("the deadlines", () => {
+  it.effect("end a JSON answer after 290 s with TimedOut and cancel its call", () => {
     const fake = new ProviderFake().on(a, hangs)
     return routed(fake, function* () {
       const attempts = new Attempts()
@@ -50,14 +50,14 @@ describe("deadlines", () => {
     })
   })
 
-  it.effect("are over all routes: the second has what the first left", () => {
+  it.effect("leave a second route the time that the first one left", () => {
     const fake = new ProviderFake().on(a, fails(outage, "280 seconds")).on(b, answers("late", "20 seconds"))
     return routed(fake, function* () {
       assert.deepStrictEqual(yield* after(290, outcome(complete(model(a, b))), 10), "TimedOut")
     })
   })
 
-  it.effect("a try that only the whole deadline cut short does not count against its route", () => {
+  it.effect("do not count against a route whose attempt had only the rest of the time", () => {
     const fake = new ProviderFake().on(a, fails(outage, "280 seconds")).on(b, hangs)
     return routed(fake, function* () {
       for (let times = 0; times < 5; times++) yield* after(290, outcome(complete(model(a, b))), 10)
@@ -72,7 +72,7 @@ describe("deadlines", () => {
     })
   })
 
-  it.effect("a try that had all of it counts, however short it is set", () => {
+  it.effect("count against a route whose attempt had all of the time, however short", () => {
     const fake = new ProviderFake().on(a, hangs)
     return routed(
       fake,
@@ -84,7 +84,7 @@ describe("deadlines", () => {
     )
   })
 
-  it.effect("a stream has 60 s a route to its first delta, then the next route is asked", () => {
+  it.effect("give each route 60 s to a stream's first delta before the next one is asked", () => {
     const fake = new ProviderFake().on(a, hangs).on(b, streams([usage], [finish], "hang"))
     return routed(fake, function* () {
       const attempts = new Attempts()
@@ -101,7 +101,7 @@ describe("deadlines", () => {
     })
   })
 
-  it.effect("a stream has 290 s in all up to its first delta", () => {
+  it.effect("end a stream without a delta after 290 s in all", () => {
     const routes = ["a", "b", "c", "d", "e", "f"].map((name) => route(name))
     const fake = new ProviderFake()
     for (const one of routes) fake.on(one, hangs)
@@ -116,7 +116,7 @@ describe("deadlines", () => {
     })
   })
 
-  it.effect("TimedOut where a stream's last route ran out of its 60 s", () => {
+  it.effect("end a stream with TimedOut when its last route used up its 60 s", () => {
     const fake = new ProviderFake().on(a, fails(outage)).on(b, hangs)
     return routed(fake, function* () {
       assert.deepStrictEqual(yield* after(60, outcome(stream(model(a, b)))), "TimedOut")
@@ -127,7 +127,7 @@ describe("deadlines", () => {
     ["while it sends", Array.from({ length: 100 }, () => [{ wait: "1 minute" } as const, [content("x")]]).flat()],
     ["while nothing comes that is an event", [[content("x")], "hang" as const]]
   ] as const) {
-    it.effect(`a stream has 3600 s in all, ${name}; then TimedOut and no failure of its route`, () => {
+    it.effect(`end a stream after 3600 s with TimedOut and without a failure of its route, ${name}`, () => {
       const fake = new ProviderFake().on(a, streams([content("first")], ...pulls))
       return routed(fake, function* () {
         const attempts = new Attempts()
@@ -148,7 +148,7 @@ describe("deadlines", () => {
 })
 
 describe("a stream", () => {
-  it.effect("fails over while only roles, usage or an early finish came", () => {
+  it.effect("fails over after roles, usage or an early finish", () => {
     const fake = new ProviderFake().on(a, streams([content("")], [usage], [finish], outage))
     return routed(fake, function* () {
       const got = yield* stream(model(a, b))
@@ -166,7 +166,7 @@ describe("a stream", () => {
     { type: "tool_call", index: 0, id: "call", name: "f", arguments: "" }
   ]
   for (const delta of deltas) {
-    it.effect(`is the route's from its first ${delta.type} delta on: a break is reported and never fails over`, () => {
+    it.effect(`never fails over after its first ${delta.type} delta, and reports a break`, () => {
       const fake = new ProviderFake().on(a, streams([usage], [delta, content("y")], [content("z")], outage))
       return routed(fake, function* () {
         const attempts = new Attempts()
@@ -194,7 +194,7 @@ describe("a stream", () => {
     })
   }
 
-  it.effect("without any delta is a valid empty answer if it carried a finish", () => {
+  it.effect("without a delta is a valid empty answer if it had a finish", () => {
     const refused: ChatEvent = { type: "finish", reason: "content_filter" }
     const fake = new ProviderFake().on(a, streams([refused], [usage]))
     return routed(fake, function* () {
@@ -204,7 +204,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("without any delta and without a finish is a broken answer: the next route is asked", () => {
+  it.effect("without a delta and a finish is a broken answer that fails over", () => {
     const fake = new ProviderFake().on(a, streams([usage])).on(b, streams())
     return routed(fake, function* () {
       assert.strictEqual(yield* outcome(stream(model(a, b, c))), c.id)
@@ -213,7 +213,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("counts by its outcome, not by its opening: 5 that break open the circuit", () => {
+  it.effect("counts by its outcome, so that 5 broken ones open the circuit", () => {
     const fake = new ProviderFake().on(a, streams([content("x")], outage))
     return routed(fake, function* () {
       for (let times = 0; times < 5; times++) {
@@ -224,7 +224,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("does not undo earlier failures by opening, only by its whole end", () => {
+  it.effect("undoes earlier failures when it ends well, not when it opens", () => {
     const fake = new ProviderFake()
     const failing = Array.from({ length: 4 }, () => fails(outage))
     return routed(fake, function* () {
@@ -242,7 +242,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("whose client leaves counts for nothing, and its upstream call is cancelled at once", () => {
+  it.effect("whose client leaves has no effect on its route, and its call is cancelled at once", () => {
     const fake = new ProviderFake().on(a, streams([content("x")], "hang"))
     return routed(fake, function* () {
       for (let times = 0; times < 10; times++) {
@@ -258,7 +258,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("that probes frees the probe when its client leaves", () => {
+  it.effect("whose client leaves during a probe lets another request probe", () => {
     const fake = new ProviderFake().on(a, ...Array.from({ length: 5 }, () => fails(outage)), answers())
     return routed(fake, function* () {
       for (let times = 0; times < 5; times++) yield* outcome(stream(model(a)))
@@ -270,7 +270,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("keeps what its provider has sent, so that a client that leaves early can be charged", () => {
+  it.effect("keeps what its provider sent for the charge of a client that leaves early", () => {
     const fake = new ProviderFake().on(a, streams([usage], "hang"))
     return routed(fake, function* () {
       const attempts = new Attempts()
@@ -282,7 +282,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("forgets what a failed route has sent", () => {
+  it.effect("drops what a failed route has sent", () => {
     const fake = new ProviderFake().on(a, streams([usage], outage)).on(b, hangs)
     return routed(fake, function* () {
       const attempts = new Attempts()

@@ -46,7 +46,7 @@ layer(RouteHealth.layer.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestS
   "route health",
   (it) => {
     describe("a running instance", () => {
-      it.effect("is listed with all that it knows, and no more once it has stopped", () =>
+      it.effect("is listed with the health of its routes until it stops", () =>
         Effect.gen(function* () {
           const known = healthy("m@acme", {
             circuit: "open",
@@ -83,7 +83,7 @@ layer(RouteHealth.layer.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestS
         })
       )
 
-      it.effect("writes news and nothing else", () =>
+      it.effect("writes only what has changed", () =>
         scoped(
           Effect.gen(function* () {
             const health = yield* Ref.make<ReadonlyArray<RouteReport>>([healthy("m@a"), healthy("m@b")])
@@ -97,7 +97,7 @@ layer(RouteHealth.layer.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestS
         )
       )
 
-      it.effect("is listed beside the others, while they live", () =>
+      it.effect("is listed beside the other live instances", () =>
         scoped(
           Effect.gen(function* () {
             const sql = yield* SqlClient.SqlClient
@@ -118,7 +118,7 @@ layer(RouteHealth.layer.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestS
         )
       )
 
-      it.effect("removes what dead ones have left", () =>
+      it.effect("removes the rows of dead instances", () =>
         scoped(
           Effect.gen(function* () {
             const sql = yield* SqlClient.SqlClient
@@ -133,7 +133,7 @@ layer(RouteHealth.layer.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestS
         )
       )
 
-      it.effect("goes on after the table was out of reach", () =>
+      it.effect("writes again after the table was out of reach", () =>
         scoped(
           Effect.gen(function* () {
             const sql = yield* SqlClient.SqlClient

@@ -40,23 +40,23 @@ const none = "No provider of `m` can do all that the request asks for at once."
 
 describe("the routes that a request may take", () => {
   const rows: ReadonlyArray<readonly [string, Partial<ChatRequest>, ReadonlyArray<Route>, string]> = [
-    ["a route that declines nothing of it", tools, [picky("a"), route("b")], "m@a"],
-    ["the next one where the first declines", { ...tools, ...search }, [picky("a"), route("b")], "m@b"],
-    ["none where all decline", { ...tools, ...search }, [picky("a"), picky("b")], `web_search: ${none}`],
+    ["include one that declines nothing of it", tools, [picky("a"), route("b")], "m@a"],
+    ["include the next one where the first declines", { ...tools, ...search }, [picky("a"), route("b")], "m@b"],
+    ["are none where all decline", { ...tools, ...search }, [picky("a"), picky("b")], `web_search: ${none}`],
     [
-      "none where each can do a part: the first field that is one too many is named",
+      "are none, with the first unsupported field named, where each can do a part",
       { ...tools, ...json, ...search },
       [able("a", "tools", "response_format"), able("b", "web_search")],
       `web_search: ${none}`
     ],
     [
-      "none, in the order of the fields",
+      "are none, with the fields checked in their order",
       { ...tools, ...json },
       [able("a", "tools"), able("b", "response_format")],
       `response_format: ${none}`
     ],
     [
-      "the one that can do all",
+      "include the one that can do all",
       { ...tools, ...json },
       [able("a", "tools"), able("b", "response_format"), able("c", "tools", "response_format")],
       "m@c"

@@ -76,6 +76,6 @@ type Ask = (
 
 /** Both ways to ask, which must decide alike up to the first delta. */
 export const surfaces: ReadonlyArray<{ readonly surface: string; readonly ask: Ask; readonly whole: Ask }> = [
-  { surface: "complete", ask: complete, whole: complete },
-  { surface: "stream", ask: stream, whole: streamWhole }
+  { surface: "JSON", ask: complete, whole: complete },
+  { surface: "a stream", ask: stream, whole: streamWhole }
 ]

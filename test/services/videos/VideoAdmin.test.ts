@@ -39,7 +39,7 @@ const somebodyWaits = ({ outside }: VideoBench) =>
   )
 
 describe.concurrent("the video administration", () => {
-  videoTest("lists videos of everybody, newest first, and shows nothing of their prompts", function* (bench) {
+  videoTest("lists the videos of all organizations, newest first and without prompts", function* (bench) {
     const { desk, job, org, over, process, sql } = bench
     const { videos } = yield* process()
     const { video: first } = yield* videos.create(job({ prompt: "a secret wish" }))
@@ -71,7 +71,7 @@ describe.concurrent("the video administration", () => {
     assert.strictEqual((yield* Effect.flip(desk.find("vid_none")))._tag, "VideoNotFound")
   })
 
-  videoTest("has a video looked at before its rest is over", function* (bench) {
+  videoTest("polls a video before its next poll is due", function* (bench) {
     const { desk, provider, row, sql } = bench
     const { id } = yield* renders(bench)
     yield* sql`UPDATE videos SET next_at = now() + interval '1 hour'`
@@ -85,24 +85,21 @@ describe.concurrent("the video administration", () => {
     yield* assertDelivered(bench)
   })
 
-  videoTest(
-    "cancels a render: it fails for all to see, costs nothing, and the provider is told once",
-    function* (bench) {
-      const { desk, job, org } = bench
-      const { id, videos } = yield* renders(bench, { key: "k" })
-      assert.deepInclude(yield* desk.cancel(id), { id, status: "failed", errorCode: "internal_error", charged: null })
-      yield* told(bench, ["m@a"])
-      yield* assertFailed(bench, "internal_error")
-      assert.deepInclude(yield* videos.find(org, id), {
-        error: { code: "internal_error", message: "The video was cancelled by the operator." }
-      })
-      assert.strictEqual((yield* Effect.flip(desk.cancel(id)))._tag, "VideoOver")
-      assert.deepInclude(yield* videos.create(job({ key: "k" })), { replayed: true })
-      assert.strictEqual((yield* Effect.flip(desk.cancel("vid_none")))._tag, "VideoNotFound")
-    }
-  )
+  videoTest("cancels a render, which fails at no charge and is cancelled once at its provider", function* (bench) {
+    const { desk, job, org } = bench
+    const { id, videos } = yield* renders(bench, { key: "k" })
+    assert.deepInclude(yield* desk.cancel(id), { id, status: "failed", errorCode: "internal_error", charged: null })
+    yield* told(bench, ["m@a"])
+    yield* assertFailed(bench, "internal_error")
+    assert.deepInclude(yield* videos.find(org, id), {
+      error: { code: "internal_error", message: "The video was cancelled by the operator." }
+    })
+    assert.strictEqual((yield* Effect.flip(desk.cancel(id)))._tag, "VideoOver")
+    assert.deepInclude(yield* videos.create(job({ key: "k" })), { replayed: true })
+    assert.strictEqual((yield* Effect.flip(desk.cancel("vid_none")))._tag, "VideoNotFound")
+  })
 
-  videoTest("cancels a render that nobody was told of, and nobody is", function* (bench) {
+  videoTest("cancels a render without ever showing it to its customer", function* (bench) {
     const { desk, job, org, process, sql } = bench
     const first = yield* process(submitsOnly)
     const { video } = yield* first.videos.create(job())
@@ -115,7 +112,7 @@ describe.concurrent("the video administration", () => {
     assert.deepStrictEqual(yield* videos.list(org, 100), [])
   })
 
-  videoTest("cancels a submit on its way: it may have arrived, and whoever took it is told", function* (bench) {
+  videoTest("cancels a submit under way and its render at the provider that may have taken it", function* (bench) {
     const { desk, job, process, provider, row, over } = bench
     const { videos } = yield* process()
     const { open, reached, wait } = yield* makeGate
@@ -131,7 +128,7 @@ describe.concurrent("the video administration", () => {
     assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
   })
 
-  videoTest("does not cancel what is being completed", function* (bench) {
+  videoTest("does not cancel a video that is being completed", function* (bench) {
     const { desk, org, outside, provider, row, store } = bench
     const { id } = yield* renders(bench)
     const { unlock } = yield* Effect.provide(lock(org), outside)
@@ -148,7 +145,7 @@ describe.concurrent("the video administration", () => {
     assert.deepStrictEqual(provider.calls("cancel"), [])
   })
 
-  videoTest("cancels what is completed too late, whose file goes again", function* (bench) {
+  videoTest("cancels a render before it completes, and removes its file", function* (bench) {
     const { desk, job, org, outside, process, store } = bench
     const stored = yield* makeGate
     const { videos } = yield* process({ reach: (name) => (name === "video_stored" ? stored.wait : Effect.void) })
@@ -169,7 +166,7 @@ describe.concurrent("the video administration", () => {
     yield* assertFailed(bench, "internal_error")
   })
 
-  videoTest("and completion: one of them ends each video, and the money is right", function* (bench) {
+  videoTest("ends each video once and with the right charge when it competes with completion", function* (bench) {
     const { charged, desk, hurry, job, process, rows, store } = bench
     const { videos } = yield* process()
     const made = yield* Effect.forEach(

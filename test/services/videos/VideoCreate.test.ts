@@ -15,7 +15,7 @@ import {
 } from "../../harness/database/VideoBench.ts"
 
 describe.concurrent("a video", () => {
-  videoTest("is taken, rendered, stored and charged for", function* (bench) {
+  videoTest("is accepted, rendered, stored and charged", function* (bench) {
     const { job, money, org, process, provider, until } = bench
     const { videos } = yield* process()
     const { replayed, video } = yield* videos.create(job())
@@ -36,7 +36,7 @@ const account = failure("account", 401)
 
 describe.concurrent("creating a video", () => {
   videoTest(
-    "holds its price for the job, and answers once a provider has it",
+    "holds its price for the job and answers once a provider has accepted it",
     function* ({ job, money, process, row, sql }) {
       const { stop, videos } = yield* process(submitsOnly)
       const asked = { ...job(), seconds: 4 }
@@ -53,7 +53,7 @@ describe.concurrent("creating a video", () => {
   )
 
   videoTest(
-    "is refused where the balance or the key's cap does not cover it, and leaves nothing",
+    "is refused where the balance or the key's cap does not cover it, and leaves no row",
     function* ({ bench, job, key, money, process, provider, rows, sql, store }) {
       const { videos } = yield* process(submitsOnly)
       const reference = { references: [picture] } as const
@@ -78,7 +78,7 @@ describe.concurrent("creating a video", () => {
   )
 
   videoTest(
-    "keeps no reference where the money is gone before the job is written",
+    "keeps no reference where the balance is spent before the job is written",
     function* ({ job, process, rows, sql, store }) {
       const { videos } = yield* process(submitsOnly)
       store.after(Effect.orDie(sql`UPDATE organizations SET balance = 0`))
@@ -89,7 +89,7 @@ describe.concurrent("creating a video", () => {
   )
 
   videoTest(
-    "looks at a reference after the money, and at money after the key",
+    "checks the reference after the balance, and the balance after the idempotency key",
     function* ({ bench, job, key, process, rows, sql, store }) {
       const { videos } = yield* process(submitsOnly)
       const bad = { references: [{ _tag: "Bytes", bytes: Buffer.from("no picture") }] } as const
@@ -116,29 +116,32 @@ describe.concurrent("creating a video", () => {
     ["all throttled", [limit, limit, limit], "AllProvidersFailed", "upstream_error", { status: 429 }],
     ["no account", [account, account, account], "AllProvidersFailed", "upstream_error", { status: 401 }]
   ] as const) {
-    videoTest(`that ends in ${what} says so, holds nothing, shows nothing and frees its key`, function* (bench) {
-      const { job, org, process, provider, sql } = bench
-      const { videos } = yield* process()
-      const routes = ["m@a", "m@b", "m@c"]
-      routes.forEach((route, index) => provider.on(route, { submit: [script[index] ?? Effect.void] }))
-      const asked = job({ key: "k", references: [picture] })
-      const failed = yield* Effect.flip(videos.create(asked))
-      assert.deepInclude(failed, { _tag: tag, ...detail })
-      assert.deepStrictEqual(
-        provider.calls(),
-        script.map((_, index) => `submit ${routes[index]}`)
-      )
-      assert.lengthOf(asked.record.attempts.list, script.length)
-      const row = yield* assertFailed(bench, code)
-      assert.deepInclude(row, { accepted: false, doubts: 0 })
-      assert.deepStrictEqual(yield* videos.list(org, 100), [])
-      assert.strictEqual((yield* Effect.flip(videos.find(org, row.id)))._tag, "VideoNotFound")
-      assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys`, [])
-      routes.forEach((route) => provider.on(route, {}))
-    })
+    videoTest(
+      `that ends in ${what} fails with that, holds nothing, lists nothing and frees its key`,
+      function* (bench) {
+        const { job, org, process, provider, sql } = bench
+        const { videos } = yield* process()
+        const routes = ["m@a", "m@b", "m@c"]
+        routes.forEach((route, index) => provider.on(route, { submit: [script[index] ?? Effect.void] }))
+        const asked = job({ key: "k", references: [picture] })
+        const failed = yield* Effect.flip(videos.create(asked))
+        assert.deepInclude(failed, { _tag: tag, ...detail })
+        assert.deepStrictEqual(
+          provider.calls(),
+          script.map((_, index) => `submit ${routes[index]}`)
+        )
+        assert.lengthOf(asked.record.attempts.list, script.length)
+        const row = yield* assertFailed(bench, code)
+        assert.deepInclude(row, { accepted: false, doubts: 0 })
+        assert.deepStrictEqual(yield* videos.list(org, 100), [])
+        assert.strictEqual((yield* Effect.flip(videos.find(org, row.id)))._tag, "VideoNotFound")
+        assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys`, [])
+        routes.forEach((route) => provider.on(route, {}))
+      }
+    )
   }
 
-  videoTest("that takes longer than its customer waits goes on, and is there in the end", function* (bench) {
+  videoTest("that takes longer than the request goes on and completes", function* (bench) {
     const { job, money, org, process, provider, row } = bench
     const { videos } = yield* process({ answerWithin: "200 millis" })
     const { open, wait } = yield* makeGate
@@ -154,7 +157,7 @@ describe.concurrent("creating a video", () => {
     assert.deepStrictEqual(again, { video, replayed: true })
   })
 
-  videoTest("that takes longer and comes to nothing fails for all to see, and keeps its key", function* (bench) {
+  videoTest("that takes longer than the request and fails is listed as failed and keeps its key", function* (bench) {
     const { job, org, process, provider } = bench
     const { videos } = yield* process({ answerWithin: "200 millis" })
     const { open, wait } = yield* makeGate
@@ -171,7 +174,7 @@ describe.concurrent("creating a video", () => {
     assert.deepStrictEqual(yield* videos.create(job({ key: "k" })), { video, replayed: true })
   })
 
-  videoTest("that the gateway ends itself costs nothing, whatever the provider made of it", function* (bench) {
+  videoTest("that the gateway fails costs nothing, even if its provider rendered it", function* (bench) {
     const { job, process, provider, sql, over } = bench
     const { inFlight, videos } = yield* process()
     const { open, reached, wait } = yield* makeGate
@@ -206,7 +209,7 @@ const stoppedAfterHold = ({ job, process }: VideoBench) =>
   })
 
 describe.concurrent("a video asked for with an idempotency key", () => {
-  videoTest("is one, however often it is asked for", function* (bench) {
+  videoTest("is created once for any number of requests", function* (bench) {
     const { job, process, provider } = bench
     const first = yield* process({ lookEvery: "1 hour" })
     const second = yield* process()
@@ -227,7 +230,7 @@ describe.concurrent("a video asked for with an idempotency key", () => {
     yield* bench.charged(price)
   })
 
-  videoTest("is in flight until it is answered, and free again where it failed", function* (bench) {
+  videoTest("keeps its key in flight until it is answered, and frees it when it fails", function* (bench) {
     const { job, process, provider, rows } = bench
     const { videos } = yield* process()
     const { open, reached, wait } = yield* makeGate
@@ -255,32 +258,29 @@ describe.concurrent("a video asked for with an idempotency key", () => {
   })
 
   for (const how of ["silent", "stopped"] as const) {
-    videoTest(
-      `is found again after its process was ${how} before it answered, and is rendered once`,
-      function* (bench) {
-        const { job, lapse, org, process, provider, row, sql } = bench
-        const dying = yield* stoppedAfterHold(bench)
-        const { id } = yield* row
-        const { videos } = yield* process()
-        assert.strictEqual((yield* Effect.flip(videos.create(job({ key }))))._tag, "IdempotencyConflict")
-        assert.strictEqual((yield* Effect.flip(videos.find(org, id)))._tag, "VideoNotFound")
-        const instance = yield* dying.instance.id
-        yield* how === "silent"
-          ? sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${instance}`
-          : dying.stop
-        const again = yield* videos.create(job({ key }))
-        assert.isTrue(again.replayed)
-        assert.deepInclude(again.video, { id, status: "queued" })
-        // Whoever has its id can ask for it, before anybody has taken it on.
-        assert.deepInclude(yield* videos.find(org, id), { id, status: "queued" })
-        yield* lapse
-        assert.deepInclude(yield* assertDelivered(bench), { id, doubts: 0 })
-        assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
-      }
-    )
+    videoTest(`is replayed and rendered once after its process was ${how} before it answered`, function* (bench) {
+      const { job, lapse, org, process, provider, row, sql } = bench
+      const dying = yield* stoppedAfterHold(bench)
+      const { id } = yield* row
+      const { videos } = yield* process()
+      assert.strictEqual((yield* Effect.flip(videos.create(job({ key }))))._tag, "IdempotencyConflict")
+      assert.strictEqual((yield* Effect.flip(videos.find(org, id)))._tag, "VideoNotFound")
+      const instance = yield* dying.instance.id
+      yield* how === "silent"
+        ? sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${instance}`
+        : dying.stop
+      const again = yield* videos.create(job({ key }))
+      assert.isTrue(again.replayed)
+      assert.deepInclude(again.video, { id, status: "queued" })
+      // Whoever has its id can ask for it, before anybody has taken it on.
+      assert.deepInclude(yield* videos.find(org, id), { id, status: "queued" })
+      yield* lapse
+      assert.deepInclude(yield* assertDelivered(bench), { id, doubts: 0 })
+      assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+    })
   }
 
-  videoTest("of a process that died is a job that fails for all to see", function* (bench) {
+  videoTest("is listed as failed when its process died and the job failed later", function* (bench) {
     const { job, lapse, org, process, provider } = bench
     const dying = yield* stoppedAfterHold(bench)
     const { videos } = yield* process()

@@ -26,7 +26,7 @@ const made = (bench: VideoBench, scripts: Readonly<Record<string, Script>>) =>
   })
 
 describe.concurrent("the clip of a video", () => {
-  videoTest("comes whole, in whatever pieces", function* (bench) {
+  videoTest("is stored whole from pieces of any size", function* (bench) {
     const whole = clip("x".repeat(20_000))
     const pieces = Array.from({ length: 4_006 }, (_, index) => whole.subarray(index * 5, index * 5 + 5))
     yield* made(bench, { "m@a": { download: [Stream.fromIterable([new Uint8Array(), ...pieces])] } })
@@ -45,7 +45,7 @@ describe.concurrent("the clip of a video", () => {
     })
   }
 
-  videoTest("is waited for longer each time that it cannot be had: it is paid for", function* (bench) {
+  videoTest("is downloaded again after growing delays, since it is paid for", function* (bench) {
     yield* made(bench, { "m@a": { download: [page, gone, page, gone, Stream.make(clip())] } })
     const rests: Array<number> = []
     for (let failed = 1; failed < 5; failed++) {
@@ -65,7 +65,7 @@ describe.concurrent("the clip of a video", () => {
     ["is no video", page],
     ["is empty", Stream.empty]
   ] as const) {
-    videoTest(`that ${what} is asked of one further route, and then given up`, function* (bench) {
+    videoTest(`that ${what} is rendered by one further route before the video fails`, function* (bench) {
       const { provider } = bench
       yield* made(bench, { "m@a": { download: [download] }, "m@b": { download: [download] } })
       yield* assertFailed(bench, "upstream_error")
@@ -82,14 +82,14 @@ describe.concurrent("the clip of a video", () => {
     ["moderation", "content_policy_violation"],
     ["request", "upstream_error"]
   ] as const) {
-    videoTest(`that is refused after all ends the video: ${kind}`, function* (bench) {
+    videoTest(`that its provider refuses fails the video: ${kind}`, function* (bench) {
       yield* made(bench, { "m@a": { download: [Stream.fail(failure(kind, 422))] } })
       yield* assertFailed(bench, code)
       assert.deepStrictEqual(bench.provider.calls(), ["submit m@a", "poll m@a", "download m@a"])
     })
   }
 
-  videoTest("waits for a store that is away, and costs no second render", function* (bench) {
+  videoTest("waits for an unavailable store without a second render", function* (bench) {
     const { store } = bench
     // The first is the reference.
     store.before(Effect.void, ...Array.from({ length: 8 }, () => MediaStoreFake.away))
@@ -103,7 +103,7 @@ describe.concurrent("the end of a video", () => {
   for (const table of refusing) {
     for (const end of ["completed", "failed"] as const) {
       if (end === "failed" && (table === "ledger_entries" || table === "key_spend")) continue
-      videoTest(`is ${end} wholly or not at all: ${table} refuse`, function* (bench) {
+      videoTest(`is written as ${end} wholly or not at all when ${table} refuse`, function* (bench) {
         const { job, money, process, provider, row, sql, store } = bench
         const creator = yield* process(submitsOnly)
         yield* creator.videos.create(job({ key: "k", references: [picture] }))
@@ -150,7 +150,7 @@ describe.concurrent("the end of a video", () => {
     })
   const publicFiles = ({ store }: VideoBench) => Effect.sync(() => store.names.public)
 
-  videoTest("is the winner's, when the loser comes after it", function* (bench) {
+  videoTest("is decided by the first instance when the other comes later", function* (bench) {
     const { goOn, first } = yield* overtaken(bench, {})
     const other = yield* bench.process()
     yield* bench.lapse
@@ -164,7 +164,7 @@ describe.concurrent("the end of a video", () => {
   })
 
   videoTest(
-    "is the winner's, when the loser comes before it, and the winner needs the reference again",
+    "is decided by the lease's holder when the other comes first, and the reference is still there",
     function* (bench) {
       const polling = yield* makeGate
       const poll = [Effect.zipRight(polling.wait, failed(failure("retry", 500)))]
@@ -184,7 +184,7 @@ describe.concurrent("the end of a video", () => {
     }
   )
 
-  videoTest("is charged once, whatever its provider did", function* (bench) {
+  videoTest("is charged once even after a submit without an answer", function* (bench) {
     yield* made(bench, { "m@a": { submit: [unanswered] } })
     yield* assertDelivered(bench)
     yield* bench.charged(price)

@@ -36,7 +36,7 @@ const full: VideoRoute = route("a", {
 
 const read = Schema.decodeUnknownSync(Schema.parseJson(FrozenRoute))
 
-describe("a route as a row keeps it", () => {
+describe("a route stored in a row", () => {
   for (const [what, given] of [
     ["everything said", full],
     ["little said", route("b")],
@@ -54,12 +54,12 @@ describe("a route as a row keeps it", () => {
     })
   }
 
-  it("has no credential in it, and no header", () => {
+  it("has neither a credential nor a header", () => {
     assert.notInclude(freeze(full), secret)
     assert.notInclude(freeze(full), "x-key")
   })
 
-  it("is of no use without its account: another name, address or wire is another account", () => {
+  it("is unusable when its account has another name, address or adapter", () => {
     const frozen = read(freeze(full))
     const { provider } = full
     for (const other of [
@@ -73,7 +73,7 @@ describe("a route as a row keeps it", () => {
     }
   })
 
-  it("is none where another version wrote it", () => {
+  it("is unusable when another version wrote it", () => {
     const kept = Schema.decodeUnknownEither(KeptRoute)
     for (const text of [null, "", "{", "[]", '{"id":"m@a"}', freeze(full).replace("suffixed", "roman")]) {
       assert.deepStrictEqual(kept(text), Either.right(null))
@@ -117,7 +117,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     assert.deepStrictEqual(row, { seconds: 8, price: String(price), cost: String(9_007_199_254_740_993n * 8n) })
   })
 
-  videoTest("waits for a provider that has gone, and is rendered when it is back", function* (bench) {
+  videoTest("waits for a removed provider and is rendered when it is back", function* (bench) {
     const { hurry, process, provider, row } = bench
     yield* begun(bench, route("a"))
     const without = yield* process({ model: model(route("b")) })
@@ -130,7 +130,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
   })
 
-  videoTest("waits for a provider that has gone until its deadline", function* (bench) {
+  videoTest("waits for a removed provider until its deadline", function* (bench) {
     const { hurry, process, provider, row, sql } = bench
     provider.on("m@a", { poll: [rendering] })
     yield* begun(bench, route("a"))
@@ -147,7 +147,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     ["may have been submitted", "step = 'submitting', handle = NULL"],
     ["has failed at its provider", "spare = true"]
   ] as const) {
-    videoTest(`that ${what} is left to an instance that sells its model, by one that does not`, function* (bench) {
+    videoTest(`that ${what} is left to an instance whose catalog has its model`, function* (bench) {
       const { hurry, process, provider, row, sql } = bench
       provider.on("m@a", { poll: [failed(busy)] })
       yield* begun(bench, route("a"), route("b"))
@@ -162,7 +162,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     })
   }
 
-  videoTest("fails at its deadline where nobody sells its model", function* (bench) {
+  videoTest("fails at its deadline where no catalog has its model", function* (bench) {
     const { hurry, process, provider, sql } = bench
     yield* begun(bench, route("a"))
     yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
@@ -173,7 +173,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     assert.deepStrictEqual(provider.calls(), ["submit m@a"])
   })
 
-  videoTest("is looked at once a minute by an instance that cannot go on with it, not all the time", function* (bench) {
+  videoTest("is claimed only once a minute by an instance that cannot continue it", function* (bench) {
     const { hurry, process, row, sql } = bench
     yield* begun(bench, route("a"))
     yield* process({ model: model(route("b")) })
@@ -184,7 +184,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     assert.isNull((yield* row).lease)
   })
 
-  videoTest("goes on with what the routes of today can render", function* (bench) {
+  videoTest("continues with the present routes that can render it", function* (bench) {
     const { process, provider, sql } = bench
     yield* begun(bench, route("a"))
     yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`

@@ -33,8 +33,8 @@ const allOver = ({ hurry, rows }: VideoBench, count: number) =>
 /** Statements of the test's own, so many that whatever was about to happen has. */
 const meanwhile = ({ hurry }: VideoBench) => Effect.repeatN(hurry, 60)
 
-describe.concurrent("two processes with one database", () => {
-  videoTest("work on each video one at a time, and deliver all of them once", function* (bench) {
+describe.concurrent("two instances with one database", () => {
+  videoTest("work on each video one at a time and complete all of them once", function* (bench) {
     const { charged, job, process, provider, store } = bench
     const both = yield* Effect.all([process(), process()])
     const slowly = Effect.sleep("15 millis")
@@ -53,7 +53,7 @@ describe.concurrent("two processes with one database", () => {
     yield* charged(...times(20).map(() => price))
   })
 
-  videoTest("take over from each other once a lease has lapsed, and not before", function* (bench) {
+  videoTest("take over a video once its lease has lapsed and not before", function* (bench) {
     const { lapse, process, provider, row } = bench
     const polling = yield* makeGate
     yield* begun(bench, { poll: [Effect.zipRight(polling.wait, rendering), done] })
@@ -70,7 +70,7 @@ describe.concurrent("two processes with one database", () => {
     assert.deepInclude(yield* row, { status: "completed", polls: 1, idle: true })
   })
 
-  videoTest("take over at once what another gives back when it stops", function* (bench) {
+  videoTest("take over at once what the other releases when it stops", function* (bench) {
     const { process, provider, row, sql } = bench
     const polling = yield* makeGate
     const first = yield* begun(bench, { poll: [polling.wait.pipe(Effect.zipRight(rendering)), done] })
@@ -92,7 +92,7 @@ describe.concurrent("a lease", () => {
       "20 seconds"
     )
 
-  videoTest("is renewed while there is work, whatever keeps another job's row", function* (bench) {
+  videoTest("is renewed during work even while another job's row is locked", function* (bench) {
     const { job, provider, rows, sql } = bench
     const polling = yield* makeGate
     provider.on("m@a", { poll: [Effect.zipRight(polling.wait, done)] })
@@ -123,8 +123,8 @@ describe.concurrent("a lease", () => {
   })
 })
 
-describe.concurrent("a process", () => {
-  videoTest("that stops waits for a submit on its way, and lets go of everything else", function* (bench) {
+describe.concurrent("an instance with many videos", () => {
+  videoTest("waits for a submit under way when it stops, and releases everything else", function* (bench) {
     const { job, process, provider, rows } = bench
     const polling = yield* makeGate
     const submitting = yield* makeGate
@@ -148,7 +148,7 @@ describe.concurrent("a process", () => {
     yield* bench.charged(price, price)
   })
 
-  videoTest("works on a limited number of videos at a time, and gets through all of them", function* (bench) {
+  videoTest("works on a limited number of videos at a time and finishes all of them", function* (bench) {
     const { hurry, job, process, provider, rows } = bench
     const polling = yield* makeGate
     const first = yield* process({ lookEvery: "1 hour" })
@@ -177,7 +177,7 @@ describe.concurrent("a process", () => {
     yield* bench.charged(...times(41).map(() => price))
   })
 
-  videoTest("is not held up by a video that it cannot read", function* (bench) {
+  videoTest("is not blocked by a video that it cannot read", function* (bench) {
     const { desk, hurry, job, process, rows, sql } = bench
     const first = yield* process(submitsOnly)
     const { video } = yield* first.videos.create(job())
@@ -242,10 +242,10 @@ const rendered = ({ job, process, provider, sql }: VideoBench, count: number, re
     provider.called.length = 0
   })
 
-describe.concurrent("a process asks the database", () => {
-  it.effect("twice in 5 s while there are no videos", () => withBench(assertQuiet))
+describe.concurrent("an instance", () => {
+  it.effect("queries the database twice in 5 s while there are no videos", () => withBench(assertQuiet))
 
-  it.effect("twice in 5 s while 20 videos rest", () =>
+  it.effect("queries the database twice in 5 s while 20 videos are waiting", () =>
     withBench((bench) =>
       Effect.gen(function* () {
         yield* rendered(bench, 20, "1 hour")
@@ -255,7 +255,7 @@ describe.concurrent("a process asks the database", () => {
     )
   )
 
-  it.effect("a few times for each look at a render, and no more until the next is due", () =>
+  it.effect("queries the database a few times for each poll, and not until the next is due", () =>
     withBench((bench) =>
       Effect.gen(function* () {
         const { provider, rows } = bench

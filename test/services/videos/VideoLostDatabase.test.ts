@@ -20,9 +20,9 @@ const losing = ({ process, url }: VideoBench) =>
     return { door, videos, isCut, stop }
   })
 
-describe.concurrent("a video of a process that loses its database", () => {
+describe.concurrent("a video whose instance loses its database", () => {
   for (const when of ["before", "after"] as const) {
-    videoTest(`${when} the COMMIT that creates it is there once`, function* (bench) {
+    videoTest(`${when} the COMMIT that creates it exists once`, function* (bench) {
       const { job, money, process, store } = bench
       const { door, isCut, stop, videos } = yield* losing(bench)
       yield* door.cutAt("COMMIT", when)
@@ -37,28 +37,31 @@ describe.concurrent("a video of a process that loses its database", () => {
       assert.deepInclude(yield* assertDelivered(bench), { id: video.id, doubts: 0 })
     })
 
-    videoTest(`${when} the COMMIT that creates it, and for long, is none: the request has failed`, function* (bench) {
-      const { charged, job, org, provider, rows, sql } = bench
-      const { door, videos } = yield* losing(bench)
-      yield* door.cutAt("COMMIT", when)
-      const exit = yield* Effect.exit(videos.create(job({ key })))
-      assert.isTrue(Exit.isFailure(exit))
-      assert.lengthOf(yield* rows, when === "before" ? 0 : 1)
-      yield* door.mend
-      yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0)
-      yield* charged()
-      assert.deepStrictEqual(provider.called, [])
-      assert.deepStrictEqual(yield* videos.list(org, 100), [])
-      // The key is freed behind the request's back, too.
-      const again = Effect.retry(videos.create(job({ key })), {
-        schedule: Schedule.spaced("100 millis"),
-        times: 100,
-        while: ({ _tag }) => _tag === "IdempotencyConflict"
-      })
-      assert.isFalse((yield* again).replayed)
-    })
+    videoTest(
+      `${when} the COMMIT that creates it does not exist when the outage outlasts its request`,
+      function* (bench) {
+        const { charged, job, org, provider, rows, sql } = bench
+        const { door, videos } = yield* losing(bench)
+        yield* door.cutAt("COMMIT", when)
+        const exit = yield* Effect.exit(videos.create(job({ key })))
+        assert.isTrue(Exit.isFailure(exit))
+        assert.lengthOf(yield* rows, when === "before" ? 0 : 1)
+        yield* door.mend
+        yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0)
+        yield* charged()
+        assert.deepStrictEqual(provider.called, [])
+        assert.deepStrictEqual(yield* videos.list(org, 100), [])
+        // The key is freed behind the request's back, too.
+        const again = Effect.retry(videos.create(job({ key })), {
+          schedule: Schedule.spaced("100 millis"),
+          times: 100,
+          while: ({ _tag }) => _tag === "IdempotencyConflict"
+        })
+        assert.isFalse((yield* again).replayed)
+      }
+    )
 
-    videoTest(`${when} the COMMIT that completes it is charged once, and keeps its file`, function* (bench) {
+    videoTest(`${when} the COMMIT that completes it is charged once and keeps its file`, function* (bench) {
       const { hurry, job, money, store } = bench
       const door = yield* doorTo(bench.url)
       const { videos } = yield* bench.process({ url: door.url })
@@ -95,8 +98,8 @@ const obstructed = ({ sql }: VideoBench) =>
     return { tries, clear: sql`DROP TRIGGER obstructed ON videos` }
   })
 
-describe.concurrent("a video whose request was told that it failed", () => {
-  videoTest("is not taken on by its own process, which has yet to end it", function* (bench) {
+describe.concurrent("a video whose request was answered with a failure", () => {
+  videoTest("is not continued by its own instance, which has yet to fail it", function* (bench) {
     const { charged, job, lapse, org, provider, row, rows, sql } = bench
     const door = yield* doorTo(bench.url)
     const { videos } = yield* bench.process({ url: door.url })
@@ -116,41 +119,35 @@ describe.concurrent("a video whose request was told that it failed", () => {
     assert.isFalse((yield* videos.create(job({ key }))).replayed)
   })
 
-  videoTest(
-    "and was never submitted before its process died is not rendered by another, nor paid for",
-    function* (bench) {
-      const { charged, job, lapse, org, process, provider, row, rows } = bench
-      const door = yield* doorTo(bench.url)
-      const dead = yield* process({ url: door.url, lookEvery: "1 hour" })
-      yield* door.cutAt("COMMIT", "after")
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(dead.videos.create(job()))))
-      assert.lengthOf(yield* rows, 1)
-      yield* lapse
-      const { videos } = yield* process()
-      yield* eventually(row, ({ status }) => status === "failed")
-      assert.deepStrictEqual(provider.called, [])
-      assert.deepStrictEqual(yield* videos.list(org, 100), [])
-      yield* charged()
-    }
-  )
+  videoTest("is neither rendered by another instance nor charged if it was never submitted", function* (bench) {
+    const { charged, job, lapse, org, process, provider, row, rows } = bench
+    const door = yield* doorTo(bench.url)
+    const dead = yield* process({ url: door.url, lookEvery: "1 hour" })
+    yield* door.cutAt("COMMIT", "after")
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(dead.videos.create(job()))))
+    assert.lengthOf(yield* rows, 1)
+    yield* lapse
+    const { videos } = yield* process()
+    yield* eventually(row, ({ status }) => status === "failed")
+    assert.deepStrictEqual(provider.called, [])
+    assert.deepStrictEqual(yield* videos.list(org, 100), [])
+    yield* charged()
+  })
 
-  videoTest(
-    "and was accepted by a statement whose answer was lost is ended all the same, and its key is free",
-    function* (bench) {
-      const { charged, job, row } = bench
-      const door = yield* doorTo(bench.url)
-      const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour" })
-      yield* door.cutAt("SET accepted_at = coalesce", "after")
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
-      assert.isTrue((yield* row).accepted)
-      yield* door.mend
-      yield* eventually(row, ({ status }) => status === "failed")
-      yield* charged()
-      assert.isFalse((yield* videos.create(job({ key }))).replayed)
-    }
-  )
+  videoTest("is failed and frees its key even if a statement whose answer was lost accepted it", function* (bench) {
+    const { charged, job, row } = bench
+    const door = yield* doorTo(bench.url)
+    const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour" })
+    yield* door.cutAt("SET accepted_at = coalesce", "after")
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
+    assert.isTrue((yield* row).accepted)
+    yield* door.mend
+    yield* eventually(row, ({ status }) => status === "failed")
+    yield* charged()
+    assert.isFalse((yield* videos.create(job({ key }))).replayed)
+  })
 
-  videoTest("leaves no reference behind where it was not even written", function* (bench) {
+  videoTest("leaves no reference behind if it was never written", function* (bench) {
     const { job, process, rows, store } = bench
     const door = yield* doorTo(bench.url)
     const { videos } = yield* process({ url: door.url })
@@ -167,8 +164,8 @@ describe.concurrent("a video whose request was told that it failed", () => {
   })
 })
 
-describe.concurrent("a video that is asked for again", () => {
-  videoTest("and ends untold in this very moment is not answered with", function* (bench) {
+describe.concurrent("a video that is requested again", () => {
+  videoTest("is not replayed when it fails unlisted at the same moment", function* (bench) {
     const { charged, desk, job, process, rows, sql } = bench
     const dying = yield* process({
       lookEvery: "1 hour",
@@ -193,7 +190,7 @@ describe.concurrent("a video that is asked for again", () => {
 })
 
 describe("many videos of one organization", () => {
-  videoTest("wait for each other without keeping the rest from the database", function* (bench) {
+  videoTest("wait for each other without blocking others' use of the database", function* (bench) {
     const { charged, job, org, outside, process, provider } = bench
     const { videos } = yield* process()
     const { unlock } = yield* Effect.provide(lock(org), outside)

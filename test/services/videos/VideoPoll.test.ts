@@ -35,8 +35,8 @@ const following = (bench: VideoBench, scripts: Readonly<Record<string, Script>>,
     return yield* videos.create(sold === undefined ? job : { ...job, model: sold })
   })
 
-describe("the rests between two looks at a render", () => {
-  it.effect("grow from 2 s to 10 s, a little apart", () =>
+describe("the delays between two polls of a render", () => {
+  it.effect("grow from 2 s to 10 s with jitter", () =>
     Effect.gen(function* () {
       for (const [asked, seconds] of [
         [0, 2],
@@ -57,8 +57,8 @@ describe("the rests between two looks at a render", () => {
   )
 })
 
-describe.concurrent("following a video", () => {
-  videoTest("shows how far it is, and never goes back", function* (bench) {
+describe.concurrent("a video that is being rendered", () => {
+  videoTest("moves from queued to in_progress and never back", function* (bench) {
     const seen: Array<string> = []
     const looking = Effect.orDie(Effect.map(bench.row, ({ polls, status }) => seen.push(`${status} ${polls}`)))
     const poll = [waiting, waiting, rendering, waiting, unanswered, rendering, done].map((answer) =>
@@ -77,7 +77,7 @@ describe.concurrent("following a video", () => {
     ])
   })
 
-  videoTest("rests after the submit, and longer after many looks", function* (bench) {
+  videoTest("is polled some time after its submit, and less often after many polls", function* (bench) {
     const { process, provider, sql } = bench
     provider.on("m@a", { poll: [rendering] })
     const creator = yield* process(submitsOnly)
@@ -102,7 +102,7 @@ describe.concurrent("following a video", () => {
     assert.deepStrictEqual(provider.calls("poll"), ["m@a"])
   })
 
-  videoTest("is not put out by looks that fail, whatever they say", function* (bench) {
+  videoTest("is not failed by polls that fail in any way", function* (bench) {
     const failures: ReadonlyArray<ProviderFailure> = [
       unanswered,
       failure("timeout"),
@@ -119,7 +119,7 @@ describe.concurrent("following a video", () => {
     assert.deepStrictEqual(bench.provider.calls("submit"), ["m@a"])
   })
 
-  videoTest("goes on to one further route where the render fails", function* (bench) {
+  videoTest("is rendered by one further route when the render fails", function* (bench) {
     yield* following(bench, { "m@a": { poll: [rendering, broken] } })
     assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"], doubts: 0, handle: "m@b 2" })
     assert.deepStrictEqual(bench.provider.calls(), [
@@ -165,7 +165,7 @@ describe.concurrent("following a video", () => {
       undefined
     ]
   ] as const) {
-    videoTest(`that fails ${what} is a failed video`, function* (bench) {
+    videoTest(`is failed when its render fails ${what}`, function* (bench) {
       const { video } = yield* following(bench, scripts, sold)
       assert.deepInclude(yield* assertFailed(bench, code), { id: video.id, accepted: true })
       assert.deepStrictEqual(bench.provider.calls("submit"), submits)
@@ -178,24 +178,27 @@ describe.concurrent("following a video", () => {
     ["never answers", Effect.delay(unanswered, "20 millis")]
   ] as const) {
     for (const [told, cancel] of [
-      ["and takes that", Effect.void],
-      ["and refuses", failure("retry", 500)],
-      ["and stumbles", Effect.die("a bug")]
+      ["and accepts it", Effect.void],
+      ["and refuses it", failure("retry", 500)],
+      ["and fails by a defect", Effect.die("a bug")]
     ] as const) {
-      videoTest(`of a provider that ${what} ends at the deadline; it is told once, ${told}`, function* (bench) {
-        const { org, process, provider, sql, until } = bench
-        yield* following(bench, { "m@a": { poll: [poll], cancel: [cancel] } })
-        yield* until(({ polls }) => polls >= 3)
-        yield* sql`UPDATE videos SET deadline = now()`
-        const { id, polls } = yield* assertFailed(bench, "timeout")
-        assert.isAtLeast(polls, 3)
-        assert.deepStrictEqual([provider.calls("cancel"), provider.calls("submit")], [["m@a"], ["m@a"]])
-        const { videos } = yield* process()
-        assert.deepInclude(yield* videos.find(org, id), {
-          status: "failed",
-          error: { code: "timeout", message: "The request exceeded the allowed time." }
-        })
-      })
+      videoTest(
+        `is failed at its deadline by a provider that ${what}, which gets one cancellation ${told}`,
+        function* (bench) {
+          const { org, process, provider, sql, until } = bench
+          yield* following(bench, { "m@a": { poll: [poll], cancel: [cancel] } })
+          yield* until(({ polls }) => polls >= 3)
+          yield* sql`UPDATE videos SET deadline = now()`
+          const { id, polls } = yield* assertFailed(bench, "timeout")
+          assert.isAtLeast(polls, 3)
+          assert.deepStrictEqual([provider.calls("cancel"), provider.calls("submit")], [["m@a"], ["m@a"]])
+          const { videos } = yield* process()
+          assert.deepInclude(yield* videos.find(org, id), {
+            status: "failed",
+            error: { code: "timeout", message: "The request exceeded the allowed time." }
+          })
+        }
+      )
     }
   }
 })

@@ -12,7 +12,7 @@ import {
 import { submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
 
 describe("a transition of a video", () => {
-  videoTest("is made from the steps in the table, and by the holder of the lease", function* (bench) {
+  videoTest("is made only from the steps in the table and by the holder of the lease", function* (bench) {
     const { job, process, sql } = bench
     const { stop, videos } = yield* process(submitsOnly)
     yield* videos.create(job())

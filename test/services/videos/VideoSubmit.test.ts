@@ -47,12 +47,12 @@ describe("a submit that failed", () => {
 
 describe.concurrent("submitting a video", () => {
   for (const [what, outcomes, asked, doubts] of [
-    ["503 goes on to the next route", [busy], ["m@a", "m@b"], 0],
-    ["refused connections go on to any further route", [refused, refused], routes, 0],
-    ["no answer goes on to one further route", [unanswered], ["m@a", "m@b"], 1],
-    ["no answer in time goes on to one further route", [slow], ["m@a", "m@b"], 1],
-    ["garbage goes on to one further route", [garbage], ["m@a", "m@b"], 1],
-    ["503 and then no answer goes on to one further route", [busy, unanswered], routes, 1]
+    ["goes on to the next route after 503", [busy], ["m@a", "m@b"], 0],
+    ["goes on to any further route after refused connections", [refused, refused], routes, 0],
+    ["goes on to one further route after no answer", [unanswered], ["m@a", "m@b"], 1],
+    ["goes on to one further route after no answer in time", [slow], ["m@a", "m@b"], 1],
+    ["goes on to one further route after garbage", [garbage], ["m@a", "m@b"], 1],
+    ["goes on to one further route after 503 and then no answer", [busy, unanswered], routes, 1]
   ] as const) {
     videoTest(what, function* (bench) {
       const { job, process, provider, row } = bench
@@ -74,7 +74,7 @@ describe.concurrent("submitting a video", () => {
     ["no answer, then no socket", [garbage, refused], "AllProvidersFailed", "upstream_error", 1, 2],
     ["503 twice, then no answer", [busy, busy, unanswered], "AllProvidersFailed", "upstream_error", 1, 3]
   ] as const) {
-    videoTest(`${what} is the end, and free`, function* (bench) {
+    videoTest(`ends at no charge after ${what}`, function* (bench) {
       const { job, process, provider } = bench
       const { videos } = yield* process()
       submitting(bench, ...outcomes)
@@ -84,7 +84,7 @@ describe.concurrent("submitting a video", () => {
     })
   }
 
-  videoTest("is written down before the provider hears of it, route by route", function* (bench) {
+  videoTest("is written to the row before each route gets its request", function* (bench) {
     const { job, process, row } = bench
     const { videos } = yield* process()
     const seen: Array<unknown> = []
@@ -116,7 +116,7 @@ describe.concurrent("submitting a video", () => {
     return { open, creating }
   })
 
-  videoTest("found under way by a new owner is never repeated, and one further route is asked", function* (bench) {
+  videoTest("is never repeated by a new owner, which tries one further route", function* (bench) {
     const { lapse, process, provider } = bench
     const { creating, open } = yield* stuck(bench)
     yield* lapse
@@ -133,7 +133,7 @@ describe.concurrent("submitting a video", () => {
     yield* bench.charged(price)
   })
 
-  videoTest("that fails for its first owner as for the next is a job that its customer is told of", function* (bench) {
+  videoTest("fails the listed job when the first owner and the next one fail", function* (bench) {
     const { lapse, process, provider } = bench
     const { creating, open } = yield* stuck(bench, "m@a", failure("request", 422))
     provider.on("m@b", { submit: [busy] })
@@ -144,7 +144,7 @@ describe.concurrent("submitting a video", () => {
     assert.deepInclude((yield* Fiber.join(creating)).video, { id, status: "queued" })
   })
 
-  videoTest("found under way after a doubt already is the end", function* (bench) {
+  videoTest("ends when a new owner finds it under way after an earlier doubt", function* (bench) {
     const { lapse, process, provider } = bench
     submitting(bench, unanswered)
     yield* stuck(bench, "m@b")
@@ -154,7 +154,7 @@ describe.concurrent("submitting a video", () => {
     assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
   })
 
-  videoTest("found under way after its deadline is a doubt, and the end", function* (bench) {
+  videoTest("ends with a doubt when a new owner finds it under way after its deadline", function* (bench) {
     const { lapse, process, provider, sql } = bench
     yield* stuck(bench)
     yield* sql`UPDATE videos SET deadline = now()`
@@ -164,7 +164,7 @@ describe.concurrent("submitting a video", () => {
     assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
   })
 
-  videoTest("takes from a provider whatever it writes into its errors", function* (bench) {
+  videoTest("survives anything that a provider writes into its errors", function* (bench) {
     const { desk, job, process } = bench
     const { videos } = yield* process()
     const detail = `a NUL \u0000, half a pair \ud83d and ${"more ".repeat(100)}`

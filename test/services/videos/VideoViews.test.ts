@@ -22,39 +22,36 @@ const fill = (bench: VideoBench, count: number, { key, org }: Pick<VideoBench, "
 
 const Explained = Schema.Array(Schema.Record({ key: Schema.String, value: Schema.String }))
 
-describe.concurrent("videos that are asked for again", () => {
-  videoTest(
-    "are listed newest first, in an order that new ones do not disturb, and apart from others'",
-    function* (bench) {
-      const { job, org, process, sql } = bench
-      const { videos } = yield* process({ lookEvery: "1 hour" })
-      const other = yield* bench.bench.organization(0n)
-      yield* fill(bench, 30)
-      yield* fill(bench, 5, other)
-      // Of the same moment, like those that come at once.
-      yield* sql`UPDATE videos SET created_at = date_trunc('day', now()) WHERE org_id = ${org} AND random() < 0.5`
-      const expected = yield* sql<{ readonly id: string }>`
+describe.concurrent("the videos of an organization", () => {
+  videoTest("are listed newest first, in a stable order and apart from those of others", function* (bench) {
+    const { job, org, process, sql } = bench
+    const { videos } = yield* process({ lookEvery: "1 hour" })
+    const other = yield* bench.bench.organization(0n)
+    yield* fill(bench, 30)
+    yield* fill(bench, 5, other)
+    // Of the same moment, like those that come at once.
+    yield* sql`UPDATE videos SET created_at = date_trunc('day', now()) WHERE org_id = ${org} AND random() < 0.5`
+    const expected = yield* sql<{ readonly id: string }>`
       SELECT id FROM videos WHERE org_id = ${org} ORDER BY created_at DESC, id DESC`
-      const listed = yield* videos.list(org, 100)
-      assert.deepStrictEqual(
-        listed.map(({ id }) => id),
-        expected.map(({ id }) => id)
-      )
-      assert.deepStrictEqual(yield* videos.list(org, 7), listed.slice(0, 7))
-      const { video } = yield* videos.create(job())
-      assert.deepStrictEqual(
-        (yield* videos.list(org, 8)).map(({ id }) => id),
-        [video.id, ...listed.slice(0, 7).map(({ id }) => id)]
-      )
-      const theirs = yield* videos.list(other.org, 100)
-      assert.lengthOf(theirs, 5)
-      assert.isFalse(theirs.some(({ id }) => listed.some((one) => one.id === id)))
-      assert.strictEqual((yield* Effect.flip(videos.find(other.org, video.id)))._tag, "VideoNotFound")
-      assert.strictEqual((yield* videos.find(org, video.id)).id, video.id)
-    }
-  )
+    const listed = yield* videos.list(org, 100)
+    assert.deepStrictEqual(
+      listed.map(({ id }) => id),
+      expected.map(({ id }) => id)
+    )
+    assert.deepStrictEqual(yield* videos.list(org, 7), listed.slice(0, 7))
+    const { video } = yield* videos.create(job())
+    assert.deepStrictEqual(
+      (yield* videos.list(org, 8)).map(({ id }) => id),
+      [video.id, ...listed.slice(0, 7).map(({ id }) => id)]
+    )
+    const theirs = yield* videos.list(other.org, 100)
+    assert.lengthOf(theirs, 5)
+    assert.isFalse(theirs.some(({ id }) => listed.some((one) => one.id === id)))
+    assert.strictEqual((yield* Effect.flip(videos.find(other.org, video.id)))._tag, "VideoNotFound")
+    assert.strictEqual((yield* videos.find(org, video.id)).id, video.id)
+  })
 
-  videoTest("cost no look through all of them, and neither does the next thing to do", function* (bench) {
+  videoTest("are read by an index, as the next due one is", function* (bench) {
     const { job, org, process, sql } = bench
     const creator = yield* process(submitsOnly)
     yield* fill(bench, 20_000, yield* bench.bench.organization(0n))
@@ -86,7 +83,7 @@ describe.concurrent("videos that are asked for again", () => {
     assert.deepStrictEqual(read, [{ n: 0 }])
   })
 
-  videoTest("are forgotten after a time, once they are over, and their references before that", function* (bench) {
+  videoTest("are deleted some time after their end, and their references earlier", function* (bench) {
     const { charged, job, org, over, process, sql, store } = bench
     const { videos } = yield* process()
     yield* videos.create(job({ references: [picture] }))
@@ -122,9 +119,9 @@ const own = "a video was paid for by its own organization and key"
 const orphan = "an open hold that belongs to no process is that of a video that is not over"
 const sums = "what is held is the sum of the organization's open holds"
 
-describe.concurrent("the books", () => {
+describe.concurrent("the verification of the ledger", () => {
   videoTest(
-    "find a video whose money is not what it should be",
+    "finds a video whose charge is wrong",
     function* ({ bench, hurry, job, money, process, provider, rows, sql }) {
       const { videos } = yield* process()
       const routes = ["m@a", "m@b"]
