@@ -3,12 +3,11 @@ import { InvalidRequest } from "./Failure.ts"
 import type { Picture, Reference } from "./Media.ts"
 import { type ImageModel, type ImageVariant, quoteModel, type Resolution } from "./Model.ts"
 
-/** What a customer asks for, well-formed; the model's rules have not been applied. */
 export interface ImageAsk {
   readonly model: string
   readonly prompt: string
   readonly references: ReadonlyArray<Reference>
-  /** In capitals, whether or not any model has it. Undefined: the model's own default. */
+  /** In capitals, not yet checked; undefined: the model's default. */
   readonly resolution: string | undefined
   readonly responseFormat: "url" | "b64_json"
 }
@@ -19,7 +18,6 @@ export interface ImageRequest {
   readonly references: ReadonlyArray<Picture>
 }
 
-/** The variant that a request gets and pays for, or what the model cannot do of it. */
 export const variantFor = (model: ImageModel, ask: ImageAsk): Either.Either<ImageVariant, InvalidRequest> => {
   if (ask.references.length > 0 && !model.edit) {
     return Either.left(

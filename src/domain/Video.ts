@@ -4,13 +4,11 @@ import type { Picture, Reference } from "./Media.ts"
 import { nearestSeconds, quoteModel, type VideoModel, type VideoPricing } from "./Model.ts"
 import { NanoUsd } from "./Money.ts"
 
-/** What a customer asks for, well-formed; the model's rules have not been applied. */
 export interface VideoAsk {
   readonly model: string
   readonly prompt: string
-  /** Undefined: the model's own default. */
   readonly seconds: number | undefined
-  /** Of several the first is used. */
+  /** Only the first is used. */
   readonly references: ReadonlyArray<Reference>
 }
 
@@ -22,7 +20,6 @@ export interface VideoRequest {
 
 export type VideoStatus = "queued" | "in_progress" | "completed" | "failed"
 
-/** The length that a request gets and pays for, or what the model cannot do of it. */
 export const secondsFor = (model: VideoModel, ask: VideoAsk): Either.Either<number, InvalidRequest> => {
   const referred = ask.references.length > 0
   if (model.referenceImage === "required" && !referred) {
@@ -42,6 +39,5 @@ export const secondsFor = (model: VideoModel, ask: VideoAsk): Either.Either<numb
   return Either.right(ask.seconds === undefined ? usual : nearestSeconds(allowed, ask.seconds))
 }
 
-/** What a clip of this length costs. */
 export const clipPrice = ({ per, price }: VideoPricing, seconds: number): NanoUsd =>
   per === "video" ? price : NanoUsd(price * BigInt(seconds))
