@@ -11,23 +11,14 @@ import * as Statements from "./Statements.ts"
 
 const pruneBatch = 500
 
-/**
- * The right to work under a key. The effects are statements for a transaction of the caller's, who repeats them if need
- * be; the key is freed when the scope of the claim closes, unless a result was kept or bound.
- */
+/** Owns a key until the scope closes; its effects are statements for the caller's transaction, safe to repeat. */
 export interface FirstClaim {
   readonly _tag: "First"
-  /**
-   * The final result, replayed from now on. `hold` is what paid for it. Where the key went to another request, because
-   * this process was taken for dead, nothing is kept and the hold is released: only the other one may be charged.
-   */
+  /** Makes the result final; releases the hold if another request took the key from a process believed dead. */
   readonly keep: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError>
-  /**
-   * A result that holds if this process dies now. Others still conflict while the scope is open; when it closes the
-   * result is final, unless the key was freed. Conflicts where the key went to another request meanwhile.
-   */
+  /** Keeps a result in case this process dies; it becomes final when the scope closes, unless freed. */
   readonly bind: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError | IdempotencyConflict>
-  /** Frees a bound key: the request failed after all. */
+  /** Frees a bound key, for a request that failed after all. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }
 
@@ -36,16 +27,15 @@ export interface Replay {
   readonly result: unknown
 }
 
-/** One request, one result, one charge, however often and from wherever it is sent. */
 export class Idempotency extends Context.Tag("gateway/Idempotency")<
   Idempotency,
   {
     readonly claim: (
       request: IdempotentRequest
     ) => Effect.Effect<FirstClaim | Replay, IdempotencyConflict | InvalidRequest, Scope.Scope>
-    /** Whether a request was made under this key: its repetition may cost nothing. */
+    /** Whether the key is taken: a repetition may cost nothing. */
     readonly isKnown: (request: Omit<IdempotentRequest, "fingerprint">) => Effect.Effect<boolean>
-    /** Removes keys older than the age whose results `forget` could forget, if not now then the next time; says how many. */
+    /** Removes older keys whose results `forget` could delete, and returns how many. */
     readonly prune: (
       olderThan: Duration.Duration,
       forget: (result: unknown) => Effect.Effect<boolean>
@@ -77,7 +67,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       })
 
       const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
-        // Whether a statement is unaccounted for: it may still come through.
+        // A statement without an answer may still come through.
         let mayStillRun = false
         const ask = Statements.claim(sql, claim).pipe(
           Effect.flatMap(decodeFound),

@@ -5,12 +5,11 @@ import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
 export interface Closing {
   readonly id: string
-  /** What to charge; undefined releases. */
+  /** Undefined releases. */
   readonly cost: NanoUsd | undefined
 }
 
 export interface Closed {
-  /** `missing`: there is no such hold. */
   readonly state: "open" | "settled" | "released" | "missing"
   readonly charged: NanoUsd | undefined
 }
@@ -69,11 +68,7 @@ const closeText = (forWhom: Waiter) => `
 const closeForMany = closeText("many")
 const closeForOne = closeText("one")
 
-/**
- * Closes many holds at once, each only if it is still open; a charge is cut to its hold. Returns what each hold is
- * now, also where another statement closed it. `rows` of the request log, as JSON, are written with the outcome of their
- * holds, or not at all.
- */
+/** Closes open holds and returns the state of each; log `rows` are written with their holds or not at all. */
 export const close = (
   batch: ReadonlyArray<Closing>,
   forWhom: Waiter = "many",
@@ -84,10 +79,7 @@ export const close = (
   read: readClosed
 })
 
-/**
- * Gives back what was charged for an answer that the customer never got, to the balance and to the key's cap, and frees
- * the idempotency key that would replay it. Does nothing the second time.
- */
+/** Returns the charge to the balance and the cap, and frees the idempotency key; does nothing the second time. */
 export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
   WITH payer AS (
     SELECT id FROM organizations
