@@ -4,15 +4,14 @@ import * as Monotonic from "./Monotonic.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
 interface Timer extends Listed {
-  /** On the monotonic clock. */
+  /** Monotonic milliseconds. */
   readonly at: number
   readonly act: () => void
 }
 
 export interface Deadlines {
-  /** Acts at a moment of the monotonic clock, unless it is called off by what this returns. */
+  /** Returns the cancellation. */
   readonly schedule: (at: number, act: () => void) => () => void
-  /** Runs an effect for so many milliseconds, then interrupts it; `onTimeout` gets its exit. */
   readonly bound: <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
     millis: number,
@@ -20,7 +19,7 @@ export interface Deadlines {
   ) => Effect.Effect<A, E | E2, R>
 }
 
-/** Deadlines that share one timer, that of the earliest: most never come. */
+/** One shared timer, for the earliest: most deadlines never come. */
 export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Effect.clock
   const timers = new Roster<Timer>()

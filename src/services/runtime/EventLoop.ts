@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 
-/** Lets pending I/O run; `Effect.yieldNow` alone only lets other fibers run. */
+/** Lets pending I/O run; `Effect.yieldNow` only lets other fibers run. */
 export const turn = Effect.async<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
 
-/** Work that would hold the event loop for long; it yields at least every millisecond or so. */
+/** Yields at least once a millisecond. */
 export type Steps<A> = Generator<void, A>
 
 const sliceMillis = 4
@@ -14,7 +14,7 @@ const sliceMillis = 4
 const waiting = new Set<() => void>()
 let isScheduled = false
 
-/** One slice per turn of the event loop, whosever it is: requests beside each other do not add up to a long wait. */
+/** One slice per turn over all requests, so that parallel ones do not add up to a long wait. */
 const runNext = () => {
   const [slice] = waiting
   isScheduled = slice !== undefined
@@ -31,14 +31,12 @@ const enqueue = (slice: () => void) => {
   setImmediate(runNext)
 }
 
-/** Resumes in a turn of the event loop in which no other slice runs. */
 export const slice = Effect.async<void>((resume) => {
   const run = () => resume(Effect.void)
   enqueue(run)
   return Effect.sync(() => waiting.delete(run))
 })
 
-/** Runs the steps a few milliseconds at a time. */
 export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
   Effect.async((resume) => {
     const run = () => {

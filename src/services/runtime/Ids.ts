@@ -12,17 +12,15 @@ const uuid7 = (): string => {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
-/** Where every identifier comes from. */
 export class Ids extends Context.Reference<Ids>()("gateway/Ids", {
   defaultValue: () => ({
-    /** Ordered by time of making (UUID version 7). */
     uuid: uuid7,
-    /** An opaque id under a telling prefix, such as `org_…`, ordered by time of making: indexes grow at one end. */
+    /** Such as `org_…`, ordered by time, so that indexes grow at one end. */
     prefixed: (prefix: IdPrefix): string =>
       `${prefix}${prefix === "chatcmpl" ? "-" : "_"}${uuid7().replace(hyphens, "")}`,
-    /** A whole API key: 256 random bits behind the service's prefix. */
+    /** 256 random bits behind the service's prefix. */
     secret: (): string => keyPrefix + randomBytes(32).toString("base64url"),
-    /** What a file's name hides behind: 192 random bits in 32 characters of base64url. */
+    /** 192 random bits in 32 characters of base64url. */
     unguessable: (): string => randomBytes(24).toString("base64url")
   })
 }) {}

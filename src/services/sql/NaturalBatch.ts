@@ -5,36 +5,30 @@ import { type Listed, Roster } from "../runtime/Roster.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250
-/** How much longer an item waits for a statement that is on its way. */
+/** For a statement that is already running. */
 const graceTicks = 2
-/** One batch runs at a time, for it is the larger then; others start beside one that takes this long. */
+/** One batch runs at a time, which makes it larger; another starts beside a slow one. */
 const slowTicks = 2
 const mostAtOnce = 3
 
-/** Items that wait for the same lock, so that the others need not wait with them. */
+/** Items of one lane wait for the same lock. */
 export interface Lanes<Item> {
   readonly laneOf: (item: Item) => string
-  /** How many lanes may wait for their locks at a time. */
   readonly permits: Effect.Semaphore
 }
 
 export interface Options<Item, Result, E, R> {
   readonly maxSize: number
-  /** Answers every item in order, and is safe to repeat. */
+  /** Returns one result per item, in order; must be safe to repeat. */
   readonly run: (items: Arr.NonEmptyReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E, R>
-  /** How long a submitter waits, to the quarter of a second. */
+  /** Rounded to 250 ms. */
   readonly timeout: Duration.DurationInput
   readonly lanes?: Lanes<Item> | undefined
 }
 
 /**
- * Turns statements for one item into statements for many, at the delay of one turn of the event loop: a batch is
- * whatever queued up while the last one ran, or for half a second at the most. A batch that fails is repeated, once as
- * it is after an outage, else item by item, so that one bad item cannot fail its neighbours. After a lock timeout each
- * lane goes on by itself, and is passed over until it got through.
- *
- * An item that was submitted runs even if its submitter is interrupted while waiting. When the time is up it fails with
- * `NotAsked` if it had not begun to run, and never will; else with `NoAnswer`.
+ * Collects items while a batch runs; a failed batch is retried, then item by item, after a lock timeout lane by lane.
+ * An interrupted submitter's item still runs; a timeout is `NotAsked` or, where the item may have run, `NoAnswer`.
  */
 export const make = <Item, Result, E, R>({
   lanes,
@@ -52,20 +46,19 @@ export const make = <Item, Result, E, R>({
       readonly resume: (outcome: Exit.Exit<Result, E | NoAnswer | NotAsked>) => void
       readonly since: number
       isRunning: boolean
-      /** It was part of a run that failed, which may have done it all the same. */
+      /** The failed run may have done it all the same. */
       hasFailed: boolean
     }
     type Batch = ReadonlyArray<Pending>
 
     const scope = yield* Effect.scope
     let queue: Array<Pending> = []
-    /** Workers that wait for a batch. */
     const idle: Array<(batch: Batch) => void> = []
     let newest: { readonly since: number } | undefined
     let isGathering = false
     const waiting = new Roster<Pending>()
     const blocked = new Map<string, Array<Pending>>()
-    // One clock for all that wait: a timer for each would cost more than the batching saves.
+    // One clock: a timer for each item would cost more than batching saves.
     let ticks = 0
     const timeoutTicks = Duration.toMillis(timeout) / tickMillis
 
@@ -128,7 +121,7 @@ export const make = <Item, Result, E, R>({
       return attempt.pipe(
         Effect.uninterruptible,
         permits.withPermits(1),
-        // Those that wait for the permit take it once they run, which must be before this one does again.
+        // Waiters take the permit before this one runs again.
         Effect.zipRight(EventLoop.turn),
         Effect.map(() => items.length === 0 && blocked.delete(lane)),
         Effect.repeat({ until: (isDone) => isDone }),
@@ -137,7 +130,6 @@ export const make = <Item, Result, E, R>({
       )
     }
 
-    /** Leaves to their lanes what belongs to one that is blocked, and returns the rest. */
     const passOver = (batch: Batch) =>
       blocked.size === 0 || lanes === undefined
         ? batch
@@ -163,7 +155,6 @@ export const make = <Item, Result, E, R>({
       if (batch === queue) queue = []
       return batch
     }
-    /** Starts a batch of what comes in the same turn, unless one runs that will soon be done. */
     const gather = () => {
       if (isGathering || queue.length === 0 || idle.length === 0) return
       if (newest !== undefined && ticks - newest.since < slowTicks) return

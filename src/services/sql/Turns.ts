@@ -1,12 +1,9 @@
 import { Effect } from "effect"
 
-/** Lets an effect run when it is its turn: so many at a time, and one at a time of those with the same key. */
+/** At most so many at a time, and one per key. */
 export type Turns = (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/**
- * Transactions that wait for the lock of one organization then occupy one connection, however many they are, and
- * leave the others to the rest.
- */
+/** Transactions that wait for one organization's lock then occupy one connection. */
 export const makeTurns = (atOnce: number): Effect.Effect<Turns> =>
   Effect.map(Effect.makeSemaphore(atOnce), (all): Turns => {
     const owns = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
