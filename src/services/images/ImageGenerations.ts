@@ -23,7 +23,7 @@ import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 
 export interface ImageJob {
   readonly model: ImageModel
-  /** What the model's rules made of the ask; its price is what is held and charged. */
+  /** Its price is held and charged. */
   readonly variant: ImageVariant
   readonly ask: ImageAsk
   readonly idempotencyKey: string | undefined
@@ -35,9 +35,7 @@ export interface ImageResult {
   readonly created: number
   readonly image: { readonly url: string } | { readonly bytes: Uint8Array }
   readonly revisedPrompt: string | undefined
-  /** Whether the sandbox made it. */
   readonly sandbox: boolean
-  /** Whether it is the kept result of an earlier request. */
   readonly replayed: boolean
 }
 
@@ -49,7 +47,7 @@ export type ImageFailure =
   | RoutingFailure
   | SettleFailed
 
-/** What an idempotency key keeps of a result. Links are built when they are handed out. */
+/** Links are built when they are handed out. */
 const Kept = Schema.Struct({
   created: Schema.Number,
   media: Schema.String,
@@ -62,19 +60,17 @@ type Kept = typeof Kept.Type
 const decodeKept = Schema.decodeUnknown(Kept)
 const longestRevision = 32_768
 
-/** What PostgreSQL can keep and JSON can carry, cut to a length. */
 const toStorable = (text: string): string =>
   text
     .slice(0, longestRevision)
     .replaceAll("\u0000", " ")
     .replace(/\p{Cs}/gu, "?")
 
-/** An image from hold to settle: references in, a picture made, stored, charged and kept for a retry. */
 export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
-    /** Removes what was stored only for the replay of a result whose key is gone. False: not now. */
+    /** Deletes what was stored only for a replay; false: not now. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
 >() {
@@ -107,7 +103,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
       })
 
-      /** An image that cannot be stored is not bought. */
+      /** Fails before an image is bought that cannot be stored. */
       const storable = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
         Effect.dieMessage(`no picture can be stored: ${detail}`)
       )
@@ -119,7 +115,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         return yield* router.image(model, request, record.attempts, record.startedAt)
       }, Effect.interruptible)
 
-      /** The name of the stored picture, which goes again unless the customer got it. */
+      /** Removed again unless the customer got it. */
       const stored = ({ bytes, type }: Picture, visibility: "public" | "private") =>
         Effect.acquireRelease(store.put({ type, visibility, body: bytes }), (name, exit) =>
           Exit.isSuccess(exit) ? Effect.void : Effect.ignoreLogged(store.remove(name))

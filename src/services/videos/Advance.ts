@@ -26,7 +26,6 @@ import {
 const mostDownloads = 5
 const finished = Next.Finish()
 
-/** What happens to a leased job next, by where it stands. */
 export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Submit, finish: Finish) =>
   Effect.gen(function* () {
     const catalog = yield* Catalog
@@ -60,7 +59,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       return yield* submitJob({ ...job, step: "submit", spare: false, doubts })
     })
 
-    /** The render did not come to a clip: one more route may, while there is time. */
+    /** Tries one more route while there is time. */
     const retryOrFail = Effect.fnUntraced(function* (job: JobAt<"rendering">, failure: ProviderFailure) {
       yield* Effect.logInfo(`Video ${job.id} failed at ${job.route?.id ?? "its route"}: ${failure.detail}`)
       if (isFinal(failure.class) || !job.spare) {
@@ -71,7 +70,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       return yield* hasFurtherRoute ? resubmit(job, job.doubts) : fail(job, upstreamFailed)
     })
 
-    /** The instance that submitted it died, or lost its lease, before it knew whether the submit arrived. */
+    /** The instance that submitted it died, or lost its lease, before it learned whether the submit arrived. */
     const resolveDoubt = Effect.fnUntraced(function* (job: JobAt<"submitting">) {
       const isLate = job.leftMs <= 0
       const mayResubmit = job.spare && !isLate
@@ -93,7 +92,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       }
       const failure = stored.left
       yield* Effect.logWarning(`The clip of video ${job.id} could not be stored: ${failure.detail}`)
-      // It is still at its provider: however long the store is away, no other route would do better.
+      // The clip is still at its provider: another route would do no better.
       if (failure._tag === "MediaStoreFailed") return yield* pollDelay(job.polls)
       if (isFinal(failure.class)) return yield* retryOrFail(job, failure)
       const failed = yield* Effect.orDie(rows.failDownload(job))

@@ -25,14 +25,14 @@ import { makeVideoViews } from "./VideoViews.ts"
 
 export interface VideoCreation {
   readonly model: VideoModel
-  /** By the model's rules; what is held and charged for. */
+  /** Held and charged for. */
   readonly seconds: number
   readonly ask: VideoAsk
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
 }
 
-/** What an idempotency key keeps: the first answer. */
+/** The first response. */
 const Kept = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
@@ -44,14 +44,14 @@ const decodeKept = Schema.decodeUnknown(Kept)
 
 export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000)
 
-/** PostgreSQL's text has no NUL, and no half of a surrogate pair. */
+/** PostgreSQL's text has neither NUL nor lone surrogates. */
 const toStorable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
 
 class RolledBack extends Data.TaggedError("RolledBack")<{}> {}
 
 const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too many others write jobs" })
 
-/** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to this instance. */
+/** The row, its hold and its idempotency key in one transaction. */
 export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: Turns, timeoutSeconds: number) {
   const refunds = yield* Refunds
   const sql = yield* SqlClient.SqlClient
@@ -73,7 +73,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
     })
   })
 
-  /** A transaction that a request waits for: none is begun once its time is over. */
+  /** Begins no transaction once the request's time is over. */
   const inTime = Effect.fnUntraced(function* <A, E>(org: OrgId, transaction: Effect.Effect<A, E>) {
     const latest = (yield* Monotonic.millis) + Duration.toMillis(settleTimeout)
     const begun = Effect.flatMap(
@@ -86,14 +86,13 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
     })
   })
 
-  /** Fails where the hold could not be made. */
   const checkFunds = (hold: Hold) =>
     inTime(hold.org, sql.withTransaction(Effect.zipRight(ledger.job.hold(hold), new RolledBack()))).pipe(
       Effect.catchTag("RolledBack", () => Effect.void),
       Effect.catchTag("SqlError", Effect.die)
     )
 
-  /** The reference that came with the request, in memory and in the store: only once the funds are there. */
+  /** In memory and in the store, once the funds are there. */
   const storeReference = Effect.fnUntraced(function* ({ references: [given] }: VideoAsk, hold: Hold) {
     if (given?._tag !== "Bytes") return undefined
     yield* checkFunds(hold)
@@ -103,7 +102,6 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
     return { picture, name: yield* Effect.orDie(store.put({ type, visibility: "private", body })) }
   })
 
-  /** Ends the job of a request that failed, and removes the reference that was stored for it where it is not written. */
   const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
     const removed =
       reference === undefined
@@ -128,7 +126,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
     const lease = ids.uuid()
     const stored = yield* storeReference(ask, hold)
     record.hold = hold.id
-    // Of a transaction whose end was not heard of, the job may have been written.
+    // The job may have been written by a transaction without an answer.
     let isDoubtful = false
     const written = Effect.gen(function* () {
       yield* ledger.job.hold(hold)
@@ -170,7 +168,6 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
   return { create, disown }
 })
 
-/** A job that has been written, with the reference that came with it. */
 export interface Created {
   readonly job: LeasedJob
   readonly kept: Kept

@@ -25,14 +25,13 @@ const withStatus: ReadonlySet<FailureClass> = new Set(["network", "timeout", "re
 /** Gateway statuses from a proxy: the provider may have the job. */
 const gatewayStatuses: ReadonlySet<number> = new Set([502, 504])
 
-/** Whether a provider may have taken a submit that failed: nothing came back, or nothing that says otherwise. */
+/** The provider may have taken a submit whose answer is missing or inconclusive. */
 export const isDoubtful = ({ class: kind, status, unsent }: ProviderFailure): boolean => {
   if (unsent === true) return false
   if (status === undefined) return withoutStatus.has(kind)
   return (status < 400 || gatewayStatuses.has(status)) && withStatus.has(kind)
 }
 
-/** Tells the operator of a render that may be paid for nothing. */
 export const reportDoubt = (job: LeasedJob, route: string | undefined) =>
   Effect.zipRight(
     Effect.logWarning(`Video ${job.id} may be rendered at ${route ?? "a route"} without anybody knowing, for nothing`),
@@ -46,7 +45,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
     const references = yield* References
     const store = yield* MediaStore
     const failpoint = yield* Failpoint
-    /** Leases of jobs with a submit on its way, which a stop has to wait for. */
+    /** A stop waits for these leases. */
     const underway = new Set<string>()
 
     const loseLease = ({ id }: LeasedJob) => Effect.die(new LeaseLost({ id }))
@@ -59,7 +58,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
         Effect.uninterruptible
       )
 
-    /** The reference as a picture, stored for a later submit. */
+    /** Stored for a later submit. */
     const loadReference = Effect.fnUntraced(function* (job: LeasedJob) {
       if (job.reference !== null) {
         const bytes = yield* Effect.orDie(store.read(job.reference))
@@ -87,18 +86,14 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
       return yield* loseLease(job)
     })
 
-    /**
-     * Submits a job to the first route that takes it. A submit that may have arrived is never repeated on its route,
-     * and only one more route is asked after it.
-     * @param given the job's reference, where it is in memory
-     */
+    /** Never repeats a submit that may have arrived on its route, and asks only one more route after it. */
     const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: Attempts, given?: Picture) {
       const model = catalog.find(job.model)
       if (model?.surface !== "video") return yield* new NoHealthyProvider()
       const reference = given ?? (yield* loadReference(job))
       let { doubts, spare } = job
       let lastRoute: string | undefined
-      // The route of a submit that may have arrived, until that is written down.
+      // Set until the doubt is recorded.
       let doubtfulRoute: string | undefined
       const routed = router.submit({
         model,

@@ -9,7 +9,7 @@ import { KeptRoute } from "./FrozenRoute.ts"
 import { cancelled } from "./VideoState.ts"
 import { cancelJob } from "./VideoViews.ts"
 
-/** A job as the operator sees it. No prompt and no reference is in it. */
+/** Without prompt and reference. */
 export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   id: Schema.String,
   requestId: Schema.String,
@@ -26,7 +26,6 @@ export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   errorMessage: Schema.NullOr(Schema.String),
   media: Schema.NullOr(Schema.String),
   price: NanoUsdFromRow,
-  /** None while nothing has been charged. */
   charged: Schema.NullOr(NanoUsdFromRow),
   cost: Schema.NullOr(NanoUsdFromRow),
   holdId: Schema.String,
@@ -48,7 +47,6 @@ export interface JobQuery {
   readonly limit: number
 }
 
-/** The job is over: nothing about it can be changed any more. */
 export class VideoOver extends Data.TaggedError("VideoOver")<{
   readonly id: string
   readonly status: VideoJob["status"]
@@ -58,15 +56,13 @@ export class VideoOver extends Data.TaggedError("VideoOver")<{
   }
 }
 
-/** The operator's view of all jobs, and what an operator may do to one. */
 export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
   VideoAdmin,
   {
     readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<VideoJob>>
     readonly find: (id: string) => Effect.Effect<VideoJob, VideoNotFound>
-    /** Makes the job due now. */
     readonly retry: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
-    /** Fails the job and releases its hold, whichever instance has its lease; asks the provider to cancel, where it can be. */
+    /** Releases the hold whichever instance has the lease, and cancels upstream where possible. */
     readonly cancel: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
   }
 >() {

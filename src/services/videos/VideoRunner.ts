@@ -5,7 +5,6 @@ import type { Advance } from "./Advance.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type Lease, LeaseLost, Next } from "./VideoState.ts"
 
-/** Jobs of others that one instance works on at a time. */
 const mostAtOnce = 16
 const renewEvery = "8 seconds"
 const retryDefectAfterMs = 5_000
@@ -16,12 +15,7 @@ const briefly = Schedule.exponential("100 millis").pipe(Schedule.intersect(Sched
 const isLeaseLost = (cause: Cause.Cause<never>) =>
   Option.exists(Cause.dieOption(cause), (defect) => defect instanceof LeaseLost)
 
-/**
- * Keeps the leases of the jobs that this instance works on, and takes on those that are due. At a stop it waits for
- * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others at once.
- * @param submitting leases of jobs with a submit on its way
- * @param lookEvery the longest sleep, however far off the next job is: another instance may have made one
- */
+/** A stop waits only for running submits, which would be doubtful otherwise; `lookEvery` bounds the sleep. */
 export const makeRunner = Effect.fnUntraced(function* (
   rows: VideoSql,
   advance: Advance,
@@ -31,10 +25,9 @@ export const makeRunner = Effect.fnUntraced(function* (
   const { pendingVideos } = yield* Refunds
   const longestSleepMs = Duration.toMillis(lookEvery)
   const fibers = yield* FiberSet.make<void>()
-  /** By lease; the fiber is there once it runs. */
   const working = new Map<string, Lease & { fiber?: Fiber.RuntimeFiber<void> }>()
   const claimed = new Set<string>()
-  /** Ids of jobs that this instance cannot go on with, and until when it does not look at them. */
+  /** Job ids that this instance skips, and until when. */
   const passedOver = new Map<string, bigint>()
   let isStopping = false
   const news = yield* Queue.sliding<void>(1)
@@ -76,7 +69,7 @@ export const makeRunner = Effect.fnUntraced(function* (
         claimed.delete(lease)
         return wake
       })
-      // Its caller may be uninterruptible; the work has deadlines, which must be able to end it.
+      // The caller may be uninterruptible, but the work has deadlines.
       return Effect.onExit(Effect.interruptible(work), (exit) => settle(job, exit)).pipe(
         Effect.ensuring(forget),
         Effect.catchAllCause(() => Effect.void),
