@@ -12,29 +12,23 @@ export interface Allowance {
   readonly admitted: boolean
 }
 
-/** A request's unit of its key's window: how many there are, and once it is taken, what is left. */
 export interface RateUnit {
   readonly limit: number
   allowance: Allowance | undefined
 }
 
-/** What is left of a window after its request with this number, from 1. */
+/** `ordinal` counts a window's requests from 1. */
 export const allowanceAt = (ordinal: number, limit: number): Allowance => ({
   limit,
   remaining: Math.max(0, limit - ordinal),
   admitted: ordinal <= limit
 })
 
-/**
- * Fixed windows of 60 s, one a key, counted exactly over all instances. A window starts at the key's first request
- * after the last one ended, by the database's clock.
- */
+/** Fixed windows of 60 s per key, exact over all instances, on the database's clock from the key's first request. */
 export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
   RateLimiter,
   {
-    /** Takes one unit of the key's window. */
     readonly take: (key: KeyId, limit: number) => Effect.Effect<Allowance>
-    /** What the key has left, without taking any. */
     readonly peek: (key: KeyId, limit: number) => Effect.Effect<Allowance>
   }
 >() {

@@ -11,7 +11,7 @@ import { rowsOf, storable } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Outbox from "./Outbox.ts"
 
-/** What happened to one request. No prompt, no output, no secret. Times in milliseconds, amounts in nano-USD. */
+/** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
   readonly id: string
   readonly requestId: string
@@ -42,7 +42,7 @@ export interface RequestQuery {
   readonly status?: number | undefined
   /** Unix milliseconds. */
   readonly since?: number | undefined
-  /** Unix milliseconds: only requests that ended since. */
+  /** Unix milliseconds. */
   readonly endedSince?: number | undefined
   readonly limit: number
 }
@@ -67,7 +67,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
       status: Schema.optional(Schema.Number),
       ms: Schema.Number,
       detail: Schema.optional(Schema.String),
-      /** Beside the row's: what a try that failed is charged for. */
+      /** What a failed attempt costs, beside the row's own cost. */
       cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
     })
   ),
@@ -115,20 +115,17 @@ const toRow = (entry: RequestEntry) => ({
   total_ms: entry.totalMs
 })
 
-/** An entry as JSON of a row, to be written together with its charge. */
+/** The JSON of a row, written together with its charge. */
 export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
 
-/**
- * One row per authenticated request to a generating endpoint, written behind the request's back and flushed at a
- * normal stop.
- */
+/** One row per authenticated generating request, written in the background and flushed at a normal stop. */
 export class RequestLog extends Context.Tag("gateway/RequestLog")<
   RequestLog,
   {
-    /** What comes later of a request replaces its outcome: one whose charge had to be taken back failed. */
+    /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
     readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
-    /** Removes rows older than the age; says how many. */
+    /** Returns how many rows it removed. */
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
