@@ -9,7 +9,7 @@ import * as Cluster from "./embedded/Cluster.ts"
 import * as Runner from "./embedded/Runner.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
-/** What a client needs to connect; who it is the server asks of the kernel. */
+/** The server asks the kernel who connects. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -20,15 +20,11 @@ export interface Address {
 export interface Options {
   readonly dataDir: string
   readonly settings?: Readonly<Record<string, string>>
-  /** How long the server may take to get ready; default 30 s. */
+  /** Default 30 s. */
   readonly patience?: Duration.DurationInput
 }
 
-/**
- * The PostgreSQL that lives under the data directory. There is one server a directory, shared by every process that
- * holds this layer; the first starts it, and it shuts down soon after the last is gone, however that one ended.
- * While the layer is held a server that died is brought back.
- */
+/** A data directory's one server: its first process starts it, and it stops after the last; a dead one is restarted. */
 export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>() {
   static readonly layer = (options: Options): Layer.Layer<Embedded, Binaries.EmbeddedUnavailable> =>
     Layer.scoped(Embedded, attach(options))

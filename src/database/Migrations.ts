@@ -7,16 +7,13 @@ import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import { type Migration, MigrationRefused, outstanding, ownDirectory, read } from "./MigrationFiles.ts"
 
-/**
- * The schema, as the files `NNNN_name.sql` in order. Each is applied once, in a transaction together with its record,
- * by one process at a time.
- */
+/** Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. */
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    /** Applies what is pending and answers the names applied, in order. */
+    /** Returns the applied names, in order. */
     readonly migrate: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
-    /** Names not applied yet, in order; one small query. */
+    /** In order; one small query. */
     readonly pending: Effect.Effect<ReadonlyArray<string>, SqlError>
   }
 >() {
@@ -44,16 +41,15 @@ const query = (connection: Pg.Client, text: string, values?: Array<unknown>) =>
   })
 
 export interface Patience {
-  /** For the lock while another process has it. */
   readonly lock: Duration.DurationInput
-  /** After which the server ends the session of a process that stands still, and frees its lock. */
+  /** Then the server ends the session of a suspended process and frees its lock. */
   readonly idle: Duration.DurationInput
 }
 
 const askEvery = "250 millis"
 const remindEvery = 20
 
-/** The server's own names are kept where it is too old to know a setting. */
+/** A server too old for a setting keeps its own. */
 const introduce = (connection: Pg.Client, { idle }: Patience) =>
   query(
     connection,
@@ -88,7 +84,7 @@ const holder = (connection: Pg.Client) =>
     )
   )
 
-/** Waits for the lock, or for the process that has it to have applied everything. */
+/** Returns early once another process has applied everything. */
 const lock = Effect.fnUntraced(function* (
   connection: Pg.Client,
   patience: Patience,

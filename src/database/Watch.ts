@@ -3,7 +3,7 @@ import * as Pg from "pg"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 const every = Duration.millis(250)
-/** For one question, which is asked twice before the server counts as lost: the second time on a new connection. */
+/** Per probe; the server is lost after a second one, on a new connection. */
 const answerWithin = Duration.millis(1_750)
 
 const tooManyConnections = "53300"
@@ -13,10 +13,7 @@ class TooSlow extends Data.TaggedError("TooSlow")<{}> {
   override readonly message = "it does not answer"
 }
 
-/**
- * Asks the server a few times a second, on a connection beside the pool, whether it answers and takes writes.
- * Logs once when it is lost and once when it is back.
- */
+/** Probes the server beside the pool; logs once when it is lost and once when it is back. */
 export const watch = Effect.fnUntraced(function* (
   config: Pg.ClientConfig,
   pool: GuardedPool,
@@ -51,7 +48,7 @@ export const watch = Effect.fnUntraced(function* (
   )
   const askTwice = Effect.suspend(() => {
     const { answers } = pool
-    // A machine that is overloaded may be late with this question while it answers others.
+    // An overloaded machine may be late with the probe while it answers others.
     const isHeard = (error: unknown) => error instanceof TooSlow && pool.answers > answers
     return Effect.catchIf(Effect.retry(ask, { times: 1 }), isHeard, () => Effect.void)
   })
@@ -78,7 +75,7 @@ export const watch = Effect.fnUntraced(function* (
   yield* look.pipe(
     Effect.zipRight(Effect.sleep(every)),
     Effect.forever,
-    // Sockets keep to real time, whatever clock the rest of the process is given.
+    // Sockets keep real time, whatever clock the process is given.
     Effect.withClock(Clock.make()),
     Effect.interruptible,
     Effect.forkScoped

@@ -5,11 +5,7 @@ type Service = Context.Tag.Service<MediaStore>
 
 const within = "10 seconds"
 
-/**
- * Adds `check` to a store.
- * @param write fails where nothing can be written
- * @param holds how long a file that was written proves that the next one can be
- */
+/** Adds `check`: `write` fails where nothing can be written; a success holds for `holds`. */
 export const checked = (
   store: Omit<Service, "check">,
   write: Effect.Effect<unknown, MediaStoreFailed>,
@@ -38,7 +34,7 @@ export const checked = (
       Effect.matchEffect({ onFailure: note, onSuccess: () => note(undefined) })
     )
 
-    /** What others found out while a caller waited for its turn holds for it too. */
+    /** Callers that wait share the latest result. */
     const isKnown = (askedAt: bigint, now: bigint) =>
       last !== undefined && (last.at >= askedAt || (last.failure === undefined && now - last.at < holdsNanos))
 

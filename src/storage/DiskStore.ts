@@ -10,9 +10,9 @@ import { links } from "./Links.ts"
 import { forEachPart } from "./Parts.ts"
 
 export interface DiskOptions {
-  /** Absolute; made when the first file comes. */
+  /** Absolute; created with the first file. */
   readonly directory: string
-  /** What links are built on, without a trailing slash. */
+  /** The base of links, without a trailing slash. */
   readonly publicUrl: string
 }
 
@@ -36,7 +36,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
           made === undefined ? Effect.void : Effect.zipRight(syncDirectory(made), syncDirectory(path.dirname(made)))
       )
 
-    /** A file of our own to write to, gone with the scope unless it was moved away. */
+    /** Removed with the scope unless it was moved. */
     const temporary = Effect.fnUntraced(function* (mode: number) {
       yield* folder(incoming, modes.private.directory)
       const file = path.join(incoming, `${ids.unguessable()}.part`)
@@ -116,7 +116,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       )
     }
 
-    /** Seen by nobody: the file has no name any more once it is written to. */
+    /** The probe file is unlinked before it is written. */
     const tryWriting = Effect.gen(function* () {
       yield* folder(path.join(directory, "public"), modes.public.directory)
       yield* io(() => access(path.join(directory, "public"), constants.W_OK))
@@ -133,5 +133,5 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     return yield* checked(store, tryWriting, "1 second")
   })
 
-/** Media as files: `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */
+/** `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */
 export const layer = (options: DiskOptions) => Layer.effect(MediaStore, make(options))

@@ -59,7 +59,7 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
     return yield* checked(store, Effect.flatMap(store.put(nothing), store.remove), "30 seconds")
   })
 
-/** Media in a bucket, of AWS or of any service that speaks its protocol. Nothing is asked of it before the first file. */
+/** Sends nothing before the first file. */
 export const layer = (
   options: Client.S3Options,
   patience: Client.S3Patience = { request: "1 minute", pause: "200 millis" }

@@ -4,7 +4,7 @@ import path from "node:path"
 import { Effect } from "effect"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 
-/** As whom the server's processes run. PostgreSQL refuses to run as root. */
+/** PostgreSQL refuses to run as root. */
 export interface Runner {
   readonly uid?: number
   readonly gid?: number
@@ -14,12 +14,12 @@ export interface Runner {
 const asCaller: Runner = { wrapper: [] }
 const nobody = process.platform === "darwin" ? -2 : 65534
 const asNobody: Runner = { uid: nobody, gid: nobody, wrapper: [] }
-/** Root outside, nobody inside: reads what lies under /root, where another account cannot go. */
+/** Unlike another account, this one can read below /root. */
 const asRootInDisguise: Runner = {
   wrapper: ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
 }
 
-/** Starts a process as the runner, in a directory it may enter and with nothing of our environment but PATH. */
+/** Passes on no variable but PATH. */
 export const start = (
   runner: Runner,
   command: readonly [string, ...ReadonlyArray<string>],
@@ -41,7 +41,7 @@ export interface Outcome {
   readonly complaint: string
 }
 
-/** Runs a command to its end; interruption kills it. A command that cannot even start has code -1. */
+/** Interruption kills it; a command that cannot start has code -1. */
 export const run = (
   runner: Runner,
   cwd: string,
@@ -87,7 +87,7 @@ const give = (directory: string, { gid = 0, uid = 0 }: Runner) => {
 
 const probe = `cd "$1" && if test -w .; then exec "$2" --version; else echo "$1 is not writable" >&2; exit 1; fi`
 
-/** The first candidate that may write beside `home` and run the program, with the program's major version. */
+/** It must be able to write beside `home` and run the program. */
 const capable = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
   const complaints: Array<string> = []
   for (const runner of candidates(home)) {
@@ -103,10 +103,7 @@ const capable = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
   return yield* EmbeddedUnavailable.because(`no permitted user can run it here (${complaints.join("; ")})`)
 })
 
-/**
- * Settles who runs the server for the directory `home`, which is made if missing, and asks the program's major
- * version on the way. Data that exist already stay with their owner. Answers the directory's one true path, too.
- */
+/** Existing data stay with their owner; returns the directory's real path too. */
 export const choose = Effect.fn("Runner.choose")(
   function* (home: string, binaries: Binaries) {
     mkdirSync(path.dirname(home), { recursive: true })

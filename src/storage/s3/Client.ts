@@ -1,4 +1,4 @@
-// Signed by aws4fetch: AWS's own SDK would save some 200 lines here, and add 22 MB and 80 ms to every start.
+// aws4fetch: AWS's own SDK would save some 200 lines here, but add 22 MB and 80 ms to every start.
 import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
@@ -7,18 +7,17 @@ import { largestRead } from "../../services/media/MediaStore.ts"
 
 export interface S3Options {
   readonly bucket: string
-  /** Undefined is AWS. */
   readonly endpoint: string | undefined
   readonly region: string
   readonly accessKeyId: Redacted.Redacted
   readonly secretAccessKey: Redacted.Redacted
   readonly sessionToken: Redacted.Redacted | undefined
-  /** What links are built on, without a trailing slash. */
+  /** The base of links, without a trailing slash. */
   readonly publicUrl: string
 }
 
 export interface S3Patience {
-  /** For one try of one request. */
+  /** Per try. */
   readonly request: Duration.DurationInput
   /** Before the second try; doubles. */
   readonly pause: Duration.DurationInput
@@ -38,12 +37,12 @@ export interface S3Answer {
   readonly body: Buffer
 }
 
-/** A request that the store did not do; without a status nobody knows whether it did. */
+/** Without a status the outcome is unknown. */
 export class S3Failed extends Data.TaggedError("S3Failed")<{
   readonly detail: string
   readonly status: number | undefined
   readonly code: string | undefined
-  /** Whether the same request may go well a moment later. */
+  /** A retry may succeed. */
   readonly transient: boolean
 }> {}
 
@@ -66,7 +65,7 @@ const unescape = (text: string) =>
     return code <= 0x10ffff ? String.fromCodePoint(code) : (named[name] ?? whole)
   })
 
-/** The text of the first element of this name. S3 answers with flat documents: nothing more is needed of XML. */
+/** S3's documents are flat: nothing more of XML is needed. */
 export const elementOf = (xml: string, name: string): string | undefined => {
   const text = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1]
   return text === undefined ? undefined : unescape(text)
@@ -89,7 +88,7 @@ const collect = async (body: Dispatcher.ResponseData["body"]): Promise<Buffer> =
 const isTransient = (status: number, code: string | undefined) =>
   status >= 500 || status === 429 || status === 408 || code === "RequestTimeout"
 
-/** Signed requests to one bucket, tried again while that may help. */
+/** Retries transient failures. */
 export const make = (options: S3Options, patience: S3Patience) =>
   Effect.gen(function* () {
     const agent = yield* Effect.acquireRelease(
@@ -122,7 +121,7 @@ export const make = (options: S3Options, patience: S3Patience) =>
       })
     }
 
-    /** The store's own refusal, whatever the status it came with. */
+    /** The store's own refusal, whatever its status. */
     const refusal = (request: S3Request, status: number, text: string, transient?: boolean) => {
       const code = elementOf(text, "Code")
       const words = code === undefined ? text : `${code}: ${elementOf(text, "Message") ?? ""}`
@@ -151,7 +150,7 @@ export const make = (options: S3Options, patience: S3Patience) =>
       return signer.sign()
     }
 
-    // The limit must hold in finalizers and other places that cannot be interrupted, where that of Effect does not.
+    // The timeout must hold in finalizers and other uninterruptible regions, where Effect's does not.
     const once = (request: S3Request, now: number) =>
       Effect.tryPromise({
         try: async (interrupted) => {
