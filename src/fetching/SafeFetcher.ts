@@ -7,14 +7,13 @@ import { broken, failed, get, type HopResponse } from "./Hop.ts"
 import * as Names from "./Names.ts"
 
 export interface SafeFetcherOptions {
-  /** Ranges exempt from the checks on customers' URLs, and those exempt on providers'. */
   readonly fetchAllow: ReadonlyArray<AddressRange>
   readonly resultFetchAllow: ReadonlyArray<AddressRange>
   /** For the name, the connection and TLS of one hop. */
   readonly connectTimeoutSeconds: number
-  /** The system's DNS where left out. */
+  /** Undefined: the system's. */
   readonly names?: Names.Names | undefined
-  /** PEM of the only authorities trusted; the usual ones where left out. */
+  /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca?: string | undefined
 }
 
@@ -80,7 +79,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     return addresses
   })
 
-  /** Where a URL may lead: one address that is not allowed among those of a name is enough to refuse it. */
+  /** Refused if one of a name's addresses is not allowed. */
   const admitted = Effect.fnUntraced(function* (url: URL, from: FetchRequest["from"]) {
     const addresses = yield* addressesOf(url)
     const isExempt = exempt[from]
@@ -92,7 +91,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
         `${forbidden.toString()} is ${forbidden.range()}, not an address to fetch from`
       )
     }
-    // The URL's port is empty where it is the default of the scheme.
+    // The port is empty where it is the scheme's default.
     if (url.port !== "" && !addresses.every(isExempt)) return yield* failed("refused", url, "not a default port")
     return addresses
   })
@@ -137,7 +136,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     let url = first
     let own = true
     for (let hops = 0; hops <= mostRedirects; hops++) {
-      // Once it has led elsewhere, no redirect brings the headers back.
+      // Once redirected elsewhere, no later hop gets the headers.
       own &&= url.origin === trusted?.origin
       const hop = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       const response = yield* Scope.extend(ask(url, own, request), hop)
@@ -148,7 +147,6 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     return yield* failed("refused", url, `more than ${mostRedirects} redirects`)
   })
 
-  /** The body of an accepted response; it fails when the time is up. */
   const open = Effect.fnUntraced(function* (request: FetchRequest) {
     const url = yield* read(request.url)
     const late = failed("timeout", url, `not whole within ${request.withinSeconds} s`)
