@@ -2,7 +2,6 @@ import type { Steps } from "../../services/runtime/EventLoop.ts"
 
 const pieceBytes = 64 * 1024
 
-/** The text of bytes that are valid UTF-8. */
 export function* decodeUtf8(bytes: Buffer): Steps<string> {
   const pieces: Array<string> = []
   for (let start = 0; start < bytes.length; ) {

@@ -16,7 +16,7 @@ import {
   refused
 } from "../body/Fields.ts"
 
-/** Where a message, part or call is, e.g. `messages[0].content[1]`; written out only when something is wrong. */
+/** Lazy, since it is needed only for errors. */
 type Path = () => string
 
 const wrong = (path: Path, problem: string): InvalidRequest => refuseAt("messages", path(), problem)
@@ -26,13 +26,13 @@ const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
 const isDetail = isOneOf("auto", "low", "high")
 
 const longestUrl = 8192
-/** Of a call or its function: longer texts make slow keys. */
+/** Longer texts make slow keys. */
 const longestName = 4096
 
 const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 
-/** Only the start of a data URL is looked at: the rest is megabytes of base64, judged once it is decoded. */
+/** Only the start: the rest is base64, judged once it is decoded. */
 const isReference = (url: string): boolean =>
   webUrl.test(url.slice(0, 8)) ? url.length <= longestUrl && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
@@ -181,7 +181,7 @@ const readMessage = (message: unknown, path: Path, calls: Set<string>): Read<Mes
   }
 }
 
-/** Reads the messages in order: a tool's result must answer a call made before it. */
+/** In order: a tool's result must answer a call made before it. */
 export const readMessages = (messages: ReadonlyArray<unknown>): Read<ReadonlyArray<Message>> => {
   const calls = new Set<string>()
   return each(messages, (message, index) => readMessage(message, () => `messages[${index}]`, calls))

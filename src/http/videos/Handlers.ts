@@ -34,7 +34,6 @@ const asList = (value: unknown): ReadonlyArray<unknown> => {
   return isArray(value) ? value : [value]
 }
 
-/** The body that a form stands for: what is no text in JSON is none here, and files are bytes. */
 export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
   const { "input_reference[file_id]": file_id, "input_reference[image_url]": image_url, ...body } = formObject(parts)
   const named = isAbsent(file_id) && isAbsent(image_url) ? [] : [{ file_id, image_url }]
@@ -45,7 +44,7 @@ export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
   }
 }
 
-/** Always in the same order: a replay is equal to the first answer to the byte. */
+/** A replay equals the first response to the byte. */
 export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({
   id,
   object: "video",
@@ -75,7 +74,7 @@ const limitOf = (asked: string | ReadonlyArray<string> | undefined): number => {
   return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
 }
 
-/** Of an id that none can have the database is not asked; it has no NUL, for one. */
+/** Other ids never reach the database; some hold NUL. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
 export const videoEndpoint = Effect.gen(function* () {
