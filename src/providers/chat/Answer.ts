@@ -1,7 +1,7 @@
 import { Either } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
 
-/** Usage from a host's counts, of which a part never exceeds its whole; undefined where the host counted nothing. */
+/** Parts never exceed their whole; undefined without counts. */
 export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: Usage): Usage | undefined => {
   if (prompt === 0 && completion === 0) return undefined
   const read = Math.min(prompt, cached)
@@ -14,11 +14,10 @@ export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: U
   }
 }
 
-/** The host's own reason where it has one of ours, else what the answer's content implies. */
 export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
   reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
 
-/** An answer's parts as a host gives them: empty texts are absent ones. */
+/** Empty texts are absent ones. */
 export interface AnswerParts {
   readonly text: string
   /** Shown where there is no text. */
@@ -29,7 +28,7 @@ export interface AnswerParts {
   readonly usage: Usage | undefined
 }
 
-/** The answer that the parts make up; Left says what breaks the protocol. */
+/** Left: what breaks the protocol. */
 export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { calls, finish, reasoning, refusal = "", text, usage } = parts
   if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
@@ -46,7 +45,6 @@ export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either
   })
 }
 
-/** The same answer as the events of a stream. */
 export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   const events: Array<ChatEvent> = []
   if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
@@ -65,7 +63,6 @@ export interface StreamedCall {
   isEmpty: boolean
 }
 
-/** The tool calls of one stream, counted from 0 in the order in which they begin. */
 export class StreamedCalls {
   readonly #calls: Array<StreamedCall> = []
 
@@ -91,7 +88,7 @@ export class StreamedCalls {
     out.push({ type: "tool_call", index: call.index, arguments: text })
   }
 
-  /** Completes calls without arguments; false where one never had a name. */
+  /** False where one never had a name. */
   close(out: Array<ChatEvent>): boolean {
     for (const call of this.#calls) {
       if (!call.isOpen) return false

@@ -10,13 +10,13 @@ import { reader, type SseEvent } from "./Sse.ts"
 export type StreamOutcome = ProviderFailure | string | undefined
 
 export interface ChatDecoder {
-  /** Appends what an event means. An event without a `type` has its SSE name as one. */
+  /** An event without a `type` gets its SSE name as one. */
   readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
-  /** Called at `[DONE]` and at the end of the bytes; undefined where the stream is not whole without an event of its own. */
+  /** Called at `[DONE]` and at the end; undefined where only an event can complete the stream. */
   readonly finish?: ((out: Array<ChatEvent>) => StreamOutcome) | undefined
-  /** Counts not yet passed on as an event: a stream that breaks ends with them. */
+  /** Counts not yet sent as an event: a broken stream ends with them. */
   readonly usage: () => Usage | undefined
-  /** Whether the gateway itself can count what the host has used so far; it cannot where this is left out. */
+  /** The gateway can count what the host has used so far. */
   readonly isCountable?: (() => boolean) | undefined
 }
 
@@ -25,7 +25,6 @@ export interface StreamFailures {
   readonly protocol: (what: string) => ProviderFailure
 }
 
-/** Pulls a decoder's events out of a body: all those of the bytes at hand at once. */
 export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures: StreamFailures): ChatPull => {
   let out: Array<ChatEvent> = []
   let outcome: Option.Option<ProviderFailure> | undefined
@@ -74,7 +73,7 @@ export const chatPull = (stream: UpstreamStream, decoder: ChatDecoder, failures:
     return Effect.succeed(events)
   }
 
-  // Without a finalizer, which would cost each event more than all else: what comes after an interruption is ignored.
+  // A finalizer would cost each event more than all else.
   return Effect.async((resume) => {
     const look = (): void => {
       const found = ready()

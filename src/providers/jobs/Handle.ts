@@ -12,7 +12,7 @@ export interface Handle {
 const longestPath = 2_000
 const hidden = /%2f|%5c|%2e/i
 
-/** Whether the path stays below the account's own address, whoever reads it. */
+/** Below the account's own address, however a server normalizes it. */
 export const isInside = (account: ProviderAccount, path: string): boolean => {
   const written = `${account.baseUrl}${path}`
   if (!path.startsWith("/") || path.length > longestPath || hidden.test(path) || !URL.canParse(written)) return false
@@ -21,7 +21,7 @@ export const isInside = (account: ProviderAccount, path: string): boolean => {
   return url.origin === base.origin && `${url.pathname}${url.search}` === `${base.pathname.slice(0, -1)}${path}`
 }
 
-/** A URL of the host's own, or of a proxy's, as a path below the account's address. */
+/** The URL may be the host's or a proxy's. */
 export const rebase = (account: ProviderAccount, url: unknown): string | undefined => {
   if (typeof url !== "string" || !URL.canParse(url)) return undefined
   const base = new URL(`${account.baseUrl}/`)
@@ -39,7 +39,7 @@ export const encodeHandle: (handle: Handle) => VideoHandle = Schema.encodeSync(S
 
 const decode = Schema.decodeUnknownEither(Stored)
 
-/** A handle as it was kept; left where it is none, or leads away from the account's own address. */
+/** Left where it leads away from the account's own address. */
 export const decodeHandleText = (account: ProviderAccount, text: VideoHandle): Either.Either<Handle, string> =>
   Either.flatMap(
     Either.mapLeft(decode(text), () => "the handle cannot be read"),

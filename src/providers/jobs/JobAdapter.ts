@@ -20,7 +20,7 @@ import { failWith, isSuccess } from "../client/UpstreamResponse.ts"
 import { decodeHandleText, encodeHandle, type Handle } from "./Handle.ts"
 import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./Input.ts"
 
-/** A picture or clip, and where it is: an http(s) URL, or a `data:` URI. */
+/** `url` is http(s) or a `data:` URI. */
 export interface Media {
   readonly url: string
   readonly revisedPrompt: string | undefined
@@ -30,28 +30,24 @@ type End =
   | { readonly state: "done"; readonly media: Media }
   | { readonly state: "failed"; readonly failure: ProviderFailure }
 
-/** Where a job stands; the failure of an effect that says so is that of the call. */
+/** The job's failure, unlike the effect's, which is the call's. */
 export type Progress = { readonly state: "queued" | "in_progress" } | End
 
 const isOver = (progress: Progress): progress is End => progress.state === "done" || progress.state === "failed"
 
-/** A host that takes pictures and clips as jobs: each is submitted, polled until it is over, and its result fetched. */
 export interface JobFormat extends InputFormat {
   readonly name: string
   readonly authorization: UpstreamRequest["authorization"]
-  /**
-   * @param mark cannot be guessed
-   * @param isAwaited whether somebody waits for the response, so that a host may well take its time for it
-   */
+  /** `mark` is unguessable; `isAwaited`: the host may take its time to respond. */
   readonly encode: (
     submission: Submission,
     mark: string,
     isAwaited: boolean
   ) => Pick<UpstreamRequest, "path" | "headers" | "body">
   readonly decodeHandle: (account: ProviderAccount, body: unknown, model: string) => Handle | undefined
-  /** "completed": the job is over, and its result says how. Undefined where the response does not tell. */
+  /** "completed": the result says how it ended; undefined where the response does not tell. */
   readonly decodeProgress: (account: ProviderAccount, response: UpstreamResponse) => Progress | "completed" | undefined
-  /** Left out where the progress of a job that is over says how it ended. */
+  /** Undefined where the progress says how the job ended. */
   readonly decodeResult?: (
     account: ProviderAccount,
     response: UpstreamResponse,
@@ -59,7 +55,7 @@ export interface JobFormat extends InputFormat {
   ) => Either.Either<Progress, ProviderFailure>
   readonly decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
   readonly cancelMethod: "POST" | "PUT"
-  /** Whether a refusal to cancel says that the job is over. */
+  /** A refusal to cancel can mean that the job is over. */
   readonly isCompleted?: (body: unknown) => boolean
 }
 
@@ -75,11 +71,11 @@ const mayPass = (failure: ProviderFailure) => passing.has(failure.class)
 const mayComeYet = ({ reason, status = 0 }: FetchFailed) =>
   reason === "network" || reason === "timeout" || status >= 500
 
-/** A job that was taken is paid for: its host is asked again before it is given up. */
+/** An accepted job is paid for, so its host is asked again before giving up. */
 const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => boolean) =>
   Effect.retry(effect, { while: mayRetry, times: attempts - 1, schedule: Schedule.exponential(firstPauseMillis) })
 
-/** It is not known whether the job was taken. No status: what came, if anything came, was not the host's own. */
+/** The job may have been taken; without a status, because the response was not the host's own. */
 const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>
   new ProviderFailure({ class: failure, status: undefined, detail: loggable(account, what) })
 
@@ -182,7 +178,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
       isOver(progress) ? Effect.succeed(progress) : awaitEnd(route, handle, Math.min(pause * 1.5, longestPauseMillis))
     )
 
-  /** Best effort, and short: somebody may be waiting. */
+  /** Best effort, and short: a request may be waiting. */
   const cancelBriefly = (route: RouteBase, handle: Handle) =>
     cancel(route, handle).pipe(Effect.interruptible, Effect.timeout("2 seconds"), Effect.ignore)
 

@@ -11,7 +11,7 @@ export const textOf = (content: unknown): string =>
         .map((part) => textOf(asFields(part).text))
         .join("")
 
-/** Arguments are a JSON text on this wire; some hosts send the object itself. */
+/** Some hosts send an object instead of JSON text. */
 export const argumentsOf = (value: unknown): string =>
   Predicate.isRecord(value) ? JSON.stringify(value) : asText(value)
 

@@ -7,13 +7,13 @@ import { argumentsOf, decodeUsage, finishReason, isBreak, textOf } from "./Respo
 
 interface Call {
   readonly call: StreamedCall
-  /** The host's own id, by which fragments without an index find their call. */
+  /** Fragments without an index find their call by the host's id. */
   readonly hostId: string | undefined
   /** Arguments that came before the name. */
   early: string
 }
 
-/** Hosts count calls from 0, repeat one index, or send none: a fragment with a name and a new id opens a call. */
+/** Hosts count calls from 0, repeat one index, or send none: a name with a new id opens a call. */
 const makeCallDecoder = (newId: () => string) => {
   const calls = new StreamedCalls()
   const byHostIndex = new Map<number, Call>()
@@ -52,7 +52,7 @@ const makeCallDecoder = (newId: () => string) => {
   return { calls, take }
 }
 
-/** Decodes `chat.completion.chunk` events. Finish and usage come last, once the stream is known to be whole. */
+/** Finish and usage come last, once the stream is complete. */
 export const makeDecoder = (newId: () => string): ChatDecoder => {
   const { calls, take: takeCall } = makeCallDecoder(newId)
   let reason: string | undefined

@@ -6,7 +6,7 @@ import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asText, type Fields } from "../client/Json.ts"
 import { callIdOf, decodeAnswer, decodeUsage, errorIn, finishReason, isOver, paragraph } from "./Response.ts"
 
-/** Pieces of a call name its item or, with hosts whose item ids change, its output position. */
+/** Deltas name their item or, where item ids change, its output position. */
 const makeCallDecoder = (newId: () => string) => {
   const calls = new StreamedCalls()
   const byCallId = new Map<unknown, StreamedCall>()
@@ -15,7 +15,7 @@ const makeCallDecoder = (newId: () => string) => {
 
   const find = (item: unknown, position: unknown) => byItem.get(item) ?? byPosition.get(position)
 
-  /** A call's item begins, or is there as a whole; false where it has no name. */
+  /** False where it has no name. */
   const takeItem = (event: Fields, item: Fields, out: Array<ChatEvent>): boolean => {
     const hasCallId = asText(item.call_id) !== ""
     const known = hasCallId ? byCallId.get(item.call_id) : find(item.id, event.output_index)
