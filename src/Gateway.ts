@@ -31,17 +31,15 @@ import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
-/** There is no model to serve; the message says what to set. */
+/** The message says what to set. */
 export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
 
 export interface GatewayOptions {
   readonly settings: Settings
-  /** Where the providers' credentials are. */
   readonly environment: Environment
   readonly catalog: SourceFile
 }
 
-/** Fetches what customers and providers link to. */
 const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
   SafeFetcher.layer({
     fetchAllow,
@@ -49,7 +47,6 @@ const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
     connectTimeoutSeconds: Duration.toSeconds(connectTimeout)
   })
 
-/** Adapters over their HTTP client. */
 export const providers = (settings: Settings) =>
   Registry.layer.pipe(
     Layer.provide(TokenCounter.layer),
@@ -84,7 +81,6 @@ const servable = Layer.effectDiscard(
   })
 )
 
-/** Whether media can be written, as of a few seconds ago. */
 const mediaWatch = Effect.gen(function* () {
   const store = yield* MediaStore
   let isWritable = true
@@ -101,7 +97,7 @@ const mediaWatch = Effect.gen(function* () {
   return () => isWritable
 })
 
-/** A bucket is the same for all instances, so that traffic is better nowhere else; a disk is mostly one's own. */
+/** A bucket is the same for all instances, so traffic is better nowhere else; a disk usually is not. */
 const readiness = ({ media }: Settings) =>
   Layer.scoped(
     Readiness,
@@ -129,7 +125,6 @@ const readiness = ({ media }: Settings) =>
     })
   )
 
-/** How long the result of a request is replayed. */
 const idempotencyKept = Duration.hours(24)
 
 const housekeeping = ({ logRetention }: Settings) =>
@@ -152,7 +147,6 @@ const housekeeping = ({ logRetention }: Settings) =>
 
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
-/** Every service of the gateway, over a migrated database and what it sells. */
 const services = ({ settings }: GatewayOptions) => {
   const routing = ProviderRouter.layer({
     requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
@@ -171,7 +165,7 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
-    // Rows of failed requests are written once their refunds are done, at a stop too.
+    // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(RequestLog.layer),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
@@ -189,11 +183,10 @@ export const database = ({ dataDir, databaseUrl }: Settings) =>
   Database.layer({
     url: Option.fromNullable(databaseUrl),
     dataDir,
-    // Longer than it takes to find out that the database is lost, which is told once and not for each statement.
+    // Longer than it takes to find the database lost, which is logged once instead of for each statement.
     options: { queryTimeout: "4.25 seconds", isWatched: true }
   })
 
-/** The whole gateway over the database it is given: what the process launches, and what tests build in their own. */
 export const layer = (options: GatewayOptions) => {
   const { settings } = options
   return Server.layer({
