@@ -8,7 +8,6 @@ export interface Started {
   readonly url: string
   readonly models: ReadonlyArray<Model>
   readonly sandbox: boolean
-  /** On the first start only. */
   readonly key: Option.Option<Redacted.Redacted>
 }
 

@@ -14,7 +14,6 @@ export const explain = (error: unknown): string => {
   return inOneLine(String(error))
 }
 
-/** Prints a failure in one line. */
 export const exitCode = <R>(
   program: Effect.Effect<unknown, unknown, R>,
   explained: (error: unknown) => string = explain

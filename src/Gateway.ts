@@ -31,7 +31,6 @@ import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
-/** The message says what to set. */
 export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
 
 export interface GatewayOptions {
@@ -84,16 +83,16 @@ const servable = Layer.effectDiscard(
 const mediaWatch = Effect.gen(function* () {
   const store = yield* MediaStore
   let isWritable = true
-  const look = Effect.gen(function* () {
-    const found = yield* Effect.either(store.check)
+  const check = Effect.gen(function* () {
+    const result = yield* Effect.either(store.check)
     const wasWritable = isWritable
-    isWritable = Either.isRight(found)
-    if (Either.isLeft(found) && wasWritable) {
-      yield* Effect.logWarning(`The media store cannot be written: ${found.left.detail}`)
+    isWritable = Either.isRight(result)
+    if (Either.isLeft(result) && wasWritable) {
+      yield* Effect.logWarning(`The media store cannot be written: ${result.left.detail}`)
     }
     if (isWritable && !wasWritable) yield* Effect.logInfo("The media store can be written again")
   })
-  yield* look.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
+  yield* check.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
   return () => isWritable
 })
 
@@ -134,13 +133,13 @@ const housekeeping = ({ logRetention }: Settings) =>
       const idempotency = yield* Idempotency
       const images = yield* ImageGenerations
       const videos = yield* VideoJobs
-      const chores: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
+      const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
         ["Old rows of the request log", log.prune(logRetention)],
         ["Old idempotency keys", idempotency.prune(idempotencyKept, images.forget)],
         ["Old videos", videos.prune(logRetention)]
       ]
-      yield* Effect.forEach(chores, ([what, chore]) =>
-        Effect.catchAllCause(chore, (cause) => logFailure(`${what} could not be removed`, cause))
+      yield* Effect.forEach(tasks, ([what, task]) =>
+        Effect.catchAllCause(task, (cause) => logFailure(`${what} could not be removed`, cause))
       ).pipe(Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
     })
   )
@@ -172,7 +171,7 @@ const services = ({ settings }: GatewayOptions) => {
   )
 }
 
-const sold = (options: GatewayOptions) =>
+const catalogWithProviders = (options: GatewayOptions) =>
   servable.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
 
 const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
@@ -205,6 +204,6 @@ export const layer = (options: GatewayOptions) => {
     Layer.provideMerge(services(options)),
     // A gateway that cannot serve stops before it changes anything in the database.
     Layer.provideMerge(migrated),
-    Layer.provideMerge(sold(options))
+    Layer.provideMerge(catalogWithProviders(options))
   )
 }

@@ -22,13 +22,13 @@ const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel
   return Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(logLevel))
 }
 
-const reachable = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
+const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
 const announce = (settings: Settings) =>
   Effect.gen(function* () {
     const { models, sandbox } = yield* Catalog
     const { address } = yield* HttpServer.HttpServer
-    const host = reachable(settings.host)
+    const host = reachableHost(settings.host)
     const port = address._tag === "TcpAddress" ? address.port : settings.port
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
     const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
@@ -38,7 +38,7 @@ const announce = (settings: Settings) =>
   }).pipe(Effect.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), LedgerAdmin.layer)))
 
 /** The second signal ends everything at once, but not the first one's echo: a terminal and npm both pass it on. */
-const impatience = (endAtOnce: () => void) =>
+const exitOnSecondSignal = (endAtOnce: () => void) =>
   Layer.effectDiscard(
     Effect.sync(() => {
       let first: number | undefined
@@ -96,7 +96,7 @@ const serveAlone = (settings: Settings, environment: Environment) =>
       environment,
       Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
     ),
-    impatience(() => {})
+    exitOnSecondSignal(() => {})
   )
 
 const serveAsWorker = (settings: Settings, environment: Environment) =>
@@ -107,15 +107,15 @@ const serveAsWorker = (settings: Settings, environment: Environment) =>
   }).pipe(Effect.scoped)
 
 const serveByWorkers = ({ workers }: Settings, environment: Environment) =>
-  Effect.provide(Workers.run({ count: workers, environment }), impatience(Workers.killAll))
+  Effect.provide(Workers.run({ count: workers, environment }), exitOnSecondSignal(Workers.killAll))
 
 export const serve = (settings: Settings, environment: Environment) => {
   const { isWorker, worker } = cluster
-  const running = Effect.suspend(() => {
+  const program = Effect.suspend(() => {
     if (isWorker) return serveAsWorker(settings, environment)
     return settings.workers === 1 ? serveAlone(settings, environment) : serveByWorkers(settings, environment)
   })
-  return running.pipe(
+  return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),
     Effect.annotateLogs(worker === undefined ? {} : { worker: worker.id }),
     Effect.provide(logging(settings))

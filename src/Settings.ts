@@ -44,7 +44,6 @@ const required = <A>(value: A | undefined, variable: string) =>
     ? Effect.fail(new SettingsInvalid({ variable, message: `${variable} is required with MEDIA_STORE=s3.` }))
     : Effect.succeed(value)
 
-/** What the embedded database has connections for. */
 const mostWorkersEmbedded = 32
 
 const countWorkers = (workers: number | "auto", isEmbedded: boolean) => {
@@ -116,7 +115,6 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
   return new SettingsInvalid({ variable, message: `${variable} ${error.message}.` })
 }
 
-/** Fails with the first wrong value. */
 export const readSettings = (environment: Environment): Effect.Effect<Settings, SettingsInvalid> =>
   read.pipe(
     Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),

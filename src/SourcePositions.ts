@@ -92,14 +92,14 @@ const generated = /(file:\/\/[^\s()"]+\.js):(\d+):(\d+)/g
 const known = new Map<string, string>()
 const mostKnown = 10_000
 
-const learn = (url: string, positions: ReadonlyMap<string, Position>) => {
+const remember = (url: string, positions: ReadonlyMap<string, Position>) => {
   const map = readMap(url)
   const found = map === undefined ? [] : sourcesOf(map, [...positions.values()])
   for (const [index, text] of [...positions.keys()].entries()) known.set(text, found[index] ?? text)
 }
 
 /** Replaces positions in bundled files by those in their sources, such as `src/main.ts:12:3`. */
-export const namingSources = (text: string): string => {
+export const nameSources = (text: string): string => {
   if (!text.includes("file://")) return text
   const unknown = new Map<string, Map<string, Position>>()
   for (const [position, url = "", line, column] of text.matchAll(generated)) {
@@ -108,23 +108,23 @@ export const namingSources = (text: string): string => {
     unknown.set(url, ofFile.set(position, { line: Number(line), column: Number(column) }))
   }
   if (known.size > mostKnown) known.clear()
-  for (const [url, positions] of unknown) learn(url, positions)
+  for (const [url, positions] of unknown) remember(url, positions)
   return text.replaceAll(generated, (position) => known.get(position) ?? position)
 }
 
-const named = (value: unknown) => (typeof value === "string" ? namingSources(value) : value)
+const nameIfText = (value: unknown) => (typeof value === "string" ? nameSources(value) : value)
 
 export const layer = Layer.unwrapScoped(
   Effect.gen(function* () {
     const own = yield* Console.consoleWith(Effect.succeed)
     const onFatal = (error: unknown) => {
-      if (error instanceof Error && error.stack !== undefined) error.stack = namingSources(error.stack)
+      if (error instanceof Error && error.stack !== undefined) error.stack = nameSources(error.stack)
     }
     yield* Effect.acquireRelease(
       Effect.sync(() => process.on("uncaughtExceptionMonitor", onFatal)),
       () => Effect.sync(() => process.off("uncaughtExceptionMonitor", onFatal))
     )
-    const error = (...values: ReadonlyArray<unknown>) => own.unsafe.error(...values.map(named))
+    const error = (...values: ReadonlyArray<unknown>) => own.unsafe.error(...values.map(nameIfText))
     return Console.setConsole({ ...own, unsafe: { ...own.unsafe, error } })
   })
 )

@@ -85,7 +85,6 @@ export const limit = (most: number, description: string) =>
     Options.withDefault(100)
   )
 
-/** Milliseconds. */
 export type Moment = { readonly at: number } | { readonly distance: number }
 
 const units = new Map([

@@ -22,14 +22,13 @@ const common = {
 
 const firstOf = (error: unknown): unknown => (error instanceof AggregateError ? firstOf(error.errors[0]) : error)
 
-/** One line. */
 export const reason = (error: unknown): string => {
   const first = firstOf(error)
   return first instanceof Error && first.message !== "" ? first.message : String(first)
 }
 
 /** A server that never answers must not prevent our end. */
-const ending = (end: () => Promise<void>, abandon: () => void) =>
+const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
   Effect.promise(end).pipe(
     Effect.interruptible,
     Effect.timeout("1 second"),
@@ -49,7 +48,7 @@ export const pool = (server: Server, limits: Limits) =>
           )
       ),
       (made) =>
-        ending(
+        closeOrAbandon(
           () => made.end(),
           () => made.cut(new Error("The pool is closed"))
         )
@@ -70,7 +69,7 @@ export const single = (server: Server) =>
       catch: (cause) => new SqlError({ cause, message: reason(cause) })
     }),
     (client) =>
-      ending(
+      closeOrAbandon(
         () => client.end(),
         () => client.connection.stream.destroy()
       )

@@ -20,7 +20,6 @@ export interface Address {
 export interface Options {
   readonly dataDir: string
   readonly settings?: Readonly<Record<string, string>>
-  /** Default 30 s. */
   readonly patience?: Duration.DurationInput
 }
 
@@ -93,7 +92,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
     yield* Effect.sleep("50 millis")
   })
 
-  const usable = Effect.gen(function* () {
+  const connectOnce = Effect.gen(function* () {
     if (!Supervisor.isPresent(descriptor, token)) {
       yield* start
       return yield* Effect.fail("the server is starting")
@@ -102,7 +101,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
     return yield* connects(address)
   })
 
-  const serving = usable.pipe(
+  const awaitReady = connectOnce.pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), while: Predicate.isString }),
     Effect.catchIf(Predicate.isString, (reason) => Binaries.EmbeddedUnavailable.because(reason)),
     Effect.timeoutFail({
@@ -113,11 +112,11 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
         )
     })
   )
-  yield* serving
+  yield* awaitReady
   yield* Effect.suspend(() =>
     Supervisor.isPresent(descriptor)
       ? Effect.void
-      : Effect.zipRight(Effect.logWarning("The embedded database has ended, starting it again"), serving)
+      : Effect.zipRight(Effect.logWarning("The embedded database has ended, starting it again"), awaitReady)
   ).pipe(
     Effect.catchAll(({ message }) => Effect.logError(message)),
     Effect.repeat(Schedule.spaced("500 millis")),

@@ -33,7 +33,7 @@ export class GuardedPool extends Pg.Pool {
           super(limitMillis, options, () => retire())
           if (lost() === undefined) open.add(this)
           this.on("end", () => open.delete(this))
-          this.connection.on("readyForQuery", hear)
+          this.connection.on("readyForQuery", countAnswer)
           this.connect = unlessLost(super.connect.bind(this), lost)
         }
       },
@@ -46,7 +46,7 @@ export class GuardedPool extends Pg.Pool {
     })
     const lost = () => this.#lost
     const retire = () => this.retire()
-    const hear = () => {
+    const countAnswer = () => {
       this.#answers += 1
     }
     this.#open = open

@@ -29,7 +29,6 @@ const parse = (directory: string, file: string): Effect.Effect<Migration, Migrat
   return Effect.succeed({ id: Number(number), name: path.basename(file, ".sql"), sql, checksum })
 }
 
-/** In order, with unique numbers. */
 export const read = Effect.fn("MigrationFiles.read")(function* (directory: string) {
   const files = yield* Effect.try({
     try: () => readdirSync(directory).filter((file) => file.endsWith(".sql")),

@@ -11,14 +11,12 @@ import { type Migration, MigrationRefused, outstanding, ownDirectory, read } fro
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    /** Returns the applied names, in order. */
     readonly migrate: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
-    /** In order; one small query. */
     readonly pending: Effect.Effect<ReadonlyArray<string>, SqlError>
   }
 >() {
-  static readonly layerFrom = (directory: string, patience: Partial<Patience> = {}) =>
-    Layer.effect(Migrations, make(directory, { lock: "1 minute", idle: "30 seconds", ...patience }))
+  static readonly layerFrom = (directory: string, timeouts: Partial<Timeouts> = {}) =>
+    Layer.effect(Migrations, make(directory, { lock: "1 minute", idle: "30 seconds", ...timeouts }))
 
   static readonly layer = Layer.suspend(() => Migrations.layerFrom(ownDirectory()))
 }
@@ -40,7 +38,7 @@ const query = (connection: Pg.Client, text: string, values?: Array<unknown>) =>
     catch: (cause) => new SqlError({ cause, message: reason(cause) })
   })
 
-export interface Patience {
+export interface Timeouts {
   readonly lock: Duration.DurationInput
   /** Then the server ends the session of a suspended process and frees its lock. */
   readonly idle: Duration.DurationInput
@@ -50,7 +48,7 @@ const askEvery = "250 millis"
 const remindEvery = 20
 
 /** A server too old for a setting keeps its own. */
-const introduce = (connection: Pg.Client, { idle }: Patience) =>
+const configureSession = (connection: Pg.Client, { idle }: Timeouts) =>
   query(
     connection,
     `SELECT set_config('application_name', $1, false), (
@@ -87,10 +85,10 @@ const holder = (connection: Pg.Client) =>
 /** Returns early once another process has applied everything. */
 const lock = Effect.fnUntraced(function* (
   connection: Pg.Client,
-  patience: Patience,
+  timeouts: Timeouts,
   isUpToDate: Effect.Effect<boolean, MigrationRefused | SqlError>
 ) {
-  const until = (yield* Clock.currentTimeNanos) + BigInt(Duration.toMillis(patience.lock)) * 1_000_000n
+  const until = (yield* Clock.currentTimeNanos) + BigInt(Duration.toMillis(timeouts.lock)) * 1_000_000n
   for (let asked = 1; ; asked++) {
     const { rows } = yield* query(connection, `SELECT pg_try_advisory_lock(${lockKey}) AS mine`)
     const [{ mine }] = yield* decodeMine(rows)
@@ -127,7 +125,7 @@ const apply = (connection: Pg.Client) =>
     return name
   })
 
-const make = Effect.fnUntraced(function* (directory: string, patience: Patience) {
+const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts) {
   const database = yield* Database
   const sql = yield* SqlClient
   const known = yield* read(directory)
@@ -144,8 +142,8 @@ const make = Effect.fnUntraced(function* (directory: string, patience: Patience)
 
   const migrateLocked = Effect.gen(function* () {
     const connection = yield* database.connect
-    yield* introduce(connection, patience)
-    yield* lock(connection, patience, isUpToDate)
+    yield* configureSession(connection, timeouts)
+    yield* lock(connection, timeouts, isUpToDate)
     yield* query(
       connection,
       `CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -22,11 +22,11 @@ export const watch = Effect.fnUntraced(function* (
   let client: Pg.Client | undefined
   let lostAt: bigint | undefined
 
-  const drop = Effect.sync(() => {
+  const disconnect = Effect.sync(() => {
     client?.connection.stream.destroy()
     client = undefined
   })
-  const connected = async () => {
+  const connectOnce = async () => {
     if (client !== undefined) return client
     client = new Pg.Client(config).on("error", () => {})
     await client.connect()
@@ -34,7 +34,7 @@ export const watch = Effect.fnUntraced(function* (
   }
   const ask = Effect.tryPromise({
     try: async () => {
-      const connection = await connected()
+      const connection = await connectOnce()
       const { rows } = await connection.query<{ readonly refuses: boolean }>(
         "SELECT current_setting('transaction_read_only')::boolean AS refuses"
       )
@@ -43,17 +43,17 @@ export const watch = Effect.fnUntraced(function* (
     catch: (error) => error
   }).pipe(
     Effect.timeoutFail({ duration: answerWithin, onTimeout: () => new TooSlow() }),
-    Effect.tapError(() => drop),
+    Effect.tapError(() => disconnect),
     Effect.catchIf(isFull, () => Effect.void)
   )
   const askTwice = Effect.suspend(() => {
     const { answers } = pool
     // An overloaded machine may be late with the probe while it answers others.
-    const isHeard = (error: unknown) => error instanceof TooSlow && pool.answers > answers
-    return Effect.catchIf(Effect.retry(ask, { times: 1 }), isHeard, () => Effect.void)
+    const isResponsive = (error: unknown) => error instanceof TooSlow && pool.answers > answers
+    return Effect.catchIf(Effect.retry(ask, { times: 1 }), isResponsive, () => Effect.void)
   })
 
-  const look = Effect.gen(function* () {
+  const check = Effect.gen(function* () {
     const answer = yield* Effect.either(askTwice)
     const now = yield* Clock.currentTimeNanos
     if (Either.isLeft(answer) && lostAt === undefined) {
@@ -71,8 +71,8 @@ export const watch = Effect.fnUntraced(function* (
     }
   })
 
-  yield* Effect.addFinalizer(() => drop)
-  yield* look.pipe(
+  yield* Effect.addFinalizer(() => disconnect)
+  yield* check.pipe(
     Effect.zipRight(Effect.sleep(every)),
     Effect.forever,
     // Sockets keep real time, whatever clock the process is given.

@@ -19,6 +19,6 @@ export interface Caller {
   readonly org: OrgId
   /** Undefined when the key may use every surface. */
   readonly scopes: ReadonlyArray<Scope> | undefined
-  /** Requests a minute; undefined: the organization's default. */
+  /** Requests a minute; undefined: the default. */
   readonly rpm: number | undefined
 }

@@ -66,7 +66,6 @@ export interface ChatRequest {
   readonly messages: ReadonlyArray<Message>
   /** `messages` with every picture as a `data:` URL; undefined where no route needs it. */
   readonly inlined?: ReadonlyArray<Message> | undefined
-  /** Long texts are written out in steps. */
   readonly isLarge?: boolean | undefined
   readonly stream: boolean
   readonly includeUsage: boolean

@@ -11,13 +11,13 @@ export const hasImage = ({ messages }: ChatRequest): boolean =>
   )
 
 export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
-  const asked = new Set<Capability>()
-  if (request.tools.length > 0) asked.add("tools")
-  if (hasImage(request)) asked.add("vision")
-  if (request.responseFormat !== undefined) asked.add("response_format")
-  if (request.webSearch) asked.add("web_search")
-  if (request.reasoningEffort !== undefined) asked.add("reasoning")
-  return asked
+  const capabilities = new Set<Capability>()
+  if (request.tools.length > 0) capabilities.add("tools")
+  if (hasImage(request)) capabilities.add("vision")
+  if (request.responseFormat !== undefined) capabilities.add("response_format")
+  if (request.webSearch) capabilities.add("web_search")
+  if (request.reasoningEffort !== undefined) capabilities.add("reasoning")
+  return capabilities
 }
 
 type Refusal = { readonly param: string; readonly message: string }
@@ -76,7 +76,7 @@ export const applyRules = (model: ChatModel, request: ChatRequest): Either.Eithe
 }
 
 /** `param` is one field too many of a combination that no route serves. */
-export const tooMuchAtOnce = ({ id }: ChatModel, param: string | null): InvalidRequest =>
+export const unsupportedCombination = ({ id }: ChatModel, param: string | null): InvalidRequest =>
   new InvalidRequest({
     message: `No provider of ${quoteModel(id)} can do all that the request asks for at once.`,
     param

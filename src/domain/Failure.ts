@@ -45,10 +45,8 @@ export type RoutingFailure =
   | NoHealthyProvider
   | TimedOut
 
-/** The work was done, but its charge failed. */
 export class SettleFailed extends Data.TaggedError("SettleFailed")<{}> {}
 
-/** The gateway is stopping or has lost its database. */
 export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 
 const classes = [

@@ -1,4 +1,3 @@
-/** About 0.1 ms of work, in characters. */
 const pieceLength = 64 * 1024
 
 interface Container {

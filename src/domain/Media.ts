@@ -11,7 +11,6 @@ export const extensionOf: Readonly<Record<MediaType, string>> = {
   "video/mp4": "mp4"
 }
 
-/** `type` is what the bytes say, not what the sender does. */
 export interface Picture {
   readonly type: ImageType
   readonly bytes: Uint8Array
@@ -21,12 +20,10 @@ export type Reference =
   | { readonly _tag: "Url"; readonly url: string }
   | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
 
-/** In characters. */
 export const longestPrompt = 1_000_000
 
 export const mostReferences = 8
 export const largestReference = 20 * 1024 * 1024
-/** In bytes. */
 export const largestPicture = 64 * 1024 * 1024
 
 /** `private` media are never linked or served. */
@@ -40,8 +37,7 @@ export interface MediaName {
 
 const typeOf = new Map(Record.toEntries(extensionOf).map(([type, extension]) => [extension, type]))
 
-/** 192 random bits are 32 characters. */
-const shape = new RegExp(`^(public|private)/([A-Za-z0-9_-]{32})\\.(${[...typeOf.keys()].join("|")})$`)
+const namePattern = new RegExp(`^(public|private)/([A-Za-z0-9_-]{32})\\.(${[...typeOf.keys()].join("|")})$`)
 
 /** `public/<id>.<extension>`, as stores and rows keep it. */
 export const formatMediaName = ({ id, type, visibility }: MediaName): string =>
@@ -49,7 +45,7 @@ export const formatMediaName = ({ id, type, visibility }: MediaName): string =>
 
 /** Undefined for any text that a store did not issue, so no other is used as a path. */
 export const parseMediaName = (name: string): MediaName | undefined => {
-  const [, visibility, id = "", extension = ""] = shape.exec(name) ?? []
+  const [, visibility, id = "", extension = ""] = namePattern.exec(name) ?? []
   const type = typeOf.get(extension)
   return type === undefined ? undefined : { visibility: visibility === "public" ? "public" : "private", id, type }
 }

@@ -2,7 +2,6 @@ import type { Redacted } from "effect"
 import type { NanoUsd } from "./Money.ts"
 
 export type Surface = "chat" | "image" | "video"
-/** `reasoning` stands for any `reasoning_effort`. */
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
 export type Feature = Capability | "sampling" | "edit" | Resolution
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
@@ -56,7 +55,6 @@ export interface RouteBase {
   /** Lower is tried first. */
   readonly preference: number
   readonly weight: number
-  /** They override the provider's. */
   readonly options: RouteOptions
 }
 

@@ -25,7 +25,6 @@ export const fromUsd = (text: string): NanoUsd | undefined => {
   return NanoUsd(sign === "-" ? -nano : nano)
 }
 
-/** Exact, without trailing zeros. */
 export const toUsdText = (amount: bigint): string => {
   const magnitude = amount < 0n ? -amount : amount
   const fraction = (magnitude % nanoPerUsd).toString().padStart(9, "0").replace(/0+$/, "")

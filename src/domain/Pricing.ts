@@ -3,7 +3,7 @@ import { jsonTexts } from "./Json.ts"
 import type { ChatModel, ChatPricing } from "./Model.ts"
 import { max, NanoUsd } from "./Money.ts"
 
-const priced = 1_000_000n
+const tokensPerPrice = 1_000_000n
 
 /** Providers spend tokens on role marks, separators and the scaffolding of tools and schemas. */
 const perRequest = 32
@@ -105,17 +105,17 @@ export const ratesAt = (pricing: ChatPricing, promptTokens: number): Rates => {
   }
 }
 
-const dearest = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
+const highestPromptRate = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
 
-const roundedUp = (total: bigint): NanoUsd => NanoUsd((total + priced - 1n) / priced)
+const roundUp = (total: bigint): NanoUsd => NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)
 
-/** The most that a request can be charged, held before it runs. */
 export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => {
   const prompt = promptBound(model, request)
   const completion = Math.max(0, Math.min(request.maxTokens, model.maxOutput))
   const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, prompt)]
-  return roundedUp(
-    BigInt(prompt) * max(...tiers.map(dearest)) + BigInt(completion) * max(...tiers.map((rates) => rates.completion))
+  return roundUp(
+    BigInt(prompt) * max(...tiers.map(highestPromptRate)) +
+      BigInt(completion) * max(...tiers.map((rates) => rates.completion))
   )
 }
 
@@ -141,7 +141,7 @@ export const sanitizeUsage = (usage: Usage): Usage => {
 }
 
 /** A customer pays for no more completion than the cap, even where the provider's minimum is higher. */
-export const capped = (usage: Usage, maxTokens: number): Usage => {
+export const capCompletion = (usage: Usage, maxTokens: number): Usage => {
   const completion = Math.min(usage.completion, maxTokens)
   return { ...usage, completion, reasoning: Math.min(usage.reasoning, completion) }
 }
@@ -150,7 +150,7 @@ export const capped = (usage: Usage, maxTokens: number): Usage => {
 export const chatCharge = (pricing: ChatPricing, usage: Usage): NanoUsd => {
   const { prompt, completion, cached, cacheWrite } = sanitizeUsage(usage)
   const rates = ratesAt(pricing, prompt)
-  return roundedUp(
+  return roundUp(
     BigInt(prompt - cached - cacheWrite) * rates.prompt +
       BigInt(cached) * rates.cachedPrompt +
       BigInt(cacheWrite) * rates.cacheWrite +

@@ -59,8 +59,8 @@ const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSig
   return (target, take) =>
     connect({ ...target, servername: (target.servername ?? "").replace(/\.$/, "") }, (...[error, socket]) => {
       if (error !== null) return take(error, null)
-      const reached = parseAddress(socket.remoteAddress ?? "")
-      if (checked !== undefined && (reached === undefined || !checked.includes(canonical(reached)))) {
+      const remote = parseAddress(socket.remoteAddress ?? "")
+      if (checked !== undefined && (remote === undefined || !checked.includes(canonical(remote)))) {
         socket.destroy()
         return take(new Error("the connection led elsewhere"), null)
       }

@@ -1,7 +1,6 @@
 import { Resolver } from "node:dns/promises"
 import { Effect } from "effect"
 
-/** Both families; fails without any. */
 export type Names = (host: string) => Effect.Effect<ReadonlyArray<string>, Error>
 
 const firstTryMillis = 1_000
@@ -9,7 +8,6 @@ const tries = 2
 
 const special = /(^|\.)(localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa)$/
 
-/** One label, or a suffix reserved for private networks. */
 export const isPrivate = (host: string): boolean => {
   const name = host.toLowerCase().replace(/\.$/, "")
   return !name.includes(".") || special.test(name)

@@ -11,7 +11,6 @@ export interface SafeFetcherOptions {
   readonly resultFetchAllow: ReadonlyArray<AddressRange>
   /** For the name, the connection and TLS of one hop. */
   readonly connectTimeoutSeconds: number
-  /** Undefined: the system's. */
   readonly names?: Names.Names | undefined
   /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca?: string | undefined
@@ -39,7 +38,7 @@ const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
 
 const literalOf = (url: URL): Address | undefined => parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
 
-const redirected = (from: URL, { headers, status }: HopResponse) =>
+const resolveRedirect = (from: URL, { headers, status }: HopResponse) =>
   Effect.gen(function* () {
     const { location } = headers
     if (typeof location !== "string") return yield* failed("status", from, "a redirect to nowhere", status)
@@ -80,7 +79,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
   })
 
   /** Refused if one of a name's addresses is not allowed. */
-  const admitted = Effect.fnUntraced(function* (url: URL, from: FetchRequest["from"]) {
+  const resolveAllowed = Effect.fnUntraced(function* (url: URL, from: FetchRequest["from"]) {
     const addresses = yield* addressesOf(url)
     const isExempt = exempt[from]
     const forbidden = addresses.find((address) => !isExempt(address) && !isPublic(address))
@@ -102,7 +101,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       if (url.port === "" && !Names.isPrivate(url.hostname)) return
       if (ranges[from].length === 0) return yield* failed("refused", url, "a private name, or not a default port")
     }
-    yield* Effect.timeoutFail(admitted(url, from), {
+    yield* Effect.timeoutFail(resolveAllowed(url, from), {
       duration: connectTimeout,
       onTimeout: () => failed("timeout", url, "took too long to look up")
     })
@@ -123,8 +122,9 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       const onConnect = () => {
         isConnected = true
       }
-      const response = Effect.flatMap(own ? Effect.succeed(undefined) : admitted(url, request.from), (addresses) =>
-        get({ url, headers, addresses, ca, onConnect })
+      const response = Effect.flatMap(
+        own ? Effect.succeed(undefined) : resolveAllowed(url, request.from),
+        (addresses) => get({ url, headers, addresses, ca, onConnect })
       )
       return Effect.raceFirst(response, Effect.delay(late, connectTimeout))
     })
@@ -141,7 +141,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       const hop = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       const response = yield* Scope.extend(ask(url, own, request), hop)
       if (!redirects.has(response.status)) return yield* accept(url, response, request.limitBytes)
-      url = yield* redirected(url, response)
+      url = yield* resolveRedirect(url, response)
       yield* Scope.close(hop, Exit.void)
     }
     return yield* failed("refused", url, `more than ${mostRedirects} redirects`)

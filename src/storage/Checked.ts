@@ -11,18 +11,18 @@ export const checked = (
   write: Effect.Effect<unknown, MediaStoreFailed>,
   holds: Duration.DurationInput
 ) =>
-  Effect.map(Effect.makeSemaphore(1), (alone): Service => {
+  Effect.map(Effect.makeSemaphore(1), (mutex): Service => {
     const holdsNanos = BigInt(Math.round(Duration.toMillis(holds))) * 1_000_000n
     let last: { readonly at: bigint; readonly failure: MediaStoreFailed | undefined } | undefined
-    const note = (failure: MediaStoreFailed | undefined) =>
+    const record = (failure: MediaStoreFailed | undefined) =>
       Effect.map(Clock.currentTimeNanos, (at) => {
         last = { at, failure }
       })
 
     const put: Service["put"] = (media) =>
       store.put(media).pipe(
-        Effect.tapError((error) => (error instanceof MediaStoreFailed ? note(error) : Effect.void)),
-        Effect.tap(() => note(undefined))
+        Effect.tapError((error) => (error instanceof MediaStoreFailed ? record(error) : Effect.void)),
+        Effect.tap(() => record(undefined))
       )
 
     const probe = write.pipe(
@@ -31,7 +31,7 @@ export const checked = (
         duration: within,
         onTimeout: () => new MediaStoreFailed({ detail: `nothing was written in ${within}` })
       }),
-      Effect.matchEffect({ onFailure: note, onSuccess: () => note(undefined) })
+      Effect.matchEffect({ onFailure: record, onSuccess: () => record(undefined) })
     )
 
     /** Callers that wait share the latest result. */
@@ -42,7 +42,7 @@ export const checked = (
       Effect.gen(function* () {
         if (!isKnown(askedAt, yield* Clock.currentTimeNanos)) yield* probe
         if (last?.failure !== undefined) return yield* last.failure
-      }).pipe(alone.withPermits(1))
+      }).pipe(mutex.withPermits(1))
     ).pipe(Effect.withSpan("MediaStore.check"))
 
     return { ...store, put, check }

@@ -29,7 +29,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     const ids = yield* Ids
     const incoming = path.join(directory, "incoming")
 
-    const folder = (name: string, mode: number) =>
+    const makeFolder = (name: string, mode: number) =>
       Effect.flatMap(
         io(() => mkdir(name, { recursive: true, mode })),
         (made) =>
@@ -37,8 +37,8 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       )
 
     /** Removed with the scope unless it was moved. */
-    const temporary = Effect.fnUntraced(function* (mode: number) {
-      yield* folder(incoming, modes.private.directory)
+    const openTemporary = Effect.fnUntraced(function* (mode: number) {
+      yield* makeFolder(incoming, modes.private.directory)
       const file = path.join(incoming, `${ids.unguessable()}.part`)
       const handle = yield* Effect.acquireRelease(
         io(() => open(file, "wx", mode)),
@@ -50,7 +50,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
 
     const write = Effect.fnUntraced(function* <E>({ body, type, visibility }: NewMedia<E>) {
       const mode = modes[visibility]
-      const { file, handle } = yield* temporary(mode.file)
+      const { file, handle } = yield* openTemporary(mode.file)
       const append = (bytes: Uint8Array) => Effect.uninterruptible(io(() => handle.writeFile(bytes)))
       yield* Predicate.isUint8Array(body) ? append(body) : forEachPart(body, writeBytes, append)
 
@@ -59,7 +59,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       const home = path.dirname(target)
       yield* io(() => handle.sync()).pipe(
         Effect.zipRight(io(() => handle.close())),
-        Effect.zipRight(folder(home, mode.directory)),
+        Effect.zipRight(makeFolder(home, mode.directory)),
         Effect.zipRight(io(() => rename(file, target))),
         Effect.zipRight(syncDirectory(home)),
         Effect.onError(() => Effect.ignore(io(() => rm(target, { force: true })))),
@@ -118,7 +118,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
 
     /** The probe file is unlinked before it is written. */
     const tryWriting = Effect.gen(function* () {
-      yield* folder(path.join(directory, "public"), modes.public.directory)
+      yield* makeFolder(path.join(directory, "public"), modes.public.directory)
       yield* io(() => access(path.join(directory, "public"), constants.W_OK))
       const file = path.join(directory, `${ids.unguessable()}.check`)
       const handle = yield* Effect.acquireRelease(

@@ -10,7 +10,6 @@ const encode = Schema.encodeSync(Messages.FromWorker)
 /** More than the main process waits for any worker. */
 const answerWithin = "3 seconds"
 
-/** Has no effect where the main process is gone. */
 const send = (message: Messages.FromWorker) =>
   Effect.sync(() => {
     if (process.connected) process.send?.(encode(message), undefined, undefined, () => {})

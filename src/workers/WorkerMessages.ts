@@ -3,12 +3,10 @@ import { Family } from "../http/system/Prometheus.ts"
 
 const Families = Schema.Array(Family)
 
-/** The address is open. */
 export class Ready extends Schema.TaggedClass<Ready>()("Ready", {}) {}
 
 export class Announced extends Schema.TaggedClass<Announced>()("Announced", { url: Schema.String }) {}
 
-/** May change. */
 export class Registered extends Schema.TaggedClass<Registered>()("Registered", { instance: Schema.String }) {}
 
 export class TotalsRequest extends Schema.TaggedClass<TotalsRequest>()("TotalsRequest", { request: Schema.Int }) {}

@@ -5,7 +5,6 @@ import type { Environment } from "../Settings.ts"
 import { closeLostHandoffs } from "./Handoffs.ts"
 import * as Messages from "./WorkerMessages.ts"
 
-/** The worker has logged the reason. */
 class NotStarted extends Data.TaggedError("NotStarted")<{ readonly code: number }> {}
 
 interface End {
@@ -31,7 +30,6 @@ const encode = Schema.encodeSync(Messages.FromMain)
 const restarts = Schedule.exponential("250 millis").pipe(Schedule.union(Schedule.spaced("30 seconds")))
 /** After this long the restart delays begin anew. */
 const stableAfter = Duration.minutes(1)
-/** Longer than a killed instance counts as alive. */
 const rememberedFor = "1 minute"
 /** A worker that does not answer is shown with its last metrics. */
 const answerWithin = "1 second"
@@ -106,11 +104,11 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
     }
   }
 
-  const forget = (member: Member, end: End) => {
+  const remove = (member: Member, end: End) => {
     if (!members.delete(member)) return
     retired = sum([retired, withoutGauges(member.families)])
-    const forgetInstances = Effect.sync(() => member.instances.forEach((id) => instances.delete(id)))
-    fork(Effect.delay(forgetInstances, rememberedFor))
+    const removeInstances = Effect.sync(() => member.instances.forEach((id) => instances.delete(id)))
+    fork(Effect.delay(removeInstances, rememberedFor))
     Deferred.unsafeDone(member.ended, Effect.succeed(end))
   }
 
@@ -134,8 +132,8 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
       closeLostHandoffs(worker)
       worker
         .on("message", (message: unknown) => Option.map(decode(message), (decoded) => fork(handle(member, decoded))))
-        .on("exit", (code, signal) => forget(member, { code, signal }))
-        .on("error", () => worker.process.pid === undefined && forget(member, { code: 1, signal: null }))
+        .on("exit", (code, signal) => remove(member, { code, signal }))
+        .on("error", () => worker.process.pid === undefined && remove(member, { code: 1, signal: null }))
       return member
     }).pipe(
       Effect.tapError(({ error }) => Effect.logError("A worker cannot be started", error)),
@@ -143,18 +141,18 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
     )
   })
 
-  const unlessEnded = <A>(member: Member, done: Deferred.Deferred<A>) =>
+  const awaitUnlessEnded = <A>(member: Member, done: Deferred.Deferred<A>) =>
     Effect.raceFirst(
       Deferred.await(done),
       Effect.flatMap(Deferred.await(member.ended), (end) => new NotStarted({ code: codeOf(end) }))
     )
 
-  const start = Effect.tap(add, (member) => unlessEnded(member, member.ready))
+  const start = Effect.tap(add, (member) => awaitUnlessEnded(member, member.ready))
 
   const announce = (member: Member) =>
-    Effect.zipRight(send(member, new Messages.Announce()), unlessEnded(member, member.announced))
+    Effect.zipRight(send(member, new Messages.Announce()), awaitUnlessEnded(member, member.announced))
 
-  const keep = Effect.fnUntraced(function* (first: Member) {
+  const restartForever = Effect.fnUntraced(function* (first: Member) {
     const pause = yield* Schedule.driver(restarts)
     let member = first
     while (true) {
@@ -177,13 +175,13 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
   })
   yield* Effect.addFinalizer(() => stop)
 
-  return { start, announce, keep }
+  return { start, announce, restartForever }
 })
 
 /** The first worker starts alone, to migrate the database; ends with the exit code of a failed first start. */
 export const run = ({ count, environment }: { readonly count: number; readonly environment: Environment }) =>
   Effect.gen(function* () {
-    const { announce, keep, start } = yield* makePool(environment)
+    const { announce, restartForever, start } = yield* makePool(environment)
     const first = yield* start
     const others = yield* Effect.all(
       Arr.makeBy(count - 1, () => start),
@@ -192,7 +190,7 @@ export const run = ({ count, environment }: { readonly count: number; readonly e
     const url = yield* announce(first)
     yield* Effect.logInfo(`Listening on ${url} with ${count} workers`)
     return yield* Effect.zipRight(
-      Effect.forEach([first, ...others], keep, { concurrency: "unbounded", discard: true }),
+      Effect.forEach([first, ...others], restartForever, { concurrency: "unbounded", discard: true }),
       Effect.never
     )
   }).pipe(

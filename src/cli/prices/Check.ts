@@ -12,7 +12,6 @@ export interface CheckedRoute {
   readonly provider: string
   readonly preference: number
   readonly weight: number
-  /** Undefined where it can be called. */
   readonly blocked: string | undefined
   /** Empty without a cost in the catalog. */
   readonly margins: ReadonlyArray<Margin>

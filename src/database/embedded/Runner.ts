@@ -15,7 +15,7 @@ const asCaller: Runner = { wrapper: [] }
 const nobody = process.platform === "darwin" ? -2 : 65534
 const asNobody: Runner = { uid: nobody, gid: nobody, wrapper: [] }
 /** Unlike another account, this one can read below /root. */
-const asRootInDisguise: Runner = {
+const asMappedRoot: Runner = {
   wrapper: ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
 }
 
@@ -76,23 +76,23 @@ const firstLine = (text: string) => text.split("\n").find((line) => line.trim() 
 
 const candidates = (home: string): ReadonlyArray<Runner> => {
   if (process.getuid?.() !== 0) return [asCaller]
-  if (!existsSync(path.join(home, "data"))) return [asNobody, asRootInDisguise]
+  if (!existsSync(path.join(home, "data"))) return [asNobody, asMappedRoot]
   const { gid, uid } = statSync(home)
-  return uid === 0 ? [asRootInDisguise] : [{ uid, gid, wrapper: [] }]
+  return uid === 0 ? [asMappedRoot] : [{ uid, gid, wrapper: [] }]
 }
 
-const give = (directory: string, { gid = 0, uid = 0 }: Runner) => {
+const changeOwner = (directory: string, { gid = 0, uid = 0 }: Runner) => {
   if (process.getuid?.() === 0) chownSync(directory, uid, gid)
 }
 
 const probe = `cd "$1" && if test -w .; then exec "$2" --version; else echo "$1 is not writable" >&2; exit 1; fi`
 
 /** It must be able to write beside `home` and run the program. */
-const capable = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
+const findRunner = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
   const complaints: Array<string> = []
   for (const runner of candidates(home)) {
     const scratch = mkdtempSync(`${home}-probe-`)
-    give(scratch, runner)
+    changeOwner(scratch, runner)
     const outcome = yield* run(runner, "/", ["/bin/sh", "-c", probe, "sh", scratch, binaries.postgres]).pipe(
       Effect.ensuring(Effect.sync(() => rmdirSync(scratch)))
     )
@@ -108,8 +108,8 @@ export const choose = Effect.fn("Runner.choose")(
   function* (home: string, binaries: Binaries) {
     mkdirSync(path.dirname(home), { recursive: true })
     mkdirSync(home, { recursive: true, mode: 0o700 })
-    const chosen = yield* capable(home, binaries)
-    give(home, chosen.runner)
+    const chosen = yield* findRunner(home, binaries)
+    changeOwner(home, chosen.runner)
     return { ...chosen, home: realpathSync(home) }
   },
   Effect.catchAllDefect((defect) => EmbeddedUnavailable.because(`its directory cannot be used (${String(defect)})`))

@@ -15,14 +15,9 @@ import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 import { perform, type Runner, run, start as startProcess } from "./Runner.ts"
 
 /*
- * One supervisor, a shell in a session of its own, stands between the server and its users. Every user holds
- * the FIFO `attached` open for writing, and the supervisor alone holds it open for reading, so that the kernel tells
- * each side of the other's end, kill -9 included: the supervisor reads end-of-file when the last user is gone, and
- * a user's write fails with EPIPE when there is no supervisor.
- *
- * A user writes its token and waits for the file `attachments/<token>`. Once that is there the supervisor cannot
- * have seen end-of-file already, which a successful connection alone would not prove. Only the supervisor whose
- * server owns the data directory reads, so one that lost a race to start swallows no token.
+ * Users hold the FIFO `attached` open for writing, the supervisor alone for reading, so the kernel tells each of the
+ * other's end, kill -9 included. An acknowledged token proves that the supervisor has not seen end-of-file before,
+ * and only the supervisor of the server that owns the data reads: one that lost the race swallows no token.
  */
 const script = `
 home=$1

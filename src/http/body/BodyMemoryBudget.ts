@@ -13,7 +13,6 @@ export interface BodyMemory {
   readonly tryReserve: (bytes: number) => boolean
   /** Waits for up to so many bytes in all; fails with `GatewayBusy` after 20 seconds. */
   readonly reserve: (bytes: number) => Effect.Effect<void, GatewayBusy>
-  /** Returns all but so many bytes. */
   readonly shrink: (bytes: number) => void
 }
 

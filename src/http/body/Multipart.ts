@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
+import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
 import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
 import { decodeUtf8 } from "./Utf8.ts"
 
@@ -109,7 +109,7 @@ export function* parseForm(contentType: string, body: Buffer): Steps<Read<Readon
 }
 
 export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<Part>> =>
-  atOnce(parseForm(contentType, body))
+  runAtOnce(parseForm(contentType, body))
 
 /** Repeated names and `image[]` become arrays; empty texts are left out. */
 export const formObject = (parts: ReadonlyArray<Part>): JsonObject => {

@@ -113,7 +113,6 @@ export class SseEncoder {
   }
 }
 
-/** `name` and `id` open a call. */
 const toolDelta = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): string => {
   const args = `"arguments":${JSON.stringify(event.arguments)}`
   const name = event.name === undefined ? "" : `"name":${JSON.stringify(event.name)},`

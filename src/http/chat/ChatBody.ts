@@ -93,6 +93,6 @@ function* holdsFewArguments({ messages }: ChatRequest): EventLoop.Steps<boolean>
 }
 
 export const largeChat = (request: ChatRequest): Effect.Effect<ChatRequest, InvalidRequest> =>
-  Effect.flatMap(EventLoop.inSlices(holdsFewArguments(request)), (isUsable) =>
+  Effect.flatMap(EventLoop.runInSlices(holdsFewArguments(request)), (isUsable) =>
     isUsable ? Effect.succeed({ ...request, isLarge: true }) : tooMany
   )

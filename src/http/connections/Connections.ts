@@ -56,7 +56,6 @@ const descriptorLimit = (): number => {
   }
 }
 
-/** For the database, files, logs and the runtime. */
 const reservedDescriptors = 128
 const mostConnections = 10_000
 
@@ -90,7 +89,6 @@ export class Connections {
     this.#limits = limits
   }
 
-  /** Undefined where there is no room. */
   add(socket: Socket): Connection | undefined {
     const address = socket.remoteAddress ?? "unknown"
     const neighbours = this.#byAddress.get(address) ?? new Set()

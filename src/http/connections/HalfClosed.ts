@@ -5,7 +5,7 @@ export const probe = Symbol("gateway/http/probe")
 const startOfHead = Buffer.from("HTTP/1.1 ")
 const probeMillis = [1, 4, 16, 64, 256, 1024, 4096, 16_384]
 
-/** A half-closed client may still read, a closed one resets at our first byte: before the head, the status line's start. */
+/** A client that closed resets at our second write, a half-closed one reads on; the probe is the status line's start. */
 export const watchHalfClosed = (connection: Connection): void => {
   const { socket } = connection
   const delays = probeMillis.values()

@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import { type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
-import type { ImageAsk } from "../../domain/Image.ts"
+import type { ImageParams } from "../../domain/Image.ts"
 import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { ImageGenerations, type ImageResult } from "../../services/images/ImageGenerations.ts"
@@ -25,7 +25,7 @@ const isHd = (quality: unknown): boolean => isString(quality) && quality.toLower
 export const decodeImageBody = (
   body: unknown,
   { needsReference }: { readonly needsReference: boolean }
-): Either.Either<ImageAsk, InvalidRequest> =>
+): Either.Either<ImageParams, InvalidRequest> =>
   Either.map(
     needsReference ? decodeEdit(body) : decodeGeneration(body),
     ({ image, model, prompt, quality, resolution, response_format }) => ({
@@ -72,10 +72,10 @@ export const imageEndpoints = Effect.gen(function* () {
   // A function of its own, so that the body is freed before the picture is made.
   const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
     record.model = modelIn(body)
-    const ask = yield* decodeImageBody(body, { needsReference })
-    const model = catalog.find(ask.model)
-    if (model?.surface !== "image") return yield* new ModelNotFound({ model: ask.model, surface: "image" })
-    return { model, variant: yield* variantFor(model, ask), ask }
+    const params = yield* decodeImageBody(body, { needsReference })
+    const model = catalog.find(params.model)
+    if (model?.surface !== "image") return yield* new ModelNotFound({ model: params.model, surface: "image" })
+    return { model, variant: yield* variantFor(model, params), params }
   })
 
   const answer = Effect.fnUntraced(function* (

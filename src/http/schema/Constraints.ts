@@ -44,7 +44,6 @@ export const atMost =
 export const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
   Schema.optional(schema).annotations({ description })
 
-/** Null means left out. */
 export const optional = <A, I>(schema: Schema.Schema<A, I>, description?: string) =>
   Schema.optional(Schema.NullOr(schema)).annotations(description === undefined ? {} : { description })
 

@@ -99,7 +99,6 @@ export const exposition = (families: Families): string => {
   return `${lines.join("\n")}\n`
 }
 
-/** Of this process, or of all workers. */
 export class MetricsSource extends Context.Reference<MetricsSource>()("gateway/http/MetricsSource", {
   defaultValue: (): { readonly families: Effect.Effect<Families> } => ({ families: Effect.sync(snapshot) })
 }) {}

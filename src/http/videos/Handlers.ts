@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Either, Predicate } from "effect"
 import { InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
-import type { VideoAsk } from "../../domain/Video.ts"
+import type { VideoParams } from "../../domain/Video.ts"
 import { secondsFor } from "../../domain/Video.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
@@ -21,7 +21,7 @@ import { VideoCreateRequest } from "./Schema.ts"
 
 const decode = decoder(VideoCreateRequest)
 
-export const decodeVideoBody = (body: unknown): Either.Either<VideoAsk, InvalidRequest> =>
+export const decodeVideoBody = (body: unknown): Either.Either<VideoParams, InvalidRequest> =>
   Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
     model,
     prompt,
@@ -87,10 +87,10 @@ export const videoEndpoint = Effect.gen(function* () {
     const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes)
     const body = yield* decodeReferences(fieldsOf(received))
     record.model = modelIn(body)
-    const ask = yield* decodeVideoBody(body)
-    const model = catalog.find(ask.model)
-    if (model?.surface !== "video") return yield* new ModelNotFound({ model: ask.model, surface: "video" })
-    return { model, seconds: yield* secondsFor(model, ask), ask }
+    const params = yield* decodeVideoBody(body)
+    const model = catalog.find(params.model)
+    if (model?.surface !== "video") return yield* new ModelNotFound({ model: params.model, surface: "video" })
+    return { model, seconds: yield* secondsFor(model, params), params }
   })
 
   const create = Effect.fnUntraced(function* (admitted: Admitted) {

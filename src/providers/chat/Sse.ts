@@ -14,7 +14,6 @@ export interface SseReader {
   readonly end: () => void
 }
 
-/** Takes bytes cut anywhere. */
 export const reader = (onEvent: (event: SseEvent) => void): SseReader => {
   const decoder = new StringDecoder("utf8")
   let started = false

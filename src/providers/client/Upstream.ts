@@ -76,7 +76,7 @@ const encoded = <A, E, R>(
   send: (request: Sendable) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   body instanceof LargeJson
-    ? Effect.flatMap(EventLoop.inSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
+    ? Effect.flatMap(EventLoop.runInSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
     : send({ ...request, body })
 
 const headersOf = (request: Sendable, accept: string): Record<string, string> => {

@@ -42,9 +42,9 @@ export const collect = (stream: UpstreamStream): Effect.Effect<UpstreamResponse,
 
 /** The body may hold a picture of many MiB, so other requests run before and after it. */
 export const parseLargeJson = ({ body }: UpstreamResponse): Effect.Effect<unknown> =>
-  EventLoop.turn.pipe(
+  EventLoop.yieldTurn.pipe(
     Effect.map(() => parseJson(body)),
-    Effect.zipLeft(EventLoop.turn)
+    Effect.zipLeft(EventLoop.yieldTurn)
   )
 
 export const failWith =

@@ -5,7 +5,6 @@ import { optional } from "../client/RouteOptions.ts"
 export type Fields = Readonly<Record<string, unknown>>
 
 export interface JobOptions {
-  /** Undefined: the surface's usual field. */
   readonly imageField: string | undefined
   readonly isList: (field: string) => boolean
   readonly secondsField: string

@@ -17,7 +17,6 @@ const untilStop = (text: string, stop: ReadonlyArray<string>): string => {
   return text.slice(0, Math.min(text.length, ...found.map((sequence) => text.indexOf(sequence))))
 }
 
-/** Words with their leading space; long ones in parts. */
 const wordsIn = (text: string): ReadonlyArray<string> => text.match(/\s*\S{1,20}|\s+/gu) ?? []
 
 const deltasOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => [

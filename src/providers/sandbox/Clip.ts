@@ -34,7 +34,6 @@ const paint = (frame: Buffer, pixels: Uint8Array): void => {
   }
 }
 
-/** An MP4 of an RGB picture. */
 export const clip = (pixels: Uint8Array, seconds: number): Buffer => {
   const file = brotliDecompressSync(Buffer.from(sample, "base64"))
   const after = (box: string): number => file.indexOf(box, 0, "latin1") + 4

@@ -24,7 +24,6 @@ export interface Box {
 export interface Scene {
   readonly width: number
   readonly height: number
-  /** Pixels per unit of layout. */
   readonly scale: number
   readonly prompt: string
   readonly promptBox: Box

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
+import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
 import { classOfStatus } from "../client/Classification.ts"
 
 // Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
@@ -74,7 +74,7 @@ export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Fa
   return faults
 }
 
-export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => atOnce(readFaults(route, texts))
+export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => runAtOnce(readFaults(route, texts))
 
 const failureIn = ({ moderation, status }: Faults): Effect.Effect<void, ProviderFailure> => {
   if (status !== undefined) return failure(classOfStatus(status), status, `status ${status}`)

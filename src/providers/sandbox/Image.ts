@@ -29,7 +29,6 @@ const sceneOf = (route: ImageRoute, { prompt, references, resolution }: ImageReq
   }
 }
 
-/** Right of the prompt: one column, or two for more than three. */
 const places = (count: number): ReadonlyArray<Box> => {
   const columns = count > 3 ? 2 : 1
   const rows = Math.ceil(count / columns)

@@ -43,7 +43,6 @@ export interface KeyChanges {
 
 export interface IssuedKey {
   readonly record: ApiKey
-  /** Stored nowhere. */
   readonly secret: Redacted.Redacted
 }
 
@@ -72,7 +71,6 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
     readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
     readonly find: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
     readonly update: (id: string, changes: KeyChanges) => Effect.Effect<ApiKey, KeyNotFound | KeyRevoked>
-    /** Idempotent. */
     readonly revoke: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
     /** Replaces the secret at once. */
     readonly reissue: (id: string) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>

@@ -61,9 +61,9 @@ export class Auth extends Context.Tag("gateway/Auth")<
         timeout: stepTimeout,
         run: (waiting: ReadonlyArray<true>) => Effect.as(refresh(), waiting)
       })
-      const refreshed = Effect.orDie(submitRefresh(true))
-      const whenFresh = <A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
-        Effect.suspend(() => (now() - checkedAt < trustForMillis ? use() : Effect.flatMap(refreshed, use)))
+      const refreshShared = Effect.orDie(submitRefresh(true))
+      const withFreshCache = <A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+        Effect.suspend(() => (now() - checkedAt < trustForMillis ? use() : Effect.flatMap(refreshShared, use)))
 
       const lookUp = yield* NaturalBatch.make({
         maxSize: 256,
@@ -86,13 +86,13 @@ export class Auth extends Context.Tag("gateway/Auth")<
       const find = (hash: string): Effect.Effect<KnownKey, InvalidApiKey> => {
         const known = keys.get(hash)
         if (known !== undefined) return Effect.succeed(known)
-        const seen = revision
+        const revisionBefore = revision
         const askedAt = now()
         return Effect.flatMap(Effect.orDie(lookUp(hash)), (row) => {
           if (Option.isNone(row)) return new InvalidApiKey()
           const found = { ...row.value, expiresAt: askedAt + (row.value.leftMs ?? Infinity) }
           // Neither unknown keys nor one read while the revision moved are cached.
-          if (revision === seen) keys.set(hash, found)
+          if (revision === revisionBefore) keys.set(hash, found)
           return Effect.succeed(found)
         })
       }
@@ -109,11 +109,11 @@ export class Auth extends Context.Tag("gateway/Auth")<
         const secret = Option.isSome(presented) ? Redacted.value(presented.value) : ""
         if (secret === "") return new MissingApiKey()
         if (!secret.startsWith(keyPrefix)) return new InvalidApiKey()
-        return whenFresh(() => Effect.flatMap(find(keyHash(secret)), callerOf))
+        return withFreshCache(() => Effect.flatMap(find(keyHash(secret)), callerOf))
       }
 
       const isBlocked = (address: string): Effect.Effect<boolean> =>
-        whenFresh(() => {
+        withFreshCache(() => {
           if (blocked === undefined || !ipaddr.isValid(address)) return Effect.succeed(false)
           const parsed = ipaddr.process(address)
           return Effect.succeed(blocked.check(parsed.toString(), parsed.kind()))
@@ -130,7 +130,6 @@ const KeyRow = Schema.Struct({
   hash: Schema.String,
   scopes: Schema.NullOr(Schema.Array(Scope)),
   rpm: Schema.NullOr(Schema.Number),
-  /** By the database's clock. */
   leftMs: Schema.NullOr(Schema.Number)
 })
 type KeyRow = typeof KeyRow.Type

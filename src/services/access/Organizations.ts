@@ -43,7 +43,6 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       readonly name: string
       readonly credits?: NanoUsd | undefined
     }) => Effect.Effect<Organization, NameTaken | NameRefused>
-    /** In order of creation. */
     readonly list: Effect.Effect<ReadonlyArray<Organization>>
     readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     /** Refuses every key until it is resumed. */

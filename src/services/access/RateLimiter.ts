@@ -4,7 +4,7 @@ import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import { addsUnits } from "../ledger/HoldSql.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import * as NaturalBatch from "../sql/NaturalBatch.ts"
-import { waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout } from "../sql/Statement.ts"
 
 export interface Allowance {
   readonly limit: number
@@ -47,7 +47,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           INSERT INTO rate_windows AS w (key_id, started_at, used)
           SELECT key_id, now(), wanted
           FROM unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::bigint[]) AS t (key_id, wanted)
-          WHERE ${waitsBriefly(sql, "many")}
+          WHERE ${lockTimeout(sql, "many")}
           ORDER BY key_id
           ${sql.literal(addsUnits)}
           RETURNING key_id, used`

@@ -25,11 +25,9 @@ export interface CatalogProvider {
   readonly ready: boolean
 }
 
-/** Read once. */
 export class Catalog extends Context.Tag("gateway/Catalog")<
   Catalog,
   {
-    /** Callable, in catalog order. */
     readonly models: ReadonlyArray<Model>
     readonly find: (id: string) => Model | undefined
     readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
@@ -73,7 +71,6 @@ const unreadable = (error: PlatformError): string =>
     ? "there is no such file; CATALOG_FILE names the catalog"
     : `cannot be read as CATALOG_FILE: ${error.description ?? error.message}`
 
-/** An unreadable file is an invalid catalog. */
 export const readCatalogFile = Effect.fn("Catalog.readFile")(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* files

@@ -35,7 +35,6 @@ const prices = {
 const ChatCost = Schema.Struct(prices)
 const RouteEntry = Schema.Struct({
   ...route,
-  /** They narrow the model's. */
   capabilities: optional(Capabilities),
   reasoning: optional(Schema.Literal("none")),
   cost: optional(ChatCost)

@@ -12,14 +12,12 @@ export interface Upstream {
   readonly account: ProviderAccount
   /** Undefined where no credential is needed. */
   readonly variable: string | undefined
-  /** Its credential is present, or none is needed. */
   readonly ready: boolean
   readonly options: RouteOptions
 }
 
 export interface Compiled {
   readonly upstreams: ReadonlyMap<string, Upstream>
-  /** Callable or not. */
   readonly models: ReadonlyArray<Model>
 }
 

@@ -11,7 +11,6 @@ export interface Offer {
   readonly callable: Model | undefined
   readonly sandboxed: boolean
   readonly reason: string | undefined
-  /** The reason, by route id. */
   readonly blocked: ReadonlyMap<string, string>
 }
 

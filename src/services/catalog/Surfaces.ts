@@ -35,7 +35,6 @@ export interface ModelList {
   readonly data: ReadonlyArray<ListedModel>
 }
 
-/** The body of `GET /models`. */
 export const listing = (models: ReadonlyArray<Model>): ModelList => ({
   object: "list",
   data: models.map((model) => ({

@@ -80,7 +80,7 @@ export const prepareImages = Effect.fnUntraced(function* (
   )
   const fetched = new Map<string, string>()
   for (const [index, picture] of pictures.entries()) {
-    yield* EventLoop.slice
+    yield* EventLoop.awaitSlice
     fetched.set(urls[index] ?? "", dataUrl(picture))
   }
   const inlined = replaceAll(messages, (image) => fetched.get(image.image_url.url))

@@ -84,7 +84,7 @@ export class TokenCounter extends Context.Tag("gateway/TokenCounter")<
           const result = steps.next()
           if (result.done === true) return result.value
         }
-        return yield* EventLoop.inSlices(steps)
+        return yield* EventLoop.runInSlices(steps)
       })
 
       return TokenCounter.of({

@@ -31,7 +31,7 @@ const sha256 = (bytes: Uint8Array): Effect.Effect<string> =>
     (digest) => Buffer.from(digest).toString("hex")
   )
 
-const referenced = (reference: Reference): Effect.Effect<Json> =>
+const identifyReference = (reference: Reference): Effect.Effect<Json> =>
   reference._tag === "Url"
     ? Effect.succeed({ url: reference.url })
     : Effect.map(sha256(reference.bytes), (hash) => ({ sha256: hash }))
@@ -41,12 +41,14 @@ export const fingerprint = (
   fields: Readonly<Record<string, Json | undefined>>,
   references: ReadonlyArray<Reference>
 ): Effect.Effect<string> =>
-  Effect.flatMap(Effect.forEach(references, referenced), (known) => sha256(Buffer.from(canonical([fields, known]))))
+  Effect.flatMap(Effect.forEach(references, identifyReference), (identities) =>
+    sha256(Buffer.from(canonical([fields, identities])))
+  )
 
-const visible = /^[\x21-\x7e]{1,255}$/
+const keyPattern = /^[\x21-\x7e]{1,255}$/
 
 export const keyFrom = (header: string): Effect.Effect<string, InvalidRequest> =>
-  visible.test(header)
+  keyPattern.test(header)
     ? Effect.succeed(header)
     : Effect.fail(
         new InvalidRequest({ message: "`Idempotency-Key` must be 1 to 255 visible ASCII characters.", param: null })

@@ -18,7 +18,6 @@ export interface FirstClaim {
   readonly keep: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError>
   /** Keeps a result in case this process dies; it becomes final when the scope closes, unless freed. */
   readonly bind: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError | IdempotencyConflict>
-  /** Frees a bound key, for a request that failed after all. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }
 
@@ -66,18 +65,19 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         yield* Effect.catchAllCause(inTime(statement), () => releaseEventually(statement))
       })
 
-      const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
-        // A statement without an answer may still come through.
+      const claimKey = Effect.fnUntraced(function* (claim: Statements.Claim) {
         let mayStillRun = false
-        const ask = Statements.claim(sql, claim).pipe(
+        const insert = Statements.claim(sql, claim).pipe(
           Effect.flatMap(decodeFound),
           Effect.tapErrorCause(() => Effect.sync(() => (mayStillRun = true)))
         )
-        const unexpired = Effect.repeat(
-          Effect.tap(ask, ([{ claim: old, isExpired }]) => (isExpired ? Statements.putAside(sql, old) : Effect.void)),
+        const claimUnexpired = Effect.repeat(
+          Effect.tap(insert, ([{ claim: old, isExpired }]) =>
+            isExpired ? Statements.releaseKey(sql, old) : Effect.void
+          ),
           { while: ([{ isExpired }]) => isExpired }
         )
-        const [found] = yield* unexpired.pipe(
+        const [found] = yield* claimUnexpired.pipe(
           Effect.retry(DatabaseRetry.brief),
           inTime,
           Effect.onError(() => releaseEventually(Statements.tombstone(sql, claim))),
@@ -88,35 +88,35 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         return { found, isMine, mayStillRun }
       })
 
-      const first = ({ id }: Statements.Claim): FirstClaim => ({
+      const makeFirstClaim = ({ id }: Statements.Claim): FirstClaim => ({
         _tag: "First",
         keep: (result, hold) =>
-          Statements.give(sql, id, "done", { result, hold }).pipe(
-            Effect.flatMap(([given]) =>
-              given === undefined
+          Statements.saveResult(sql, id, "done", { result, hold }).pipe(
+            Effect.flatMap(([saved]) =>
+              saved === undefined
                 ? Effect.asVoid(runWith(sql, SettleSql.close([{ id: hold, cost: undefined }])))
                 : Effect.void
             ),
             Effect.uninterruptible
           ),
         bind: (result, hold) =>
-          Statements.give(sql, id, "bound", { result, hold }).pipe(
+          Statements.saveResult(sql, id, "bound", { result, hold }).pipe(
             Effect.filterOrFail(
-              ([given]) => given !== undefined,
+              ([saved]) => saved !== undefined,
               () => new IdempotencyConflict()
             ),
             Effect.asVoid,
             Effect.uninterruptible
           ),
-        free: Effect.uninterruptible(Effect.asVoid(Statements.putAside(sql, id)))
+        free: Effect.uninterruptible(Effect.asVoid(Statements.releaseKey(sql, id)))
       })
 
       const claim = Effect.fn("Idempotency.claim")(function* (request: IdempotentRequest) {
-        const mine = { ...request, id: ids.uuid(), instance: yield* instance.id }
-        const { found, isMine } = yield* Effect.acquireRelease(take(mine), (taken) =>
-          taken.isMine ? finish(mine, taken.mayStillRun) : Effect.void
+        const ownClaim = { ...request, id: ids.uuid(), instance: yield* instance.id }
+        const { found, isMine } = yield* Effect.acquireRelease(claimKey(ownClaim), (attempt) =>
+          attempt.isMine ? finish(ownClaim, attempt.mayStillRun) : Effect.void
         )
-        if (isMine) return first(mine)
+        if (isMine) return makeFirstClaim(ownClaim)
         if (!found.isSame) {
           return yield* new InvalidRequest({
             message: "This `Idempotency-Key` was used with a different request.",
@@ -127,12 +127,12 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         return { _tag: "Replay", result: found.result } as const
       })
 
-      const forgetSome = Effect.fnUntraced(function* (
+      const pruneSome = Effect.fnUntraced(function* (
         olderThan: Duration.Duration,
         forget: (result: unknown) => Effect.Effect<boolean>
       ) {
         const old = yield* Effect.flatMap(
-          Statements.putOldAside(sql, Duration.toSeconds(olderThan), pruneBatch),
+          Statements.releaseOldKeys(sql, Duration.toSeconds(olderThan), pruneBatch),
           decodeOld
         )
         const forgotten = yield* Effect.filter(old, ({ result }) =>
@@ -156,7 +156,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         prune: Effect.fn("Idempotency.prune")(function* (olderThan, forget) {
           let removed = 0
           while (true) {
-            const some = yield* Effect.orDie(forgetSome(olderThan, forget))
+            const some = yield* Effect.orDie(pruneSome(olderThan, forget))
             removed += some.removed
             if (!some.more) return removed
           }

@@ -2,14 +2,13 @@ import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
-import { waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout } from "../sql/Statement.ts"
 
 const keptHours = 24
 
 export interface IdempotentRequest {
   readonly org: OrgId
   readonly endpoint: "images" | "videos"
-  /** 1 to 255 visible ASCII characters. */
   readonly key: string
   readonly fingerprint: string
 }
@@ -23,7 +22,6 @@ export interface Claim extends IdempotentRequest {
 }
 
 export const Found = Schema.Struct({
-  /** The claim that has the key now. */
   claim: Schema.String,
   state: Schema.Literal("working", "bound", "done"),
   isSame: Schema.Boolean,
@@ -41,7 +39,7 @@ const isOver = (sql: SqlClient.SqlClient) => sql`(kept.state = 'done' OR kept.cr
 /** Takes a key that is free or left by a dead process, whose bound result becomes final; safe to repeat. */
 export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, key, org }: Claim) => sql`
   INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, key, fingerprint, instance_id)
-  SELECT ${id}::uuid, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance}::uuid WHERE ${waitsBriefly(sql, "one")}
+  SELECT ${id}::uuid, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance}::uuid WHERE ${lockTimeout(sql, "one")}
   ON CONFLICT (org_id, endpoint, key) DO UPDATE SET (claim, fingerprint, instance_id, created_at, state) = (
     SELECT
       CASE WHEN is_free THEN excluded.claim ELSE kept.claim END,
@@ -57,11 +55,11 @@ export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, ins
 export const find = (sql: SqlClient.SqlClient, { endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) => sql`
   SELECT claim FROM idempotency_keys WHERE org_id = ${org} AND endpoint = ${endpoint} AND key = ${key}`
 
-export const putAside = (sql: SqlClient.SqlClient, id: string) => sql`
+export const releaseKey = (sql: SqlClient.SqlClient, id: string) => sql`
   UPDATE idempotency_keys SET key = NULL WHERE claim = ${id}`
 
 /** Returns a row if the claim still has its key. */
-export const give = (
+export const saveResult = (
   sql: SqlClient.SqlClient,
   id: string,
   state: "bound" | "done",
@@ -83,13 +81,12 @@ export const tombstone = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id,
     key = CASE kept.state WHEN 'working' THEN NULL ELSE kept.key END,
     state = CASE kept.state WHEN 'bound' THEN 'done' ELSE kept.state END`
 
-export const putOldAside = (sql: SqlClient.SqlClient, olderThanSeconds: number, limit: number) => sql`
+export const releaseOldKeys = (sql: SqlClient.SqlClient, olderThanSeconds: number, limit: number) => sql`
   UPDATE idempotency_keys SET key = NULL WHERE claim IN (
     SELECT claim FROM idempotency_keys AS kept
     WHERE created_at <= now() - ${olderThanSeconds} * interval '1 second' AND (key IS NULL OR ${isOver(sql)})
     ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
   ) RETURNING claim, result`
 
-/** Returns a row for each that still existed. */
 export const remove = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql`
   DELETE FROM idempotency_keys WHERE claim = ANY (${ids}::uuid[]) AND key IS NULL RETURNING claim`

@@ -37,22 +37,24 @@ export const settlementOf = (hold: Hold, cost: NanoUsd, { charged, state }: Sett
 }
 
 /** Call once, after the commit. */
-export const count = ({ charged, exceeded, lost }: Settlement): void => {
+export const countSettlement = ({ charged, exceeded, lost }: Settlement): void => {
   if (lost) Metrics.holdLost.unsafeUpdate(1, [])
   if (exceeded) Metrics.holdExceeded.unsafeUpdate(1, [])
   Metrics.chargedNanoUsd.unsafeUpdate(charged, [])
 }
 
-const ended = (closed: SettleSql.Closed | undefined): Effect.Effect<SettleSql.Closed, HoldContended | HoldMissing> => {
+const requireClosed = (
+  closed: SettleSql.Closed | undefined
+): Effect.Effect<SettleSql.Closed, HoldContended | HoldMissing> => {
   if (closed === undefined || closed.state === "missing") return new HoldMissing()
   return closed.state === "open" ? new HoldContended() : Effect.succeed(closed)
 }
 
 /** Charges up to the hold, or releases without a cost. */
 export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing) =>
-  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => ended(closed))
+  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => requireClosed(closed))
 
-const mayYetSettle = (error: { readonly _tag: string }) =>
+const isRetryable = (error: { readonly _tag: string }) =>
   !isTimeUp(error) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
 
 /** `restore` places a hold again that the database has lost. */
@@ -78,7 +80,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     )
   }
   const submit = yield* NaturalBatch.make({ maxSize: 256, timeout: settleTimeout, lanes, run: closeAll })
-  const close = (closing: Closing) => Effect.flatMap(submit(closing), ended)
+  const close = (closing: Closing) => Effect.flatMap(submit(closing), requireClosed)
 
   const untilClosed = <E2 extends { readonly _tag: string }>(
     hold: Hold,
@@ -86,7 +88,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   ) =>
     retryRarely(
       Effect.catchTag(attempt, "HoldMissing", () => Effect.zipRight(restore(hold), attempt)),
-      { schedule: untilSettled, while: mayYetSettle }
+      { schedule: untilSettled, while: isRetryable }
     )
 
   /** After its timeout no transaction commits, except one whose COMMIT has been sent. */

@@ -2,7 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
-import { type Query, type Row, waiting, waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import type { Hold } from "./Hold.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
@@ -18,7 +18,6 @@ export interface HoldResult {
   readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited"
   readonly period: CapPeriod | null
   readonly remaining: NanoUsd
-  /** Position within the key's rate window, from 1. */
   readonly ordinal: number | undefined
 }
 
@@ -36,7 +35,6 @@ const readHoldResult = (row: Row): HoldResult => {
   }
 }
 
-/** Ends an insert into `rate_windows AS w`. */
 export const addsUnits = `ON CONFLICT (key_id) DO UPDATE SET
   started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
     THEN now() ELSE w.started_at END,
@@ -52,7 +50,7 @@ const placeText = (forInstance: boolean) => `
   ), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input
-    WHERE ${waiting(forInstance ? "many" : "one")} AND rate_limit IS NOT NULL AND id NOT IN (SELECT id FROM known)
+    WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} AND rate_limit IS NOT NULL AND id NOT IN (SELECT id FROM known)
     GROUP BY key_id ORDER BY key_id
     ${addsUnits}
     RETURNING key_id, used
@@ -67,7 +65,7 @@ const placeText = (forInstance: boolean) => `
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
     SELECT id, balance - held AS available FROM organizations
-    WHERE ${waiting(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
+    WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
       AND (SELECT count(*) FROM taken_units) >= 0 AND id IN (SELECT org_id FROM input)
     ORDER BY id FOR NO KEY UPDATE
   ), alive AS (
@@ -135,5 +133,5 @@ export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>):
 /** Takes the id of a hold whose statement may still run, so that it is never placed; changes no placed hold. */
 export const tombstone = (sql: SqlClient.SqlClient, instance: string, { id, key, org }: Omit<Hold, "amount">) => sql`
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
-  SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${waitsBriefly(sql, "one")}
+  SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${lockTimeout(sql, "one")}
   ON CONFLICT (id) DO NOTHING`

@@ -26,7 +26,6 @@ export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: Rea
     AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
   LIMIT ${limit}`
 
-/** Returns how many holds it released. */
 export const sweep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared

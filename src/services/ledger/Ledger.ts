@@ -5,7 +5,7 @@ import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domai
 import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
-import { always } from "../runtime/Fibers.ts"
+import { ensureSync } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -34,7 +34,7 @@ export interface HoldRequest {
 export class Ledger extends Context.Tag("gateway/Ledger")<
   Ledger,
   {
-    /** Holds an upper bound, also for a cost of zero only if credit is available; released when the scope closes. */
+    /** Even a hold of zero needs available credit; released when the scope closes. */
     readonly hold: (request: HoldRequest) => Effect.Effect<Hold, Placing.HoldRefused, Scope.Scope>
     /** As `hold`, but the caller releases; takes a rate unit first. */
     readonly admit: (
@@ -51,9 +51,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
     /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */
     readonly job: {
-      /** Returns the existing hold for the same id. */
       readonly hold: (hold: Hold) => Effect.Effect<Hold, Placing.HoldRefused | SqlError.SqlError>
-      /** Idempotent; call `Closing.count` after the commit. */
+      /** Idempotent; call `Closing.countSettlement` after the commit. */
       readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SqlError.SqlError>
       readonly release: (hold: Hold) => Effect.Effect<void, SqlError.SqlError>
     }
@@ -100,12 +99,12 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         )
 
       const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.Alongside = {}) =>
-        always(closing.settle(hold, cost, alongside), () => open.delete(hold.id)).pipe(
+        ensureSync(closing.settle(hold, cost, alongside), () => open.delete(hold.id)).pipe(
           Effect.matchCauseEffect({
             onFailure: (cause) => giveUp(hold, cause),
             onSuccess: (closed) => {
               const settlement = Closing.settlementOf(hold, cost, closed)
-              Closing.count(settlement)
+              Closing.countSettlement(settlement)
               return Effect.succeed<Settlement>(
                 alongside.row === undefined ? settlement : { ...settlement, logged: true }
               )

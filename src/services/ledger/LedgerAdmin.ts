@@ -6,7 +6,6 @@ import { available, Balance, OrgId } from "../../domain/Organization.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { invariants } from "./Invariants.ts"
 
-/** The reference belongs to a payment of another organization or amount. */
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {}
 
 export class WouldOverdraw extends Data.TaggedError("WouldOverdraw")<{ readonly available: bigint }> {}
@@ -39,7 +38,6 @@ export interface Correction {
   readonly org: OrgId
   readonly amount: NanoUsd
   readonly note: string
-  /** Allows more than is available. */
   readonly force: boolean
 }
 
@@ -58,7 +56,6 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     readonly adjust: (correction: Correction) => Effect.Effect<Entry, WouldOverdraw>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
-    /** Checks every invariant in one snapshot. */
     readonly verify: Effect.Effect<Proof>
   }
 >() {

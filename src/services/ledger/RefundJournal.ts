@@ -2,7 +2,6 @@ import { Context, Data, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
 
-/** The customer was told that the request failed. */
 export const PendingRefund = Schema.Struct({
   hold: Schema.UUID,
   org: OrgId,
@@ -20,7 +19,6 @@ export class RefundJournal extends Context.Tag("gateway/RefundJournal")<
     /** Durable once this returns. */
     readonly add: (entry: PendingRefund) => Effect.Effect<void, JournalFailed>
     readonly remove: (hold: string) => Effect.Effect<void, JournalFailed>
-    /** Includes what dead processes left. */
     readonly entries: Effect.Effect<ReadonlyArray<PendingRefund>, JournalFailed>
   }
 >() {

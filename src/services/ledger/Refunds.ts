@@ -13,7 +13,6 @@ import * as SettleSql from "./SettleSql.ts"
 const retryEvery = "1 second"
 const recoverEvery = "10 seconds"
 const flushWithin = "5 seconds"
-/** A locked organization occupies a connection. */
 const organizationsAtOnce = 2
 
 const isTransient = (error: unknown) => error instanceof HoldContended || isOutage(error)
@@ -54,7 +53,6 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         if (mayBeCharged) yield* SettleSql.refund(sql, entry.hold)
       })
 
-      /** A refund left in the journal is repeated, which changes nothing. */
       const forget = ({ entry, mayBeCharged }: Pending) =>
         mayBeCharged
           ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>

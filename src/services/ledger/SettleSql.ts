@@ -1,11 +1,10 @@
 import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
-import { type Query, type Row, type Waiter, waiting, waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout, lockTimeoutSql, type Query, type Row, type Waiter } from "../sql/Statement.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
 export interface Closing {
   readonly id: string
-  /** Undefined releases. */
   readonly cost: NanoUsd | undefined
 }
 
@@ -25,11 +24,11 @@ const readClosed = (row: Row): Closed => {
 const logColumns = `request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts,
   prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, cost, first_byte_ms, total_ms`
 
-const closeText = (forWhom: Waiter) => `
+const closeText = (waiter: Waiter) => `
   WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS t (id, cost, ord)
   ), payers AS (
-    SELECT id FROM organizations WHERE ${waiting(forWhom)}
+    SELECT id FROM organizations WHERE ${lockTimeoutSql(waiter)}
       AND id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
   ), closed AS (
     UPDATE holds SET
@@ -71,10 +70,10 @@ const closeForOne = closeText("one")
 /** Closes open holds and returns the state of each; log `rows` are written with their holds or not at all. */
 export const close = (
   batch: ReadonlyArray<Closing>,
-  forWhom: Waiter = "many",
+  waiter: Waiter = "many",
   rows: ReadonlyArray<string> = []
 ): Query<Closed> => ({
-  text: forWhom === "many" ? closeForMany : closeForOne,
+  text: waiter === "many" ? closeForMany : closeForOne,
   values: [batch.map(({ id }) => id), batch.map(({ cost }) => cost ?? null), `[${rows.join(",")}]`],
   read: readClosed
 })
@@ -83,7 +82,7 @@ export const close = (
 export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
   WITH payer AS (
     SELECT id FROM organizations
-    WHERE ${waitsBriefly(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
+    WHERE ${lockTimeout(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
   ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
     SELECT org_id, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'

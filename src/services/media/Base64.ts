@@ -1,4 +1,4 @@
-import { atOnce, type Steps } from "../runtime/EventLoop.ts"
+import { runAtOnce, type Steps } from "../runtime/EventLoop.ts"
 
 /** About 1 ms of work; a multiple of three, so that only the last piece is padded. */
 const pieceBytes = 3 * 256 * 1024
@@ -45,4 +45,4 @@ export function* decodeBase64(text: string): Steps<Uint8Array | undefined> {
   return take(pending, withoutPadding(pending)) ? bytes.subarray(0, length) : undefined
 }
 
-export const fromBase64 = (text: string): Uint8Array | undefined => atOnce(decodeBase64(text))
+export const fromBase64 = (text: string): Uint8Array | undefined => runAtOnce(decodeBase64(text))

@@ -12,7 +12,6 @@ export interface FetchRequest {
   /** Selects the exempt ranges: `FETCH_ALLOW` or `RESULT_FETCH_ALLOW`. */
   readonly from: "customer" | "provider"
   readonly limitBytes: number
-  /** Includes redirects and the body. */
   readonly withinSeconds: number
   /** A route's own origin is not checked, and alone gets the headers, which may hold a credential. */
   readonly own?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> } | undefined
@@ -25,7 +24,6 @@ export class Fetcher extends Context.Tag("gateway/Fetcher")<
     /** For a URL that the provider fetches; looks up names only where exempt ranges could admit them. */
     readonly check: (request: Pick<FetchRequest, "url" | "from">) => Effect.Effect<void, FetchFailed>
     readonly bytes: (request: FetchRequest) => Effect.Effect<Uint8Array, FetchFailed>
-    /** For what is too large for memory. */
     readonly stream: (request: FetchRequest) => Stream.Stream<Uint8Array, FetchFailed>
   }
 >() {}

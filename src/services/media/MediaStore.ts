@@ -1,7 +1,6 @@
 import { Context, Data, type Effect, type Option, type Stream } from "effect"
 import type { MediaType } from "../../domain/Media.ts"
 
-/** In bytes, all in memory. */
 export const largestRead = 128 * 1024 * 1024
 
 export class MediaStoreFailed extends Data.TaggedError("MediaStoreFailed")<{ readonly detail: string }> {}
@@ -17,14 +16,12 @@ export interface NewMedia<E> {
 export class MediaStore extends Context.Tag("gateway/MediaStore")<
   MediaStore,
   {
-    /** Returns the name that rows keep. */
     readonly put: <E = never>(media: NewMedia<E>) => Effect.Effect<string, MediaStoreFailed | E>
     /** Writes a probe, unless something was written lately. */
     readonly check: Effect.Effect<void, MediaStoreFailed>
     readonly link: (name: string) => string
     readonly named: (link: string) => Option.Option<string>
     readonly read: (name: string) => Effect.Effect<Option.Option<Uint8Array>, MediaStoreFailed>
-    /** Returns whether the file existed. */
     readonly remove: (name: string) => Effect.Effect<boolean, MediaStoreFailed>
   }
 >() {}

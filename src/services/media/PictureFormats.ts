@@ -1,6 +1,5 @@
 import type { Steps } from "../runtime/EventLoop.ts"
 
-/** About 1 ms of work. */
 const stepsPerTurn = 16_384
 
 /** A number, because comparing texts would dominate the cost. */

@@ -12,12 +12,11 @@ const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.S
 
 const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Most files end within the first step and never yield. */
 const run = Effect.fnUntraced(function* <A>(steps: EventLoop.Steps<A>) {
   while (true) {
     const step = steps.next()
     if (step.done === true) return step.value
-    yield* EventLoop.slice
+    yield* EventLoop.awaitSlice
   }
 })
 
@@ -28,5 +27,4 @@ export const pictureOf = Effect.fnUntraced(function* (bytes: Uint8Array): Effect
   return Option.none()
 })
 
-/** Takes the first 4 KiB. */
 export const isVideo = (first: Uint8Array): Effect.Effect<boolean> => Effect.sync(() => beginsMp4(view(first)))

@@ -38,7 +38,6 @@ export class Attempts {
     this.#list[position] = attempt
   }
 
-  /** In nano-USD. */
   spend(cost: bigint): void {
     const last = this.#list.pop()
     if (last !== undefined) this.#list.push({ ...last, cost })

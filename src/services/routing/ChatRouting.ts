@@ -1,6 +1,6 @@
 import { Array as Arr, type Context, Effect, ExecutionStrategy, Exit, FiberId, Option, Runtime, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
-import { needs, tooMuchAtOnce } from "../../domain/ChatRules.ts"
+import { needs, unsupportedCombination } from "../../domain/ChatRules.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
@@ -45,7 +45,7 @@ export const makeChatRouting = (
       const param = Arr.isNonEmptyReadonlyArray(able)
         ? declined(request)(able[0])
         : Candidates.unserved(model.routes, needs(request))
-      return Effect.fail(tooMuchAtOnce(model, param ?? null))
+      return Effect.fail(unsupportedCombination(model, param ?? null))
     })
 
   const chatPlan = (model: ChatModel, request: ChatRequest, attempts: Attempts, since: number | undefined) =>

@@ -26,7 +26,6 @@ const growing = (range: { readonly first: number; readonly most: number }, nth: 
 
 const everyMillis = 60_000
 
-/** One line a minute. */
 class LogLimit {
   #loggedAt = Number.NEGATIVE_INFINITY
   #omitted = 0

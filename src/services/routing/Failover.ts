@@ -33,7 +33,6 @@ export const usualDeadlines: RoutingDeadlines = {
 
 export interface Plan<T extends RouteBase, A, R> {
   readonly model: Routed
-  /** In the order to try them. */
   readonly routes: ReadonlyArray<T>
   readonly attempts: Attempts
   readonly costOf?: CostOf<T> | undefined
@@ -45,7 +44,6 @@ export interface Plan<T extends RouteBase, A, R> {
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
   /** Records an attempt that goes on after its answer. */
   readonly onAnswer?: ((attempt: Attempt<T>, answer: A) => Effect.Effect<void, never, R>) | undefined
-  /** Undefined: after any failure. */
   readonly mayTryNext?: ((failure: ProviderFailure) => boolean) | undefined
 }
 

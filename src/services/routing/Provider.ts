@@ -59,7 +59,6 @@ export type VideoHandle = string
 export type VideoProgress =
   | { readonly state: "queued" | "in_progress" }
   | { readonly state: "done" }
-  /** The render failed, not the poll. */
   | { readonly state: "failed"; readonly failure: ProviderFailure }
 
 export interface VideoAdapter {
@@ -72,10 +71,8 @@ export interface VideoAdapter {
   readonly cancel?: ((route: VideoRoute, handle: VideoHandle) => Effect.Effect<void, ProviderFailure>) | undefined
 }
 
-/** One adapter per wire format. */
 export interface Provider {
   readonly adapter: string
-  /** Undefined: options are not checked. */
   readonly options?: DecodeOptions | undefined
   readonly chat?: ChatAdapter | undefined
   readonly image?: ImageAdapter | undefined

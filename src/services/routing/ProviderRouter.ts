@@ -27,9 +27,7 @@ export interface Submission {
   readonly request: VideoRequest
   readonly attempts: Attempts
   readonly tried: ReadonlySet<string>
-  /** Milliseconds. */
   readonly within: number
-  /** Runs before each upstream request. */
   readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
   readonly mayTryNext: (failure: ProviderFailure) => boolean
 }

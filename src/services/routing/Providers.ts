@@ -3,7 +3,6 @@ import type { RouteBase, Surface } from "../../domain/Model.ts"
 import { type Adapters, everything, type Features } from "../catalog/Adapters.ts"
 import { type Provider, ProviderFailure } from "./Provider.ts"
 
-/** By the name that a catalog uses. */
 export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}
 
 const featuresOf = ({ chat, image, video }: Provider): ReadonlyMap<Surface, Features> => {

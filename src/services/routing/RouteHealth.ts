@@ -41,7 +41,6 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     })
   )
 
-  /** Every 2 s; removed when the scope closes. */
   static readonly publisher = (instanceId: Effect.Effect<string>) =>
     Layer.scopedDiscard(
       Effect.gen(function* () {

@@ -4,13 +4,11 @@ import * as Monotonic from "./Monotonic.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
 interface Timer extends Listed {
-  /** Monotonic milliseconds. */
   readonly at: number
   readonly act: () => void
 }
 
 export interface Deadlines {
-  /** Returns the cancellation. */
   readonly schedule: (at: number, act: () => void) => () => void
   readonly bound: <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
@@ -31,7 +29,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
     for (const timer of timers) at = Math.min(at, timer.at)
     return at
   }
-  const earlier = Effect.async<void>((resume) => {
+  const awaitEarlier = Effect.async<void>((resume) => {
     rearm = () => resume(Effect.void)
     // A timer may have been added before this could be woken.
     if (earliest() < armedUntil) rearm()
@@ -39,7 +37,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
   const sleep = Effect.suspend(() => {
     armedUntil = earliest()
     const millis = armedUntil - Monotonic.millisOf(clock)
-    return armedUntil === Infinity ? earlier : Effect.raceFirst(Effect.sleep(Math.max(0, millis)), earlier)
+    return armedUntil === Infinity ? awaitEarlier : Effect.raceFirst(Effect.sleep(Math.max(0, millis)), awaitEarlier)
   })
   const act = (timer: Timer) =>
     Effect.catchAllDefect(

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 
 /** Lets pending I/O run; `Effect.yieldNow` only lets other fibers run. */
-export const turn = Effect.async<void>((resume) => {
+export const yieldTurn = Effect.async<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
@@ -31,13 +31,13 @@ const enqueue = (slice: () => void) => {
   setImmediate(runNext)
 }
 
-export const slice = Effect.async<void>((resume) => {
+export const awaitSlice = Effect.async<void>((resume) => {
   const run = () => resume(Effect.void)
   enqueue(run)
   return Effect.sync(() => waiting.delete(run))
 })
 
-export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
+export const runInSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
   Effect.async((resume) => {
     const run = () => {
       const end = performance.now() + sliceMillis
@@ -55,7 +55,7 @@ export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
     return Effect.sync(() => waiting.delete(run))
   })
 
-export const atOnce = <A>(steps: Steps<A>): A => {
+export const runAtOnce = <A>(steps: Steps<A>): A => {
   while (true) {
     const step = steps.next()
     if (step.done === true) return step.value
@@ -63,4 +63,4 @@ export const atOnce = <A>(steps: Steps<A>): A => {
 }
 
 export const run = <A>(steps: Steps<A>, isLarge: boolean | undefined): Effect.Effect<A> =>
-  isLarge === true ? inSlices(steps) : Effect.sync(() => atOnce(steps))
+  isLarge === true ? runInSlices(steps) : Effect.sync(() => runAtOnce(steps))

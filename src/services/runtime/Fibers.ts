@@ -1,7 +1,7 @@
 import { Effect, type Exit, Fiber } from "effect"
 
 /** `Effect.ensuring` at a fraction of its cost, for uninterruptible regions. */
-export const always = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void): Effect.Effect<A, E, R> =>
+export const ensureSync = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void): Effect.Effect<A, E, R> =>
   Effect.matchCauseEffect(effect, {
     onFailure: (cause) => {
       act()

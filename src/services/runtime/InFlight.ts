@@ -1,10 +1,9 @@
 import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { always } from "./Fibers.ts"
+import { ensureSync } from "./Fibers.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
-/** Enough for a settle and its retries. */
 const abortWithin = "12 seconds"
 
 interface Running extends Listed {
@@ -23,8 +22,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     /** Serves on, but asks the balancer for no more. */
     readonly announceStop: Effect.Effect<void>
     readonly isStopping: () => boolean
-    /** Waits for running work, then aborts the rest. */
-    readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
+    readonly drain: (timeout: Duration.DurationInput) => Effect.Effect<void>
     readonly isDraining: () => boolean
   }
 >() {
@@ -40,12 +38,12 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       onEmpty = () => resume(Effect.void)
       if (running.size === 0) onEmpty()
     })
-    const begin = Effect.sync(() => {
+    const startDraining = Effect.sync(() => {
       stopping = true
       draining = true
     })
     const fibersOf = (roster: Roster<Running>) => Array.from(roster, ({ fiber }) => fiber)
-    const ended = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
+    const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
     return InFlight.of({
       track: (work) =>
@@ -53,7 +51,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           const one = { fiber, index: -1 }
           running.add(one)
           showCount()
-          return always(work, () => {
+          return ensureSync(work, () => {
             running.delete(one)
             showCount()
             if (running.size === 0) onEmpty()
@@ -64,7 +62,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           if (draining) return new Aborted()
           const one = { fiber, index: -1 }
           receiving.add(one)
-          return always(Effect.interruptible(part), () => receiving.delete(one))
+          return ensureSync(Effect.interruptible(part), () => receiving.delete(one))
         }),
       abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
       announceStop: Effect.sync(() => {
@@ -72,15 +70,15 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       }),
       isStopping: () => stopping,
       isDraining: () => draining,
-      drain: (patience) =>
-        begin.pipe(
+      drain: (timeout) =>
+        startDraining.pipe(
           Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${running.size} requests are running`))),
           Effect.zipRight(Effect.suspend(() => Fiber.interruptAll(fibersOf(receiving)))),
           Effect.zipRight(whenEmpty),
           // A finalizer is uninterruptible, which would disable the timeout.
           Effect.interruptible,
-          Effect.timeoutOption(patience),
-          Effect.zipRight(Effect.timeoutOption(Effect.interruptible(ended), abortWithin)),
+          Effect.timeoutOption(timeout),
+          Effect.zipRight(Effect.timeoutOption(Effect.interruptible(interruptRunning), abortWithin)),
           Effect.asVoid
         )
     })

@@ -7,6 +7,5 @@ const rootAbove = (directory: string): string => {
   return existsSync(path.join(directory, "package.json")) || parent === directory ? directory : rootAbove(parent)
 }
 
-/** Works for the sources and the bundle. */
 export const ownFile = (name: string): string =>
   path.join(rootAbove(path.dirname(fileURLToPath(import.meta.url))), name)

@@ -5,10 +5,8 @@ import { Ids } from "./Ids.ts"
 import { InFlight } from "./InFlight.ts"
 
 const beatEvery = Duration.seconds(5)
-/** Longer than the database takes between two beats. */
 const silentAfter = Duration.seconds(15)
 const lostAfter = Duration.seconds(20)
-/** Others then release its holds. */
 export const deadAfterSeconds = 45
 
 /** Other workers behind the same address; they stop together. */

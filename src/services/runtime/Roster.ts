@@ -1,4 +1,3 @@
-/** A member of one roster at a time. */
 export interface Listed {
   index: number
 }

@@ -1,11 +1,10 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
 import * as EventLoop from "../runtime/EventLoop.ts"
-import { always } from "../runtime/Fibers.ts"
+import { ensureSync } from "../runtime/Fibers.ts"
 import { type Listed, Roster } from "../runtime/Roster.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250
-/** For a statement that is already running. */
 const graceTicks = 2
 /** One batch runs at a time, which makes it larger; another starts beside a slow one. */
 const slowTicks = 2
@@ -66,7 +65,7 @@ export const make = <Item, Result, E, R>({
       if (waiting.delete(pending)) pending.resume(outcome)
     }
 
-    const answer = (batch: Batch, results: ReadonlyArray<Result>): void =>
+    const resumeAll = (batch: Batch, results: ReadonlyArray<Result>): void =>
       batch.forEach((pending, index) => {
         const result = results[index]
         end(
@@ -87,33 +86,33 @@ export const make = <Item, Result, E, R>({
 
     const run = (batch: Batch, isRepeated: boolean, onBlocked: (batch: Batch) => Effect.Effect<void, never, R>) =>
       Effect.suspend((): Effect.Effect<void, never, R> => {
-        const wanted = batch.filter((pending) => waiting.has(pending))
-        if (!Arr.isNonEmptyArray(wanted)) return Effect.void
-        for (const pending of wanted) pending.isRunning = true
+        const live = batch.filter((pending) => waiting.has(pending))
+        if (!Arr.isNonEmptyArray(live)) return Effect.void
+        for (const pending of live) pending.isRunning = true
         return Effect.matchCauseEffect(
-          Effect.suspend(() => runAll(Arr.map(wanted, ({ item }) => item))),
+          Effect.suspend(() => runAll(Arr.map(live, ({ item }) => item))),
           {
             onSuccess: (results) => {
-              answer(wanted, results)
+              resumeAll(live, results)
               return Effect.void
             },
             onFailure: (cause): Effect.Effect<void, never, R> => {
-              for (const pending of wanted) pending.isRunning = false
-              if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(wanted)
-              for (const pending of wanted) pending.hasFailed = true
+              for (const pending of live) pending.isRunning = false
+              if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(live)
+              for (const pending of live) pending.hasFailed = true
               const isShared = failsWith(cause, isOutage)
-              if (isRepeated || (wanted.length === 1 && !isShared)) {
-                for (const pending of wanted) end(pending, Exit.failCause(cause))
+              if (isRepeated || (live.length === 1 && !isShared)) {
+                for (const pending of live) end(pending, Exit.failCause(cause))
                 return Effect.void
               }
-              if (isShared) return run(wanted, true, onBlocked)
-              return Effect.forEach(wanted, (pending) => run([pending], true, onBlocked), { discard: true })
+              if (isShared) return run(live, true, onBlocked)
+              return Effect.forEach(live, (pending) => run([pending], true, onBlocked), { discard: true })
             }
           }
         )
       })
 
-    const goOn = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
+    const runLane = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
       const attempt = Effect.suspend(() => {
         failLate(items)
         return run(items.splice(0, maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
@@ -122,7 +121,7 @@ export const make = <Item, Result, E, R>({
         Effect.uninterruptible,
         permits.withPermits(1),
         // Waiters take the permit before this one runs again.
-        Effect.zipRight(EventLoop.turn),
+        Effect.zipRight(EventLoop.yieldTurn),
         Effect.map(() => items.length === 0 && blocked.delete(lane)),
         Effect.repeat({ until: (isDone) => isDone }),
         Effect.interruptible,
@@ -130,27 +129,27 @@ export const make = <Item, Result, E, R>({
       )
     }
 
-    const passOver = (batch: Batch) =>
+    const withoutBlocked = (batch: Batch) =>
       blocked.size === 0 || lanes === undefined
         ? batch
         : batch.filter((pending) => blocked.get(lanes.laneOf(pending.item))?.push(pending) === undefined)
 
-    const split = (batch: Batch) =>
+    const splitByLane = (batch: Batch) =>
       Effect.suspend(() => {
         if (lanes === undefined) return Effect.void
-        const groups = Arr.groupBy(passOver(batch), ({ item }) => lanes.laneOf(item))
+        const groups = Arr.groupBy(withoutBlocked(batch), ({ item }) => lanes.laneOf(item))
         return Effect.forEach(
           Object.entries(groups),
           ([lane, items]) => {
             const queued = [...items]
             blocked.set(lane, queued)
-            return goOn(lane, queued, lanes.permits)
+            return runLane(lane, queued, lanes.permits)
           },
           { discard: true }
         )
       })
 
-    const take = () => {
+    const takeBatch = () => {
       const batch = queue.length > maxSize ? queue.splice(0, maxSize) : queue
       if (batch === queue) queue = []
       return batch
@@ -161,22 +160,26 @@ export const make = <Item, Result, E, R>({
       isGathering = true
       setImmediate(() => {
         isGathering = false
-        idle.shift()?.(take())
+        idle.shift()?.(takeBatch())
       })
     }
-    const arrival = Effect.async<Batch>((resume) => {
+    const nextBatch = Effect.async<Batch>((resume) => {
       idle.push((batch) => resume(Effect.succeed(batch)))
       gather()
     })
-    const work = (batch: Batch) =>
+    const runBatch = (batch: Batch) =>
       Effect.suspend(() => {
         const one = { since: ticks }
         newest = one
-        return always(run(passOver(batch), false, split), () => {
+        return ensureSync(run(withoutBlocked(batch), false, splitByLane), () => {
           if (newest === one) newest = undefined
         })
       })
-    const worker = Effect.interruptible(arrival).pipe(Effect.flatMap(work), Effect.forever, Effect.uninterruptible)
+    const worker = Effect.interruptible(nextBatch).pipe(
+      Effect.flatMap(runBatch),
+      Effect.forever,
+      Effect.uninterruptible
+    )
     for (let n = 0; n < mostAtOnce; n += 1) yield* Effect.forkScoped(worker)
 
     const tick = Effect.sync(() => {

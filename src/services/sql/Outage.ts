@@ -15,9 +15,8 @@ export class DatabaseLost extends Error {
 export class HeartbeatLost extends Data.TaggedError("HeartbeatLost")<{}> {}
 
 /** Connections (08), resources (53), operators (57), system (58), deadlocks (40), lock and idle timeouts, read-only. */
-const passing = /^(?:08|40|53|57|58)...$|^(?:55P03|25P03|25006)$/
+const transientStates = /^(?:08|40|53|57|58)...$|^(?:55P03|25P03|25006)$/
 
-/** Undefined where the driver failed. */
 const sqlState = ({ cause }: SqlError.SqlError): string | undefined =>
   Predicate.hasProperty(cause, "severity") && Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code)
     ? cause.code
@@ -30,16 +29,14 @@ export const isLockTimeout = (error: unknown): boolean =>
 export const isTimeUp = (error: unknown): error is NoAnswer | NotAsked =>
   error instanceof NoAnswer || error instanceof NotAsked
 
-/** The same statement may succeed later. */
 export const isOutage = (error: unknown): boolean =>
   isTimeUp(error) ||
   error instanceof HeartbeatLost ||
-  (error instanceof SqlError.SqlError && passing.test(sqlState(error) ?? "08000"))
+  (error instanceof SqlError.SqlError && transientStates.test(sqlState(error) ?? "08000"))
 
 /** The same statement fails however often: the server refuses its values. */
 export const isRefusal = (error: SqlError.SqlError): boolean => /^2[23]...$/.test(sqlState(error) ?? "")
 
-/** The outage was logged when it began. */
 export const isAnnounced = (error: unknown): boolean =>
   error instanceof HeartbeatLost || (error instanceof SqlError.SqlError && error.cause instanceof DatabaseLost)
 

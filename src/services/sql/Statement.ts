@@ -33,10 +33,10 @@ const lockTimeouts = { many: 250, one: 1_000 } as const
 export type Waiter = keyof typeof lockTimeouts
 
 /** Always true; the rest of the transaction fails when a lock takes longer. */
-export const waiting = (forWhom: Waiter) =>
-  `(SELECT set_config('lock_timeout', '${lockTimeouts[forWhom]}', true)) IS NOT NULL`
+export const lockTimeoutSql = (waiter: Waiter) =>
+  `(SELECT set_config('lock_timeout', '${lockTimeouts[waiter]}', true)) IS NOT NULL`
 
-export const waitsBriefly = (sql: SqlClient.SqlClient, forWhom: Waiter) => sql.literal(waiting(forWhom))
+export const lockTimeout = (sql: SqlClient.SqlClient, waiter: Waiter) => sql.literal(lockTimeoutSql(waiter))
 
 /** PostgreSQL takes neither NUL nor a lone surrogate. */
 export const storable = (text: string): string => text.replace(/[\p{Cc}\p{Cs}]/gu, "?")

@@ -4,7 +4,6 @@ const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedul
 
 /** Writes in order and in batches, keeps rows during an outage, and flushes when the scope closes. */
 export const make = <Row, E>(options: {
-  /** Rows beyond it are lost. */
   readonly capacity: number
   readonly perBatch: number
   /** Must ignore existing rows: after a failure they come again. */

@@ -82,7 +82,8 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-const tame = (text: string | undefined): string | null => (text === undefined ? null : storable(text.slice(0, 200)))
+const toStorable = (text: string | undefined): string | null =>
+  text === undefined ? null : storable(text.slice(0, 200))
 
 const amount = (nano: bigint | undefined): string | undefined =>
   nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
@@ -96,12 +97,12 @@ const toRow = (entry: RequestEntry) => ({
   code: entry.code,
   org_id: entry.org,
   key_id: entry.key,
-  model: tame(entry.model),
+  model: toStorable(entry.model),
   route: entry.route ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
   attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, route, status }) => {
-    return { route, provider, outcome, status, ms, detail: tame(detail) ?? undefined, cost_nano: amount(cost) }
+    return { route, provider, outcome, status, ms, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
   }),
   notes: entry.notes,
   prompt_tokens: entry.usage?.prompt ?? null,
@@ -125,7 +126,6 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
     readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
-    /** Returns how many rows it removed. */
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {

@@ -5,8 +5,8 @@ import { Attempts } from "../routing/Attempts.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import type { Finish } from "./Finish.ts"
-import { thaw } from "./FrozenRoute.ts"
-import { reportDoubt, type Submit } from "./Submit.ts"
+import { restoreRoute } from "./FrozenRoute.ts"
+import { reportUncertainSubmit, type Submit } from "./Submit.ts"
 import type { Render, Upstream } from "./Upstream.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import {
@@ -71,14 +71,14 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     })
 
     /** The instance that submitted it died, or lost its lease, before it learned whether the submit arrived. */
-    const resolveDoubt = Effect.fnUntraced(function* (job: JobAt<"submitting">) {
+    const resolveUncertainSubmit = Effect.fnUntraced(function* (job: JobAt<"submitting">) {
       const isLate = job.leftMs <= 0
       const mayResubmit = job.spare && !isLate
       if (mayResubmit && !isSold(job)) return yield* passOverModel(job)
-      yield* reportDoubt(job, job.route?.id)
+      yield* reportUncertainSubmit(job, job.route?.id)
       const doubts = job.doubts + 1
       if (mayResubmit) return yield* resubmit(job, doubts)
-      if (!(yield* Effect.orDie(rows.recordDoubt(job, doubts)))) return finished
+      if (!(yield* Effect.orDie(rows.recordUncertainSubmit(job, doubts)))) return finished
       return yield* fail(job, isLate ? outOfTime : upstreamFailed)
     })
 
@@ -112,7 +112,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
 
     const poll = Effect.fnUntraced(function* (job: JobAt<"rendering">) {
       const { handle } = job
-      const route = job.route === null ? undefined : thaw(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
       if (route === undefined) {
         const provider = job.route && `the provider ${job.route.provider.name}, or its credential`
         return yield* passOver(job, provider ?? "its route")
@@ -125,7 +125,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     })
 
     const cancel = Effect.fnUntraced(function* (job: JobAt<"over">) {
-      const route = job.route === null ? undefined : thaw(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
       if (route !== undefined && job.handle !== null) yield* upstream.cancel({ route, handle: job.handle }, job.id)
       yield* Effect.orDie(rows.cancelUpstream(job))
       return finished
@@ -134,7 +134,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     return (job: LeasedJob): Effect.Effect<Next> => {
       if (job.step === "over") return cancel(job)
       if (!job.isAccepted) return fail(job, internalError)
-      if (job.step === "submitting") return resolveDoubt(job)
+      if (job.step === "submitting") return resolveUncertainSubmit(job)
       if (job.leftMs <= 0) return fail(job, outOfTime, { cancelling: job.step === "rendering" })
       if (job.step === "rendering") return poll(job)
       return isSold(job) ? submitJob(job) : passOverModel(job)

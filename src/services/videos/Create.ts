@@ -3,7 +3,7 @@ import { Data, Duration, Effect, Schema } from "effect"
 import type { Picture } from "../../domain/Media.ts"
 import type { VideoModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { VideoAsk } from "../../domain/Video.ts"
+import type { VideoParams } from "../../domain/Video.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { Idempotency } from "../idempotency/Idempotency.ts"
@@ -25,14 +25,12 @@ import { makeVideoViews } from "./VideoViews.ts"
 
 export interface VideoCreation {
   readonly model: VideoModel
-  /** Held and charged for. */
   readonly seconds: number
-  readonly ask: VideoAsk
+  readonly params: VideoParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
 }
 
-/** The first response. */
 const Kept = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
@@ -62,25 +60,25 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
   const store = yield* MediaStore
   const views = makeVideoViews(sql)
 
-  const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: VideoCreation) {
+  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: VideoCreation) {
     if (idempotencyKey === undefined) return undefined
-    const { model, prompt, seconds } = ask
+    const { model, prompt, seconds } = params
     return yield* idempotency.claim({
       org: record.caller.org,
       endpoint: "videos",
       key: yield* keyFrom(idempotencyKey),
-      fingerprint: yield* fingerprint({ model, prompt, seconds }, ask.references)
+      fingerprint: yield* fingerprint({ model, prompt, seconds }, params.references)
     })
   })
 
   /** Begins no transaction once the request's time is over. */
   const inTime = Effect.fnUntraced(function* <A, E>(org: OrgId, transaction: Effect.Effect<A, E>) {
     const latest = (yield* Monotonic.millis) + Duration.toMillis(settleTimeout)
-    const begun = Effect.flatMap(
+    const startInTime = Effect.flatMap(
       Monotonic.millis,
       (now): Effect.Effect<A, E | SqlError.SqlError> => (now > latest ? Effect.fail(tooBusy) : transaction)
     )
-    return yield* Effect.retry(inTurn(org)(begun), {
+    return yield* Effect.retry(inTurn(org)(startInTime), {
       schedule: retryBriefly,
       while: (error) => error instanceof SqlError.SqlError && !isAnnounced(error)
     })
@@ -92,17 +90,16 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
       Effect.catchTag("SqlError", Effect.die)
     )
 
-  /** In memory and in the store, once the funds are there. */
-  const storeReference = Effect.fnUntraced(function* ({ references: [given] }: VideoAsk, hold: Hold) {
-    if (given?._tag !== "Bytes") return undefined
+  const storeReference = Effect.fnUntraced(function* ({ references: [reference] }: VideoParams, hold: Hold) {
+    if (reference?._tag !== "Bytes") return undefined
     yield* checkFunds(hold)
-    const [picture] = yield* references.load([given], "image")
+    const [picture] = yield* references.load([reference], "image")
     if (picture === undefined) return undefined
     const { bytes: body, type } = picture
     return { picture, name: yield* Effect.orDie(store.put({ type, visibility: "private", body })) }
   })
 
-  const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
+  const refundJob = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
     const removed =
       reference === undefined
         ? Effect.void
@@ -115,20 +112,20 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
 
   /** A repeated request conflicts until the scope closes. */
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
-    const { ask, model, record, seconds } = creation
+    const { params, model, record, seconds } = creation
     const { key, org } = record.caller
-    const claim = yield* claimFor(creation)
+    const claim = yield* claimKey(creation)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
-    const [given] = ask.references
+    const [reference] = params.references
     const price = clipPrice(model.pricing, seconds)
     const id = ids.prefixed("vid")
     const hold = { id: ids.uuid(), org, key, amount: price }
     const lease = ids.uuid()
-    const stored = yield* storeReference(ask, hold)
+    const stored = yield* storeReference(params, hold)
     record.hold = hold.id
     // The job may have been written by a transaction without an answer.
-    let isDoubtful = false
-    const written = Effect.gen(function* () {
+    let mayBeWritten = false
+    const writeJob = Effect.gen(function* () {
       yield* ledger.job.hold(hold)
       yield* rows.insert({
         id,
@@ -139,8 +136,8 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
         model: model.id,
         seconds,
         price,
-        prompt: toStorable(ask.prompt),
-        referenceUrl: given?._tag === "Url" ? given.url : undefined,
+        prompt: toStorable(params.prompt),
+        referenceUrl: reference?._tag === "Url" ? reference.url : undefined,
         reference: stored?.name,
         timeoutSeconds,
         lease
@@ -153,11 +150,11 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
       return { job, kept, picture: stored?.picture }
     }).pipe(
       sql.withTransaction,
-      Effect.tapErrorTag("SqlError", (error) => Effect.sync(() => (isDoubtful ||= !isLockTimeout(error))))
+      Effect.tapErrorTag("SqlError", (error) => Effect.sync(() => (mayBeWritten ||= !isLockTimeout(error))))
     )
-    return yield* inTime(org, written).pipe(
+    return yield* inTime(org, writeJob).pipe(
       Effect.tapError(() => {
-        if (isDoubtful) return disown(id, hold, stored?.name)
+        if (mayBeWritten) return refundJob(id, hold, stored?.name)
         return stored === undefined ? Effect.void : Effect.ignoreLogged(store.remove(stored.name))
       }),
       Effect.catchTag("SqlError", "ParseError", Effect.die),
@@ -165,7 +162,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
     )
   })
 
-  return { create, disown }
+  return { create, refundJob }
 })
 
 export interface Created {

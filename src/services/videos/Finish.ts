@@ -55,7 +55,7 @@ export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
           return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
         })
       )
-      if (settlement !== undefined) Closing.count(settlement)
+      if (settlement !== undefined) Closing.countSettlement(settlement)
       else {
         // After a commit without an answer the clip is this job's all the same.
         const found = yield* rows.findMedia(job.id).pipe(Effect.retry(retryPatiently), Effect.orDie)

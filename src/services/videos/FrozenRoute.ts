@@ -28,10 +28,10 @@ export const KeptRoute = Schema.NullOr(Schema.parseJson(FrozenRoute)).annotation
   decodingFallback: () => Effect.succeed(null)
 })
 
-export const freeze: (route: VideoRoute) => string = Schema.encodeSync(Schema.parseJson(FrozenRoute))
+export const encodeRoute: (route: VideoRoute) => string = Schema.encodeSync(Schema.parseJson(FrozenRoute))
 
 /** Undefined while the catalog has no such account at that address. */
-export const thaw = (frozen: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
+export const restoreRoute = (frozen: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
   const { adapter, baseUrl, name } = frozen.provider
   const provider = accounts.find((one) => one.name === name && one.adapter === adapter && one.baseUrl === baseUrl)
   return provider && { ...frozen, provider, preference: 1, weight: 1 }

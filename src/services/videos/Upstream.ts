@@ -10,7 +10,6 @@ import type { LeasedJob } from "./VideoState.ts"
 const pollTimeout = "30 seconds"
 const cancelTimeout = "10 seconds"
 const longestDownloadMs = 900_000
-/** Enough to recognize the type. */
 const headerBytes = 4_096
 
 export interface Render {
@@ -58,7 +57,6 @@ export const makeUpstream = Effect.gen(function* () {
     })
   })
 
-  /** Returns its name in the media store. */
   const download = Effect.fnUntraced(function* ({ handle, route }: Render, { leftMs }: LeasedJob) {
     const adapter = yield* router.renderer(route)
     const within = Math.min(Math.max(leftMs, 0), longestDownloadMs)
@@ -69,7 +67,6 @@ export const makeUpstream = Effect.gen(function* () {
     })
   })
 
-  /** One attempt, whatever its outcome. */
   const cancel = ({ handle, route }: Render, id: string) =>
     Effect.flatMap(router.renderer(route), (adapter) => adapter.cancel?.(route, handle) ?? Effect.void).pipe(
       Effect.timeout(cancelTimeout),

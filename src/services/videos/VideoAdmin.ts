@@ -71,14 +71,14 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const decode = Schema.decodeUnknown(Schema.Array(VideoJob))
-      const shown = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
+      const selectJobs = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
 
       const find = Effect.fnUntraced(function* (id: string) {
-        const [job] = yield* Effect.orDie(Effect.flatMap(sql`${shown} WHERE videos.id = ${id}`, decode))
+        const [job] = yield* Effect.orDie(Effect.flatMap(sql`${selectJobs} WHERE videos.id = ${id}`, decode))
         return job === undefined ? yield* new VideoNotFound() : job
       })
 
-      const unlessOver = Effect.fnUntraced(function* (id: string) {
+      const requireUnfinished = Effect.fnUntraced(function* (id: string) {
         const job = yield* find(id)
         return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
       })
@@ -92,19 +92,18 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
             ...(status === undefined ? [] : [sql`videos.status = ${status}`])
           ]
           const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
-          return sql`${shown} WHERE videos.id = ANY (ARRAY(
+          return sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
               SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}
             )) ORDER BY videos.created_at DESC, videos.id DESC`.pipe(Effect.flatMap(decode), Effect.orDie)
         }, Effect.uninterruptible),
         retry: Effect.fn("VideoAdmin.retry")(function* (id: string) {
-          yield* unlessOver(id)
+          yield* requireUnfinished(id)
           yield* Effect.orDie(sql`UPDATE videos SET next_at = now() WHERE id = ${id} AND step <> 'over'`)
           return yield* find(id)
         }, Effect.uninterruptible),
         cancel: Effect.fn("VideoAdmin.cancel")(function* (id: string) {
           yield* find(id)
-          // It may have ended meanwhile.
-          return yield* (yield* Effect.orDie(cancelJob(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
+          return yield* (yield* Effect.orDie(cancelJob(sql, id, cancelled, false))) ? find(id) : requireUnfinished(id)
         }, Effect.uninterruptible)
       })
     })

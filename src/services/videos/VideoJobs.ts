@@ -77,7 +77,7 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
     )
 }
 
-const queued = (kept: Kept): Video => ({
+const toQueuedVideo = (kept: Kept): Video => ({
   ...kept,
   status: "queued",
   completedAt: undefined,
@@ -114,9 +114,9 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
 
   const accept = (id: string) => views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
 
-  const begin = Effect.fnUntraced(function* ({ job, picture }: Created, record: RequestRecord) {
+  const submitAndAwait = Effect.fnUntraced(function* ({ job, picture }: Created, record: RequestRecord) {
     const outcome = yield* Deferred.make<void, VideoFailure>()
-    const begun = Effect.gen(function* () {
+    const submitJob = Effect.gen(function* () {
       const submitted = yield* Effect.either(submission.submit(job, record.attempts, picture))
       if (Either.isRight(submitted)) {
         record.route = submitted.right
@@ -127,7 +127,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
       if (wasAccepted === false) yield* Deferred.fail(outcome, failure)
       return Next.Finish()
     })
-    yield* runner.run(job, Effect.ensuring(begun, Deferred.succeed(outcome, undefined)))
+    yield* runner.run(job, Effect.ensuring(submitJob, Deferred.succeed(outcome, undefined)))
     yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerWithin))
     if (yield* accept(job.id)) return
     // It failed at this very moment: the reason follows.
@@ -142,13 +142,13 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
       record.notes.add("replayed")
       // It may have failed before its customer knew of it, which freed its key.
       if (!(yield* accept(created.replay.id))) return yield* new IdempotencyConflict()
-      return { video: queued(created.replay), replayed: true }
+      return { video: toQueuedVideo(created.replay), replayed: true }
     }
     yield* failpoint.reach("after_hold")
-    yield* Effect.onError(begin(created, record), (cause) =>
-      Cause.isFailure(cause) ? Effect.void : creation.disown(created.job.id, holdOf(created.job))
+    yield* Effect.onError(submitAndAwait(created, record), (cause) =>
+      Cause.isFailure(cause) ? Effect.void : creation.refundJob(created.job.id, holdOf(created.job))
     )
-    return { video: queued(created.kept), replayed: false }
+    return { video: toQueuedVideo(created.kept), replayed: false }
   }, Effect.scoped)
 
   const prune = Effect.fn("VideoJobs.prune")(function* (olderThan: Duration.Duration) {

@@ -27,11 +27,10 @@ export const makeRunner = Effect.fnUntraced(function* (
   const fibers = yield* FiberSet.make<void>()
   const working = new Map<string, Lease & { fiber?: Fiber.RuntimeFiber<void> }>()
   const claimed = new Set<string>()
-  /** Job ids that this instance skips, and until when. */
   const passedOver = new Map<string, bigint>()
   let isStopping = false
-  const news = yield* Queue.sliding<void>(1)
-  const wake = Queue.offer(news, undefined)
+  const wakeups = yield* Queue.sliding<void>(1)
+  const wake = Queue.offer(wakeups, undefined)
 
   const release = (job: Lease, ms: number) =>
     rows.release(job, ms).pipe(Effect.retry(briefly), Effect.ignoreLogged, Effect.uninterruptible)
@@ -43,7 +42,7 @@ export const makeRunner = Effect.fnUntraced(function* (
     return [...passedOver.keys()]
   })
 
-  const settle = (job: Lease, exit: Exit.Exit<Next>) => {
+  const finishRun = (job: Lease, exit: Exit.Exit<Next>) => {
     if (Exit.isSuccess(exit)) {
       return Next.$match(exit.value, {
         Finish: () => Effect.void,
@@ -64,14 +63,14 @@ export const makeRunner = Effect.fnUntraced(function* (
       const job: Lease & { fiber?: Fiber.RuntimeFiber<void> } = { id, lease }
       if (isStopping) return Effect.zipRight(release(job, 0), Effect.interrupt)
       working.set(lease, job)
-      const forget = Effect.suspend(() => {
+      const endRun = Effect.suspend(() => {
         working.delete(lease)
         claimed.delete(lease)
         return wake
       })
       // The caller may be uninterruptible, but the work has deadlines.
-      return Effect.onExit(Effect.interruptible(work), (exit) => settle(job, exit)).pipe(
-        Effect.ensuring(forget),
+      return Effect.onExit(Effect.interruptible(work), (exit) => finishRun(job, exit)).pipe(
+        Effect.ensuring(endRun),
         Effect.catchAllCause(() => Effect.void),
         FiberSet.run(fibers),
         Effect.map((fiber) => {
@@ -85,14 +84,14 @@ export const makeRunner = Effect.fnUntraced(function* (
       Effect.flatMap(rows.nextDue),
       Effect.orElseSucceed(() => undefined)
     ),
-    (ms = longestSleepMs) => Queue.take(news).pipe(Effect.timeoutOption(Math.min(Math.max(ms, 20), longestSleepMs)))
+    (ms = longestSleepMs) => Queue.take(wakeups).pipe(Effect.timeoutOption(Math.min(Math.max(ms, 20), longestSleepMs)))
   )
 
-  const round = Effect.gen(function* () {
-    const room = mostAtOnce - claimed.size
-    if (room <= 0) return yield* Queue.take(news)
+  const claimDue = Effect.gen(function* () {
+    const capacity = mostAtOnce - claimed.size
+    if (capacity <= 0) return yield* Queue.take(wakeups)
     const exceptions = Effect.all({ except: pendingVideos, passedOver: listPassedOver })
-    const jobs = yield* Effect.flatMap(exceptions, (them) => rows.claim(room, them)).pipe(
+    const jobs = yield* Effect.flatMap(exceptions, (them) => rows.claim(capacity, them)).pipe(
       Effect.tap(
         Effect.forEach((job) => {
           claimed.add(job.lease)
@@ -101,7 +100,7 @@ export const makeRunner = Effect.fnUntraced(function* (
       ),
       Effect.uninterruptible
     )
-    if (jobs.length < room) yield* sleep
+    if (jobs.length < capacity) yield* sleep
   })
 
   const renewal = Effect.suspend(() =>
@@ -126,7 +125,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   )
   yield* Effect.addFinalizer(() => Effect.zipRight(interruptOthers, submitsDone))
 
-  yield* round.pipe(
+  yield* claimDue.pipe(
     Effect.catchAllCause((cause) =>
       Effect.zipRight(logFailure("Jobs could not be taken on", cause), Effect.sleep("1 second"))
     ),

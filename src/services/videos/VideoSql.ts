@@ -47,7 +47,6 @@ export interface Failing {
 
 const longestDetail = 200
 
-/** Providers write the details, so they are made storable. */
 const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
     attempts.map((attempt) =>
@@ -164,8 +163,8 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
       ),
 
     /** A submit may have arrived, and none follows it. */
-    recordDoubt: (job: Lease, doubts: number) =>
-      hasRows(transit(job, "recordDoubt", sql`doubts = ${doubts}, spare = false`)),
+    recordUncertainSubmit: (job: Lease, doubts: number) =>
+      hasRows(transit(job, "recordUncertainSubmit", sql`doubts = ${doubts}, spare = false`)),
 
     render: (job: Lease, handle: string, attempts: ReadonlyArray<AttemptEntry>) =>
       hasRows(

@@ -26,7 +26,7 @@ const unfinished = ["submit", "submitting", "rendering"] as const
 export const transitions = {
   storeReference: { from: ["submit"], to: "submit", by: "lease holder" },
   submit: { from: ["submit", "submitting"], to: "submitting", by: "lease holder" },
-  recordDoubt: { from: ["submitting"], to: "submitting", by: "lease holder" },
+  recordUncertainSubmit: { from: ["submitting"], to: "submitting", by: "lease holder" },
   // The statement is repeated when its answer is lost.
   render: { from: ["submitting", "rendering"], to: "rendering", by: "lease holder" },
   poll: { from: ["rendering"], to: "rendering", by: "lease holder" },
@@ -109,5 +109,4 @@ export const errorOf = (failure: RoutingFailure | InvalidRequest): VideoError =>
   return failure._tag === "InvalidRequest" ? { code: "upstream_error", message: failure.message } : upstreamFailed
 }
 
-/** Another instance has the job, or it is over. */
 export class LeaseLost extends Data.TaggedError("LeaseLost")<{ readonly id: string }> {}

@@ -31,7 +31,6 @@ export const latest = (sql: SqlClient.SqlClient, org: OrgId, limit: number) => s
     ORDER BY created_at DESC, id DESC LIMIT ${limit}
   )) ORDER BY created_at DESC, id DESC`
 
-/** Needs no lease. */
 export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
   find: (org: OrgId, id: string) =>
     sql`SELECT ${columns(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`.pipe(
@@ -46,7 +45,6 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
       Effect.map(([row]) => row?.createdAt)
     ),
 
-  /** False where the job failed before. */
   accept: (id: string) =>
     sql`
       UPDATE videos SET accepted_at = coalesce(accepted_at, now())

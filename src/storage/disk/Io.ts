@@ -6,12 +6,12 @@ export class NotThere extends Data.TaggedError("NotThere") {}
 
 const codeOf = (error: unknown) => (Predicate.hasProperty(error, "code") ? error.code : undefined)
 
-const wordsOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** Stuck calls occupy the few threads that Node has for files and DNS. */
 let stuck = 0
 const mostStuck = 2
-const patienceMillis = 30_000
+const timeoutMillis = 30_000
 
 /** Rejects at the timeout: no file system call can be cancelled. */
 export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
@@ -33,14 +33,14 @@ export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> =>
 
 export const io = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed> =>
   Effect.tryPromise({
-    try: () => within(patienceMillis, work),
-    catch: (error) => new MediaStoreFailed({ detail: wordsOf(error) })
+    try: () => within(timeoutMillis, work),
+    catch: (error) => new MediaStoreFailed({ detail: messageOf(error) })
   })
 
 export const ioOn = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed | NotThere> =>
   Effect.tryPromise({
-    try: () => within(patienceMillis, work),
-    catch: (error) => (codeOf(error) === "ENOENT" ? new NotThere() : new MediaStoreFailed({ detail: wordsOf(error) }))
+    try: () => within(timeoutMillis, work),
+    catch: (error) => (codeOf(error) === "ENOENT" ? new NotThere() : new MediaStoreFailed({ detail: messageOf(error) }))
   })
 
 /** Some file systems do not support it. */

@@ -16,8 +16,7 @@ export interface S3Options {
   readonly publicUrl: string
 }
 
-export interface S3Patience {
-  /** Per try. */
+export interface S3Timeouts {
   readonly request: Duration.DurationInput
   /** Before the second try; doubles. */
   readonly pause: Duration.DurationInput
@@ -42,7 +41,6 @@ export class S3Failed extends Data.TaggedError("S3Failed")<{
   readonly detail: string
   readonly status: number | undefined
   readonly code: string | undefined
-  /** A retry may succeed. */
   readonly transient: boolean
 }> {}
 
@@ -57,12 +55,12 @@ export const addressOf = ({ bucket, endpoint, region }: Pick<S3Options, "bucket"
   return `https://${bucket}.s3.${region}.amazonaws.com`
 }
 
-const named: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }
+const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }
 
 const unescape = (text: string) =>
   text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi, (whole, decimal, hex, name) => {
     const code = decimal === undefined ? Number.parseInt(hex ?? "", 16) : Number(decimal)
-    return code <= 0x10ffff ? String.fromCodePoint(code) : (named[name] ?? whole)
+    return code <= 0x10ffff ? String.fromCodePoint(code) : (entities[name] ?? whole)
   })
 
 /** S3's documents are flat: nothing more of XML is needed. */
@@ -88,8 +86,7 @@ const collect = async (body: Dispatcher.ResponseData["body"]): Promise<Buffer> =
 const isTransient = (status: number, code: string | undefined) =>
   status >= 500 || status === 429 || status === 408 || code === "RequestTimeout"
 
-/** Retries transient failures. */
-export const make = (options: S3Options, patience: S3Patience) =>
+export const make = (options: S3Options, timeouts: S3Timeouts) =>
   Effect.gen(function* () {
     const agent = yield* Effect.acquireRelease(
       Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
@@ -151,13 +148,13 @@ export const make = (options: S3Options, patience: S3Patience) =>
     }
 
     // The timeout must hold in finalizers and other uninterruptible regions, where Effect's does not.
-    const once = (request: S3Request, now: number) =>
+    const tryOnce = (request: S3Request, now: number) =>
       Effect.tryPromise({
         try: async (interrupted) => {
-          const ending = new AbortController()
+          const controller = new AbortController()
           const late = new Error(`no answer to ${request.method} in time`)
-          const timer = setTimeout(() => ending.abort(late), Duration.toMillis(patience.request))
-          interrupted.addEventListener("abort", () => ending.abort())
+          const timer = setTimeout(() => controller.abort(late), Duration.toMillis(timeouts.request))
+          interrupted.addEventListener("abort", () => controller.abort())
           try {
             const { headers, url } = await sign(request, now)
             const answer = await send(url, {
@@ -165,7 +162,7 @@ export const make = (options: S3Options, patience: S3Patience) =>
               method: request.method,
               headers: Object.fromEntries(headers),
               body: request.body ?? null,
-              signal: ending.signal
+              signal: controller.signal
             })
             return { status: answer.statusCode, headers: answer.headers, body: await collect(answer.body) }
           } finally {
@@ -176,7 +173,7 @@ export const make = (options: S3Options, patience: S3Patience) =>
       })
 
     const ask = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => once(request, now)).pipe(
+      Effect.flatMap(Clock.currentTimeMillis, (now) => tryOnce(request, now)).pipe(
         Effect.flatMap(({ body, headers, status }) => {
           if (status < 200 || status > 299) return refusal(request, status, body.toString("utf8", 0, 10_000))
           const header = (name: string) => {
@@ -187,16 +184,16 @@ export const make = (options: S3Options, patience: S3Patience) =>
         })
       )
 
-    const again = <A>(work: Effect.Effect<A, S3Failed>) =>
+    const retryTransient = <A>(work: Effect.Effect<A, S3Failed>) =>
       Effect.retry(work, {
         while: ({ transient }) => transient,
-        schedule: Schedule.exponential(patience.pause).pipe(
+        schedule: Schedule.exponential(timeouts.pause).pipe(
           Schedule.jittered,
           Schedule.intersect(Schedule.recurs(tries - 1))
         )
       })
 
-    return { ask, again, refusal }
+    return { ask, retryTransient, refusal }
   })
 
 export type S3Client = Effect.Effect.Success<ReturnType<typeof make>>

@@ -25,7 +25,7 @@ const manifest = (etags: ReadonlyArray<string>) => {
   return Buffer.from(`<CompleteMultipartUpload xmlns="${namespace}">${parts.join("")}</CompleteMultipartUpload>`)
 }
 
-export const make = ({ again, ask, refusal }: S3Client) => {
+export const make = ({ retryTransient, ask, refusal }: S3Client) => {
   /** One quick try: a lifecycle rule of the bucket covers its failure. */
   const discard = (key: string, query: Readonly<Record<string, string>> = {}) =>
     Effect.ignore(ask({ method: "DELETE", key, query }))
@@ -37,10 +37,10 @@ export const make = ({ again, ask, refusal }: S3Client) => {
   }
 
   const whole = ({ headers, key }: Upload, body: Uint8Array) =>
-    again(ask({ method: "PUT", key, headers, body })).pipe(Effect.onExit(removeUncertain(key)), Effect.asVoid)
+    retryTransient(ask({ method: "PUT", key, headers, body })).pipe(Effect.onExit(removeUncertain(key)), Effect.asVoid)
 
-  const begin = ({ headers, key }: Upload) =>
-    again(
+  const createUpload = ({ headers, key }: Upload) =>
+    retryTransient(
       Effect.flatMap(ask({ method: "POST", key, headers, query: { uploads: "" } }), ({ body }) => {
         const id = elementOf(body.toString("utf8"), "UploadId")
         return id === undefined || id === "" ? unusable("the store began an upload without an id") : Effect.succeed(id)
@@ -48,7 +48,7 @@ export const make = ({ again, ask, refusal }: S3Client) => {
     )
 
   const sendPart = (key: string, uploadId: string, number: number, body: Uint8Array) =>
-    again(
+    retryTransient(
       Effect.flatMap(
         ask({ method: "PUT", key, query: { partNumber: String(number), uploadId }, body }),
         ({ header }) => {
@@ -68,7 +68,7 @@ export const make = ({ again, ask, refusal }: S3Client) => {
     })
     let asked = false
     const exists = Effect.asVoid(ask({ method: "HEAD", key }))
-    return again(
+    return retryTransient(
       Effect.suspend(() => {
         const isFirst = !asked
         asked = true
@@ -97,7 +97,7 @@ export const make = ({ again, ask, refusal }: S3Client) => {
       const use = Effect.fnUntraced(function* (part: Uint8Array, isLast: boolean) {
         if (uploadId === undefined && isLast) return yield* whole(upload, part)
         if (etags.length === mostParts) return yield* unusable(`the file has more than ${mostParts} parts`)
-        uploadId ??= yield* begin(upload)
+        uploadId ??= yield* createUpload(upload)
         etags.push(yield* sendPart(key, uploadId, etags.length + 1, part))
         if (isLast) yield* complete(key, uploadId, etags).pipe(Effect.onExit(removeUncertain(key)))
       })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ImageAsk } from "../../../src/domain/Image.ts"
+import type { ImageParams } from "../../../src/domain/Image.ts"
 import { largestReference } from "../../../src/domain/Media.ts"
 import { filePart, textPart } from "../../harness/client/Forms.ts"
 import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "../../harness/fixtures/ImageBodies.ts"
@@ -26,7 +26,7 @@ describe("what is required", () => {
 type Fields = { readonly [field: string]: unknown }
 
 describe("the optional fields", () => {
-  it.each<[Fields, Partial<ImageAsk>]>([
+  it.each<[Fields, Partial<ImageParams>]>([
     [{ resolution: "1K" }, { resolution: "1K" }],
     [{ resolution: "2k" }, { resolution: "2K" }],
     [{ resolution: "4k" }, { resolution: "4K" }],
@@ -36,7 +36,7 @@ describe("the optional fields", () => {
     [{ quality: "HD", resolution: null }, { resolution: "4K" }],
     [{ quality: "hd", resolution: "1k" }, { resolution: "1K" }],
     ...["standard", "low", "medium", "high", "auto", "", "4K", 4, true, ["hd"], { hd: true }].map(
-      (quality): [Fields, Partial<ImageAsk>] => [{ quality }, { resolution: undefined }]
+      (quality): [Fields, Partial<ImageParams>] => [{ quality }, { resolution: undefined }]
     ),
     [{ response_format: "url" }, { responseFormat: "url" }],
     [{ response_format: "b64_json" }, { responseFormat: "b64_json" }],

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { largestReference } from "../../../src/domain/Media.ts"
-import type { VideoAsk } from "../../../src/domain/Video.ts"
+import type { VideoParams } from "../../../src/domain/Video.ts"
 import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
 import { base, refusal, taken } from "../../harness/fixtures/VideoBodies.ts"
 
@@ -18,7 +18,7 @@ describe("what is required", () => {
 type Fields = { readonly [field: string]: unknown }
 
 describe("the optional fields", () => {
-  it.each<[Fields, Partial<VideoAsk>]>([
+  it.each<[Fields, Partial<VideoParams>]>([
     [{ seconds: 8 }, { seconds: 8 }],
     [{ seconds: "8" }, { seconds: 8 }],
     [{ seconds: 8.0 }, { seconds: 8 }],

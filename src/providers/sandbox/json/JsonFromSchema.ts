@@ -30,7 +30,6 @@ const overdraft = 1_000
 const maxSimple = 100
 const maxAlternatives = 16
 const maxChoices = 60
-/** Extra tries for items that have to differ. */
 const maxRepeats = 60
 const maxExtras = 200
 /** Deeper values stay plain, so that recursion ends where its schema permits. */
@@ -38,7 +37,6 @@ const plainDepth = 4
 const maxDepth = 32
 const maxDepthChosen = 60
 
-/** Depth, and which of several siblings. */
 interface Place {
   readonly depth: number
   readonly salt: number
@@ -53,7 +51,6 @@ export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unk
   })
 }
 
-/** None `taken`, or else the first candidate. */
 const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, taken?: ReadonlySet<string>): unknown => {
   spend(run, 8)
   if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
@@ -107,7 +104,6 @@ function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
   }
 }
 
-/** About its characters as JSON; infinite for one too deep to be written. */
 const sizeOf = (run: Run, value: unknown, depth = 0): number => {
   if (!spend(run, 1) || depth > maxDepthChosen) return Number.POSITIVE_INFINITY
   if (typeof value === "string") return value.length
@@ -121,7 +117,6 @@ const sizeOf = (run: Run, value: unknown, depth = 0): number => {
   return size
 }
 
-/** Those that the prompt mentions come first. */
 const choicesOf = (run: Run, node: Node, salt: number): ReadonlyArray<unknown> => {
   const all = listAt(run, node, "enum")
   spend(run, all.length)

@@ -7,10 +7,8 @@ export type Node = Readonly<Record<string, unknown>>
 export interface Run {
   readonly root: unknown
   readonly words: Words
-  /** Read once: large objects take a while. */
   readonly names: WeakMap<Node, ReadonlyArray<string>>
   steps: number
-  /** Left for the JSON to be made. */
   characters: number
   texts: number
 }
@@ -68,7 +66,6 @@ const keywords: ReadonlyArray<readonly [type: string, keys: string]> = [
   ["number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"]
 ]
 
-/** Null comes last. */
 export const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string> => {
   const [first, ...others] = facets.map(typesOf).filter(Predicate.isNotUndefined)
   if (first === undefined) {

@@ -45,7 +45,6 @@ const nameOf = (topic: string, n: number): string => {
   return `${words.join("-").slice(0, 24).replace(/-$/, "")}${n === 0 ? "" : `-${n}`}`
 }
 
-/** The likeliest first; `n` varies them. */
 export function* texts(facets: ReadonlyArray<Node>, { topics }: Words, n: number): Generator<string> {
   const topic = topics[n % topics.length] ?? "sandbox"
   const round = Math.floor(n / topics.length)
@@ -66,7 +65,6 @@ const fitLength = (text: string, min: number, max: number): string => {
   return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
 }
 
-/** The prompt's own first; `salt` tells siblings apart. */
 export function* numbers(facets: ReadonlyArray<Node>, isWhole: boolean, words: Words, salt: number): Generator<number> {
   yield words.numbers[salt] ?? Number.NaN
   const low = atLeast(facets, "minimum", "exclusiveMinimum")
