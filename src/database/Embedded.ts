@@ -20,7 +20,7 @@ export interface Address {
 export interface Options {
   readonly dataDir: string
   readonly settings?: Readonly<Record<string, string>>
-  readonly patience?: Duration.DurationInput
+  readonly startTimeout?: Duration.DurationInput
 }
 
 /** A data directory's one server: its first process starts it, and it stops after the last; a dead one is restarted. */
@@ -79,7 +79,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(path.join(home, "attachments", token), { force: true })))
   const descriptor = yield* Supervisor.open(home)
 
-  const patience = Duration.decode(options.patience ?? "30 seconds")
+  const startTimeout = Duration.decode(options.startTimeout ?? "30 seconds")
   const access = yield* Access.settings(options.dataDir, Cluster.user, runner)
   const settings = { ...settingsFor(host), ...access, ...options.settings }
   const start = Effect.gen(function* () {
@@ -105,10 +105,10 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
     Effect.retry({ schedule: Schedule.spaced("20 millis"), while: Predicate.isString }),
     Effect.catchIf(Predicate.isString, (reason) => Binaries.EmbeddedUnavailable.because(reason)),
     Effect.timeoutFail({
-      duration: patience,
+      duration: startTimeout,
       onTimeout: () =>
         Binaries.EmbeddedUnavailable.because(
-          `it was not ready within ${Duration.format(patience)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
+          `it was not ready within ${Duration.format(startTimeout)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
         )
     })
   )

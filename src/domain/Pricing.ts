@@ -105,7 +105,7 @@ export const ratesAt = (pricing: ChatPricing, promptTokens: number): Rates => {
   }
 }
 
-const highestPromptRate = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
+const maxPromptRate = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
 
 const roundUp = (total: bigint): NanoUsd => NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)
 
@@ -114,7 +114,7 @@ export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => {
   const completion = Math.max(0, Math.min(request.maxTokens, model.maxOutput))
   const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, prompt)]
   return roundUp(
-    BigInt(prompt) * max(...tiers.map(highestPromptRate)) +
+    BigInt(prompt) * max(...tiers.map(maxPromptRate)) +
       BigInt(completion) * max(...tiers.map((rates) => rates.completion))
   )
 }

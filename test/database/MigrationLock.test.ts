@@ -25,9 +25,9 @@ const directory = Effect.acquireRelease(
   (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
 )
 
-const program = (url: string, from: string, patience: Partial<Timeouts>) =>
+const program = (url: string, from: string, timeouts: Partial<Timeouts>) =>
   Effect.map(
-    Layer.build(Layer.provide(Migrations.layerFrom(from, patience), Database.layerUrl(Redacted.make(url)))),
+    Layer.build(Layer.provide(Migrations.layerFrom(from, timeouts), Database.layerUrl(Redacted.make(url)))),
     Context.get(Migrations)
   )
 
