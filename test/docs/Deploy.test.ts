@@ -1,0 +1,119 @@
+import { existsSync, readFileSync } from "node:fs"
+import path from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { parse, parseAllDocuments } from "yaml"
+import { variables } from "../../src/settings/Variables.ts"
+import { root } from "./Markdown.ts"
+
+const text = (file: string) => readFileSync(path.join(root, file), "utf8")
+
+const dockerfile = text("deploy/Dockerfile")
+const unit = text("deploy/gateway.service")
+const settings = new Set<string>(Object.values(variables).map(({ variable }) => variable))
+const elsewhere = new Set(["NODE_ENV", "MALLOC_MMAP_THRESHOLD_"])
+
+const Values = Schema.Record({ key: Schema.String, value: Schema.String })
+const Compose = Schema.Struct({
+  services: Schema.Struct({
+    gateway: Schema.Struct({
+      environment: Values,
+      stop_grace_period: Schema.String,
+      build: Schema.Struct({ context: Schema.String, dockerfile: Schema.String })
+    })
+  })
+})
+const Probe = Schema.Struct({ httpGet: Schema.Struct({ path: Schema.String, port: Schema.String }) })
+const Container = Schema.Struct({ startupProbe: Probe, readinessProbe: Probe, livenessProbe: Probe })
+const StatefulSet = Schema.Struct({
+  kind: Schema.Literal("StatefulSet"),
+  spec: Schema.Struct({
+    template: Schema.Struct({
+      spec: Schema.Struct({
+        terminationGracePeriodSeconds: Schema.Int,
+        containers: Schema.Tuple(Container)
+      })
+    })
+  })
+})
+const ConfigMap = Schema.Struct({ kind: Schema.Literal("ConfigMap"), data: Values })
+
+const compose = Schema.decodeUnknownSync(Compose)(parse(text("deploy/compose.yaml")))
+const resources = parseAllDocuments(text("deploy/kubernetes.yaml")).map((document): unknown => document.toJS())
+const find = <A, I>(schema: Schema.Schema<A, I>): A => {
+  const [found] = resources.filter(Schema.is(Schema.encodedSchema(schema)))
+  return Schema.decodeUnknownSync(schema)(found)
+}
+const defaults = { SHUTDOWN_DELAY: "5", SHUTDOWN_TIMEOUT: "30" }
+const secondsToStop = (given: Readonly<Record<string, string>>) => {
+  const { SHUTDOWN_DELAY, SHUTDOWN_TIMEOUT } = { ...defaults, ...given }
+  return Number(SHUTDOWN_DELAY) + Number(SHUTDOWN_TIMEOUT) + 15
+}
+
+describe("the examples of deploy", () => {
+  it("name only settings that exist and credentials of the built-in catalog", () => {
+    const credentials = new Set([...text("catalog.yaml").matchAll(/credential: (\w+)/g)].map(([, name = ""]) => name))
+    const named = [
+      ...[...dockerfile.matchAll(/(?:ENV|^ {4})\s*([A-Z_0-9]+)=/gm)].map(([, name]) => name),
+      ...Object.keys(compose.services.gateway.environment),
+      ...Object.keys(find(ConfigMap).data),
+      ...[...unit.matchAll(/(?<!\w)([A-Z_0-9]+)=(?=\S)/g)].map(([, name]) => name),
+      ...[...text("deploy/example.env").matchAll(/^#?([A-Z_0-9]+)=/gm)].map(([, name]) => name)
+    ]
+    const unknown = named.filter(
+      (name = "") =>
+        !settings.has(name) && !elsewhere.has(name) && !credentials.has(name) && !name.endsWith("_PASSWORD")
+    )
+    assert.isAbove(named.length, 20)
+    assert.deepStrictEqual(unknown, [])
+  })
+
+  it("give a stop the time that it needs", () => {
+    const { environment, stop_grace_period } = compose.services.gateway
+    const { terminationGracePeriodSeconds } = find(StatefulSet).spec.template.spec
+    assert.strictEqual(stop_grace_period, `${secondsToStop(environment)}s`)
+    assert.include(unit, `\nTimeoutStopSec=${secondsToStop({})}\n`)
+    assert.strictEqual(terminationGracePeriodSeconds, secondsToStop(find(ConfigMap).data))
+  })
+
+  it("ask the gateway's own paths whether it lives and is ready", () => {
+    const [{ livenessProbe, readinessProbe, startupProbe }] = find(StatefulSet).spec.template.spec.containers
+    assert.strictEqual(livenessProbe.httpGet.path, "/healthz")
+    assert.strictEqual(readinessProbe.httpGet.path, "/readyz")
+    assert.strictEqual(startupProbe.httpGet.path, "/readyz")
+    assert.include(dockerfile, "/healthz")
+  })
+
+  it("copy into the container what the build and the program need, and nothing that is left out of the context", () => {
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, sources = ""]) =>
+      sources.split(" ")
+    )
+    const context = text(".dockerignore").split("\n")
+    assert.includeMembers(copied, [
+      "package.json",
+      "package-lock.json",
+      "build.mjs",
+      "src",
+      "migrations",
+      "catalog.yaml"
+    ])
+    for (const source of copied) {
+      assert.isTrue(existsSync(path.join(root, source)), source)
+      assert.include(context, `!${source}`)
+    }
+    assert.strictEqual(compose.services.gateway.build.dockerfile, "deploy/Dockerfile")
+  })
+
+  it("start the program with the flags of its own first line", () => {
+    const [, flags] = /env -S node (.+)",$/m.exec(text("build.mjs")) ?? []
+    assert.include(unit, `ExecStart=/usr/bin/node ${flags} /opt/gateway/dist/gateway.js serve\n`)
+  })
+})
+
+describe("the package", () => {
+  it("asks for what the bundle leaves out, and for nothing that it holds", () => {
+    const Package = Schema.Struct({ dependencies: Values, optionalDependencies: Values })
+    const { dependencies } = Schema.decodeUnknownSync(Schema.parseJson(Package))(text("package.json"))
+    assert.deepStrictEqual(Object.keys(dependencies), ["dejavu-fonts-ttf", "sharp"])
+  })
+})
