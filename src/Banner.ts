@@ -5,11 +5,9 @@ import type { Settings } from "./Settings.ts"
 
 export interface Started {
   readonly settings: Settings
-  /** Where the server listens, as a URL. */
   readonly url: string
   readonly models: ReadonlyArray<Model>
   readonly sandbox: boolean
-  /** The demo key, on the first start only. */
   readonly key: Option.Option<Redacted.Redacted>
 }
 
@@ -48,7 +46,6 @@ const firstRequests = ({ models, url }: Started, key: string): ReadonlyArray<str
   ]
 }
 
-/** What the operator reads after a start. */
 export const banner = (started: Started): string => {
   const { key, models, sandbox, settings, url } = started
   return [

@@ -6,7 +6,6 @@ import { CatalogInvalid } from "./services/catalog/Problem.ts"
 export const withoutColours = (text: string): string => text.replace(/\u001b\[[0-9;]*m/g, "")
 export const inOneLine = (text: string): string => withoutColours(text).replace(/\s+/g, " ").trim()
 
-/** What went wrong, in words for the operator. */
 export const explain = (error: unknown): string => {
   if (error instanceof SqlError) return `The database failed: ${explain(error.cause)}`
   if (error instanceof CatalogInvalid) return error.message
@@ -15,7 +14,6 @@ export const explain = (error: unknown): string => {
   return inOneLine(String(error))
 }
 
-/** Runs a program; its exit code. What it fails with is printed in one line. */
 export const exitCode = <R>(
   program: Effect.Effect<unknown, unknown, R>,
   explained: (error: unknown) => string = explain

@@ -7,10 +7,7 @@ import { Organizations } from "./services/access/Organizations.ts"
 export const demoOrganization = "demo"
 const demoCredits = NanoUsd(100_000_000_000n)
 
-/**
- * Gives an empty database an organization with credits and a key, so that the first request is one paste away.
- * The key's secret, which nothing shows again; none when somebody has been here before.
- */
+/** Returns the new key's secret, which nothing shows again; none where an organization exists. */
 export const firstStart = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const organizations = yield* Organizations

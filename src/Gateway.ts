@@ -31,17 +31,14 @@ import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
-/** There is no model to serve; the message says what to set. */
 export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
 
 export interface GatewayOptions {
   readonly settings: Settings
-  /** Where the providers' credentials are. */
   readonly environment: Environment
   readonly catalog: SourceFile
 }
 
-/** Fetches what customers and providers link to. */
 const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
   SafeFetcher.layer({
     fetchAllow,
@@ -49,7 +46,6 @@ const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
     connectTimeoutSeconds: Duration.toSeconds(connectTimeout)
   })
 
-/** Adapters over their HTTP client. */
 export const providers = (settings: Settings) =>
   Registry.layer.pipe(
     Layer.provide(TokenCounter.layer),
@@ -84,24 +80,23 @@ const servable = Layer.effectDiscard(
   })
 )
 
-/** Whether media can be written, as of a few seconds ago. */
 const mediaWatch = Effect.gen(function* () {
   const store = yield* MediaStore
   let isWritable = true
-  const look = Effect.gen(function* () {
-    const found = yield* Effect.either(store.check)
+  const check = Effect.gen(function* () {
+    const result = yield* Effect.either(store.check)
     const wasWritable = isWritable
-    isWritable = Either.isRight(found)
-    if (Either.isLeft(found) && wasWritable) {
-      yield* Effect.logWarning(`The media store cannot be written: ${found.left.detail}`)
+    isWritable = Either.isRight(result)
+    if (Either.isLeft(result) && wasWritable) {
+      yield* Effect.logWarning(`The media store cannot be written: ${result.left.detail}`)
     }
     if (isWritable && !wasWritable) yield* Effect.logInfo("The media store can be written again")
   })
-  yield* look.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
+  yield* check.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
   return () => isWritable
 })
 
-/** A bucket is the same for all instances, so that traffic is better nowhere else; a disk is mostly one's own. */
+/** A bucket is the same for all instances, so traffic is better nowhere else; a disk usually is not. */
 const readiness = ({ media }: Settings) =>
   Layer.scoped(
     Readiness,
@@ -129,7 +124,6 @@ const readiness = ({ media }: Settings) =>
     })
   )
 
-/** How long the result of a request is replayed. */
 const idempotencyKept = Duration.hours(24)
 
 const housekeeping = ({ logRetention }: Settings) =>
@@ -139,20 +133,19 @@ const housekeeping = ({ logRetention }: Settings) =>
       const idempotency = yield* Idempotency
       const images = yield* ImageGenerations
       const videos = yield* VideoJobs
-      const chores: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
+      const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
         ["Old rows of the request log", log.prune(logRetention)],
         ["Old idempotency keys", idempotency.prune(idempotencyKept, images.forget)],
         ["Old videos", videos.prune(logRetention)]
       ]
-      yield* Effect.forEach(chores, ([what, chore]) =>
-        Effect.catchAllCause(chore, (cause) => logFailure(`${what} could not be removed`, cause))
+      yield* Effect.forEach(tasks, ([what, task]) =>
+        Effect.catchAllCause(task, (cause) => logFailure(`${what} could not be removed`, cause))
       ).pipe(Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
     })
   )
 
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
-/** Every service of the gateway, over a migrated database and what it sells. */
 const services = ({ settings }: GatewayOptions) => {
   const routing = ProviderRouter.layer({
     requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
@@ -171,14 +164,14 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
-    // Rows of failed requests are written once their refunds are done, at a stop too.
+    // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(RequestLog.layer),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )
 }
 
-const sold = (options: GatewayOptions) =>
+const catalogWithProviders = (options: GatewayOptions) =>
   servable.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
 
 const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
@@ -189,11 +182,10 @@ export const database = ({ dataDir, databaseUrl }: Settings) =>
   Database.layer({
     url: Option.fromNullable(databaseUrl),
     dataDir,
-    // Longer than it takes to find out that the database is lost, which is told once and not for each statement.
+    // Longer than it takes to find the database lost, which is logged once instead of for each statement.
     options: { queryTimeout: "4.25 seconds", isWatched: true }
   })
 
-/** The whole gateway over the database it is given: what the process launches, and what tests build in their own. */
 export const layer = (options: GatewayOptions) => {
   const { settings } = options
   return Server.layer({
@@ -212,6 +204,6 @@ export const layer = (options: GatewayOptions) => {
     Layer.provideMerge(services(options)),
     // A gateway that cannot serve stops before it changes anything in the database.
     Layer.provideMerge(migrated),
-    Layer.provideMerge(sold(options))
+    Layer.provideMerge(catalogWithProviders(options))
   )
 }

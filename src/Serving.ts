@@ -15,21 +15,20 @@ import { ownFile } from "./services/runtime/Installation.ts"
 import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
 
-/** Log lines go to stderr: stdout is for what a command prints. */
+/** Stdout is for what a command prints. */
 const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
   const logger =
     logFormat === "json" ? Logger.withConsoleError(Logger.jsonLogger) : Logger.prettyLogger({ stderr: true })
   return Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(logLevel))
 }
 
-const reachable = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
+const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
-/** Shows the operator that the gateway listens, and the demo key on the first start; the address. */
 const announce = (settings: Settings) =>
   Effect.gen(function* () {
     const { models, sandbox } = yield* Catalog
     const { address } = yield* HttpServer.HttpServer
-    const host = reachable(settings.host)
+    const host = reachableHost(settings.host)
     const port = address._tag === "TcpAddress" ? address.port : settings.port
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
     const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
@@ -38,11 +37,8 @@ const announce = (settings: Settings) =>
     return url
   }).pipe(Effect.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), LedgerAdmin.layer)))
 
-/**
- * The first signal begins a stop that lets requests finish; one at least a second later ends everything at once.
- * A terminal and npm both pass the same signal on, so the echo of the first does not count.
- */
-const impatience = (endAtOnce: () => void) =>
+/** The second signal ends everything at once, but not the first one's echo: a terminal and npm both pass it on. */
+const exitOnSecondSignal = (endAtOnce: () => void) =>
   Layer.effectDiscard(
     Effect.sync(() => {
       let first: number | undefined
@@ -58,7 +54,7 @@ const impatience = (endAtOnce: () => void) =>
     })
   )
 
-/** Spans and fiber counts cost every request something; nobody looks at them unless traces are collected. */
+/** Spans and fiber metrics cost every request something. */
 const tracing = ({ otlpEndpoint }: Settings) => {
   const enabled = otlpEndpoint !== undefined
   return Layer.mergeAll(
@@ -69,7 +65,6 @@ const tracing = ({ otlpEndpoint }: Settings) => {
   )
 }
 
-/** The address is taken or not ours to take. */
 export class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}
 
 const cannotListen = ({ host, port }: Settings, cause: unknown) => {
@@ -80,7 +75,6 @@ const cannotListen = ({ host, port }: Settings, cause: unknown) => {
   return new CannotListen({ message })
 }
 
-/** Brings the gateway up in this process and keeps it until it is interrupted; `onReady` runs once it listens. */
 const launch = (settings: Settings, environment: Environment, onReady: ReturnType<typeof announce>) =>
   Effect.gen(function* () {
     const catalog = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
@@ -102,7 +96,7 @@ const serveAlone = (settings: Settings, environment: Environment) =>
       environment,
       Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
     ),
-    impatience(() => {})
+    exitOnSecondSignal(() => {})
   )
 
 const serveAsWorker = (settings: Settings, environment: Environment) =>
@@ -113,16 +107,15 @@ const serveAsWorker = (settings: Settings, environment: Environment) =>
   }).pipe(Effect.scoped)
 
 const serveByWorkers = ({ workers }: Settings, environment: Environment) =>
-  Effect.provide(Workers.run({ count: workers, environment }), impatience(Workers.killAll))
+  Effect.provide(Workers.run({ count: workers, environment }), exitOnSecondSignal(Workers.killAll))
 
-/** Runs the gateway until it is told to stop, or until its workers cannot start: the exit code. */
 export const serve = (settings: Settings, environment: Environment) => {
   const { isWorker, worker } = cluster
-  const running = Effect.suspend(() => {
+  const program = Effect.suspend(() => {
     if (isWorker) return serveAsWorker(settings, environment)
     return settings.workers === 1 ? serveAlone(settings, environment) : serveByWorkers(settings, environment)
   })
-  return running.pipe(
+  return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),
     Effect.annotateLogs(worker === undefined ? {} : { worker: worker.id }),
     Effect.provide(logging(settings))

@@ -6,16 +6,16 @@ import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect } from
 import ipaddr from "ipaddr.js"
 import { variables } from "./settings/Variables.ts"
 
-/** A setting that cannot be used. The message is one line, names the variable and what it takes, and no value. */
+/** One line with the variable and what it takes, never its value. */
 export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
   readonly variable: string
   readonly message: string
 }> {}
 
-/** Variables by name, empty ones left out. Holds secrets: never print it. */
+/** Without empty ones; holds secrets. */
 export type Environment = Readonly<Record<string, string>>
 
-/** The process's variables over those of the `.env` file in the directory, where there is one. */
+/** The process's variables win over those of `.env`. */
 export const readEnvironment = (
   directory: string = process.cwd(),
   own: Readonly<Record<string, string | undefined>> = process.env
@@ -44,7 +44,6 @@ const required = <A>(value: A | undefined, variable: string) =>
     ? Effect.fail(new SettingsInvalid({ variable, message: `${variable} is required with MEDIA_STORE=s3.` }))
     : Effect.succeed(value)
 
-/** The embedded database has connections for as many. */
 const mostWorkersEmbedded = 32
 
 const countWorkers = (workers: number | "auto", isEmbedded: boolean) => {
@@ -86,7 +85,6 @@ const read = Effect.gen(function* () {
     return {
       store: "s3" as const,
       bucket,
-      /** Undefined is AWS. */
       endpoint: s3Endpoint,
       region: s3Region,
       accessKeyId: yield* required(awsAccessKeyId, "AWS_ACCESS_KEY_ID"),
@@ -107,10 +105,7 @@ const read = Effect.gen(function* () {
   }
 })
 
-/**
- * Base URLs have no trailing slash, directories are absolute. Undefined: an embedded database, the built-in catalog, a
- * sandbox that depends on whether any provider credential is set, a delay that depends on other instances, no traces.
- */
+/** Base URLs have no trailing slash, directories are absolute; undefined takes the documented default. */
 export type Settings = Effect.Effect.Success<typeof read>
 
 const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInvalid => {
@@ -120,14 +115,13 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
   return new SettingsInvalid({ variable, message: `${variable} ${error.message}.` })
 }
 
-/** Every setting, read from the environment; the first wrong value fails it. */
 export const readSettings = (environment: Environment): Effect.Effect<Settings, SettingsInvalid> =>
   read.pipe(
     Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),
     Effect.mapError(explain)
   )
 
-/** Beside a database that somebody set up on purpose the sandbox serves only when it is asked for. */
+/** Beside an external database the sandbox serves only on request. */
 export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>
   sandbox ?? (databaseUrl === undefined ? "when-no-credential" : false)
 
@@ -136,7 +130,7 @@ const isLoopback = (host: string) => {
   return name === "localhost" || (ipaddr.isValid(name) && ipaddr.process(name).range() === "loopback")
 }
 
-/** What is allowed but probably not meant, one line each. */
+/** Allowed but probably not meant, one line each. */
 export const warnings = (settings: Settings): ReadonlyArray<string> =>
   !isLoopback(settings.host) && isLoopback(new URL(settings.publicUrl).hostname)
     ? [

@@ -9,7 +9,7 @@ export interface SourceMap {
   readonly mappings: string
 }
 
-/** Both count from 1, as in a stack trace. */
+/** Both count from 1. */
 export interface Position {
   readonly line: number
   readonly column: number
@@ -19,10 +19,7 @@ const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
 const digitOf = new Map(Array.from(digits, (digit, value) => [digit.charCodeAt(0), value]))
 const [comma, semicolon] = [",".charCodeAt(0), ";".charCodeAt(0)]
 
-/**
- * The sources' `file:line:column` for each position of a generated file. It goes through the mappings once and keeps
- * nothing: decoded, those of the whole program would take some 200 MB.
- */
+/** Decodes the mappings in one pass and keeps none: the whole program's would take some 200 MB. */
 export const sourcesOf = (
   { mappings, sources }: SourceMap,
   positions: ReadonlyArray<Position>
@@ -77,7 +74,6 @@ const isSourceMap = (value: unknown): value is SourceMap =>
 
 const root = ownFile(".")
 
-/** The map of a file of the program, its sources as paths from the program's root. */
 const readMap = (url: string): SourceMap | undefined => {
   try {
     const file = fileURLToPath(url)
@@ -93,18 +89,17 @@ const readMap = (url: string): SourceMap | undefined => {
 
 const generated = /(file:\/\/[^\s()"]+\.js):(\d+):(\d+)/g
 
-/** What each position was found to be: itself where no map knows it. */
 const known = new Map<string, string>()
 const mostKnown = 10_000
 
-const learn = (url: string, positions: ReadonlyMap<string, Position>) => {
+const remember = (url: string, positions: ReadonlyMap<string, Position>) => {
   const map = readMap(url)
   const found = map === undefined ? [] : sourcesOf(map, [...positions.values()])
   for (const [index, text] of [...positions.keys()].entries()) known.set(text, found[index] ?? text)
 }
 
-/** Text in which each position in a bundled file is replaced by that in its source, such as `src/main.ts:12:3`. */
-export const namingSources = (text: string): string => {
+/** Replaces positions in bundled files by those in their sources, such as `src/main.ts:12:3`. */
+export const nameSources = (text: string): string => {
   if (!text.includes("file://")) return text
   const unknown = new Map<string, Map<string, Position>>()
   for (const [position, url = "", line, column] of text.matchAll(generated)) {
@@ -113,24 +108,23 @@ export const namingSources = (text: string): string => {
     unknown.set(url, ofFile.set(position, { line: Number(line), column: Number(column) }))
   }
   if (known.size > mostKnown) known.clear()
-  for (const [url, positions] of unknown) learn(url, positions)
+  for (const [url, positions] of unknown) remember(url, positions)
   return text.replaceAll(generated, (position) => known.get(position) ?? position)
 }
 
-const named = (value: unknown) => (typeof value === "string" ? namingSources(value) : value)
+const nameIfText = (value: unknown) => (typeof value === "string" ? nameSources(value) : value)
 
-/** Lets what is printed on stderr name sources: logged failures, and an error that ends the process. */
 export const layer = Layer.unwrapScoped(
   Effect.gen(function* () {
     const own = yield* Console.consoleWith(Effect.succeed)
     const onFatal = (error: unknown) => {
-      if (error instanceof Error && error.stack !== undefined) error.stack = namingSources(error.stack)
+      if (error instanceof Error && error.stack !== undefined) error.stack = nameSources(error.stack)
     }
     yield* Effect.acquireRelease(
       Effect.sync(() => process.on("uncaughtExceptionMonitor", onFatal)),
       () => Effect.sync(() => process.off("uncaughtExceptionMonitor", onFatal))
     )
-    const error = (...values: ReadonlyArray<unknown>) => own.unsafe.error(...values.map(named))
+    const error = (...values: ReadonlyArray<unknown>) => own.unsafe.error(...values.map(nameIfText))
     return Console.setConsole({ ...own, unsafe: { ...own.unsafe, error } })
   })
 )

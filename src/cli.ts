@@ -19,10 +19,9 @@ import { videos } from "./cli/Videos.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
 
-/** What `gateway serve` runs; of its failure the message is printed. */
 export type Serve = (options: {
   readonly json: boolean
-  /** In place of the setting `WORKERS`. */
+  /** Overrides `WORKERS`. */
   readonly workers: string | undefined
 }) => Effect.Effect<void, { readonly message: string }>
 
@@ -54,7 +53,6 @@ const program = (start: Serve) =>
 const isMismatch = (error: unknown) =>
   ValidationError.isValidationError(error) && ValidationError.isCommandMismatch(error)
 
-/** What went wrong, usage errors included, in words for the operator. */
 const explainFor =
   (args: ReadonlyArray<string>) =>
   (error: unknown): string => {
@@ -69,14 +67,13 @@ const explainFor =
 const asksForSettings = ([command, ...flags]: ReadonlyArray<string>) =>
   command === "serve" && (flags.includes("--help") || flags.includes("-h"))
 
-/** Help is plain text unless stdout is a terminal; usage errors are printed by `exitCode` alone. */
+/** Usage errors are printed by `exitCode` alone. */
 const consoleFor = (own: Console.Console): Console.Console => ({
   ...own,
   log: (...texts) => own.log(...texts.map((text) => (process.stdout.isTTY ? text : withoutColours(String(text))))),
   error: () => Effect.void
 })
 
-/** Runs the command that `argv` (as `process.argv`) names; the exit code. */
 export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serve }): Effect.Effect<number> =>
   Effect.gen(function* () {
     const own = yield* Console.consoleWith(Effect.succeed)

@@ -22,12 +22,12 @@ const commands = Effect.flatMap(
   ({ run }) => run(process.argv, { serve: ({ workers }) => gateway(workers) })
 )
 
-// A gateway runs for long, and keeps in memory whatever it has loaded.
+// A gateway runs for long and keeps in memory what it has loaded.
 const isPlainServe = process.argv.slice(2).join(" ") === "serve"
 
 NodeRuntime.runMain(Effect.map(isPlainServe ? exitCode(gateway(undefined)) : commands, endWith), {
   disableErrorReporting: true,
   disablePrettyLogger: true,
-  // A signal interrupts; having stopped as told is no failure.
+  // A stop by signal is no failure.
   teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause) ? code : 1)
 })

@@ -105,14 +105,14 @@ const textOf = (file: string, { feed, losses, models }: CatalogReport): string =
   return parts.join("\n\n")
 }
 
-/** The problems are the answer; on stderr too, where people and editors look for them. */
+/** On stderr too, where editors look for problems. */
 const reject = Effect.fnUntraced(function* (json: boolean, file: string, invalid: CatalogInvalid) {
   const problems = invalid.problems.map(({ file, key, line, message }) => ({ file, line, key, message }))
   if (json) yield* print(toJson({ file, valid: false, problems }))
   return yield* new CommandFailed({ message: invalid.message })
 })
 
-/** A catalog that sells below cost fails the check. It is valid all the same: a start takes it. */
+/** A catalog that sells below cost fails the check, although a start takes it. */
 const solvent = ({ losses }: CatalogReport) =>
   losses.length === 0
     ? Effect.void

@@ -6,7 +6,7 @@ import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { type Output, present } from "./Output.ts"
 
-/** A command that prints what it returns: with `--json` one document and nothing else. */
+/** With `--json` prints one document and nothing else. */
 export const make = <Name extends string, const Config extends Command.Command.Config, E, R>(
   name: Name,
   description: string,
@@ -22,7 +22,6 @@ export const make = <Name extends string, const Config extends Command.Command.C
     )
   ).pipe(Command.withDescription(description))
 
-/** As `make`, over the operator's services. */
 export const command = <Name extends string, const Config extends Command.Command.Config, E, R>(
   name: Name,
   description: string,
@@ -32,6 +31,5 @@ export const command = <Name extends string, const Config extends Command.Comman
 
 export const findOrganization = (idOrName: string) => Effect.flatMap(Organizations, ({ find }) => find(idOrName))
 
-/** The organization that rows are to be of, if one is named. */
 export const filterOf = (idOrName: string | undefined) =>
   idOrName === undefined ? Effect.succeed(undefined) : Effect.map(findOrganization(idOrName), ({ id }) => id)

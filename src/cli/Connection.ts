@@ -15,18 +15,17 @@ import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
 
-/** Commands speak on stdout; what is logged on the way is for stderr, and only when it matters. */
+/** Stdout is for the command's output. */
 const quiet = Layer.merge(
   Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
   Logger.minimumLogLevel(LogLevel.Warning)
 )
 
-/** Where media are kept, by the settings. */
 export const mediaStore = Layer.unwrapEffect(Effect.map(settings, ({ media }) => MediaStores.layer(media))).pipe(
   Layer.provideMerge(quiet)
 )
 
-/** The database of the settings, with its migrations; an embedded one is attached for as long as the layer lasts. */
+/** An embedded database stays attached for as long as the layer lasts. */
 export const database = Layer.unwrapEffect(
   Effect.map(settings, ({ databaseUrl, dataDir }) =>
     Migrations.layer.pipe(
@@ -41,7 +40,7 @@ export const database = Layer.unwrapEffect(
   )
 ).pipe(Layer.provideMerge(quiet))
 
-/** A database of our own is brought up to date in passing; with somebody's server that is the operator's decision. */
+/** Only the embedded database is migrated in passing; a server is the operator's decision. */
 const upToDate = Effect.gen(function* () {
   const { databaseUrl } = yield* settings
   const { migrate, pending } = yield* Migrations
@@ -52,7 +51,6 @@ const upToDate = Effect.gen(function* () {
   return yield* new CommandFailed({ message })
 })
 
-/** Everything that the operator's commands work with. */
 export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,

@@ -10,34 +10,29 @@ export const orgArgument = Args.text({ name: "ORG" }).pipe(Args.withDescription(
 export const keyArgument = Args.text({ name: "KEYID" }).pipe(Args.withDescription("a key's id"))
 export const orgOption = Options.text("org").pipe(Options.withDescription("an organization's id or name"))
 
-/** Null is a meaning of its own: it takes a limit away. */
+/** Null is a value: it removes a limit. */
 const parseWith =
   <A>(parse: (text: string) => A | undefined) =>
   (text: string) =>
     Option.filter(Option.some(parse(text)), Predicate.isNotUndefined)
 
-/** An option whose text means something; undefined refuses it. */
+/** `parse` returns undefined to refuse the text. */
 export const option = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
   Options.text(name).pipe(Options.filterMap(parseWith(parse), `--${name} must be ${accepts}.`))
 
-/** As `option`, for an argument. */
 export const argument = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
   Args.text({ name }).pipe(
     Args.mapEffect((text) => Effect.mapError(parseWith(parse)(text), () => HelpDoc.p(`${name} must be ${accepts}.`)))
   )
 
-/** Undefined where the option is not given. */
 export const optional = <A>(option: Options.Options<A>, description: string) =>
   option.pipe(Options.withDescription(description), Options.optional, Options.map(Option.getOrUndefined))
 
-/** Rows of one organization only. */
 export const orgFilter = optional(Options.text("org"), "an organization's id or name")
 
-/** An option that takes one of some words. */
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
   option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))
 
-/** A word that only groups commands, and says so when it stands alone. */
 export const group = (name: string, description: string) =>
   Command.make(name, {}, () => {
     const message = `gateway ${name} needs one of its commands; see gateway ${name} --help.`
@@ -71,7 +66,7 @@ export const whole =
 
 export const nonBlank = (text: string) => (text.trim() === "" ? undefined : text)
 
-/** `or("none", parse)` reads the word as null. */
+/** Reads the word as null. */
 export const or =
   <A>(word: string, parse: (text: string) => A | undefined) =>
   (text: string): A | null | undefined =>
@@ -84,14 +79,12 @@ export const scopes = (text: string): ReadonlyArray<Scope> | undefined => {
   return items.every(isScope) ? items : undefined
 }
 
-/** An amount of rows, newest first. */
 export const limit = (most: number, description: string) =>
   option("limit", `an integer from 1 to ${most}`, whole(1, most)).pipe(
     Options.withDescription(description),
     Options.withDefault(100)
   )
 
-/** A moment, or a distance from now; milliseconds. */
 export type Moment = { readonly at: number } | { readonly distance: number }
 
 const units = new Map([
@@ -106,7 +99,7 @@ export const momentForms = "a date, a date and time, Unix seconds, or a duration
 
 const farthest = 8.64e15
 
-/** Dates are UTC midnight, and times are UTC where they name no zone. */
+/** Dates are UTC midnight; times without a zone are UTC. */
 export const moment = (text: string): Moment | undefined => {
   const [, amount = "", unit = ""] = /^(\d{1,9})([smhdw])$/.exec(text) ?? []
   const length = units.get(unit)

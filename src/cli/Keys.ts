@@ -60,7 +60,6 @@ type Fields = Command.Command.ParseConfig<typeof fields>
 
 const refuse = (message: string) => new CommandFailed({ message })
 
-/** What the two flags make of the cap that is there. */
 const capFrom = Effect.fnUntraced(function* ({ cap, capPeriod }: Fields, present: Cap | undefined) {
   if (cap === undefined && capPeriod === undefined) return undefined
   if (cap === null) return capPeriod === undefined ? null : yield* refuse("--cap none takes no --cap-period.")

@@ -31,7 +31,6 @@ const show = command(
   })
 )
 
-// The rows are as the database has them, and amounts in them nano-USD.
 const asText = Schema.encodeSync(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
 
 const verify = command(

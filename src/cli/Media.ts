@@ -16,7 +16,7 @@ const remove = Commands.make(
   },
   Effect.fnUntraced(function* ({ url }) {
     const { named, remove } = yield* MediaStore
-    // What links are built on may have changed since this one was made.
+    // The public URL may have changed since the link was made.
     const name = Option.getOrElse(named(url), () => url)
     if (parseMediaName(name) === undefined) {
       return yield* new CommandFailed({ message: `${url} is no link to this gateway's media; see MEDIA_PUBLIC_URL.` })

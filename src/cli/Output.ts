@@ -2,7 +2,7 @@ import { Effect, Predicate } from "effect"
 import { toUsd, toUsdText } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/** What commands show: bigints are amounts in nano-USD. */
+/** Bigints are amounts in nano-USD. */
 export type Value =
   | string
   | number
@@ -31,7 +31,7 @@ const plain = (value: Value | undefined): unknown => {
 /** Amounts as USD numbers, times as Unix seconds. */
 export const toJson = (value: Value, indent = 2): string => JSON.stringify(plain(value), null, indent)
 
-// What a name or a provider's error holds must not move the operator's cursor.
+// A name or a provider's error must not move the operator's cursor.
 const harmless = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 const cell = (value: Value | undefined): string => {
@@ -45,7 +45,6 @@ const cell = (value: Value | undefined): string => {
 const isNumeric = (texts: ReadonlyArray<string>) =>
   texts.every((text) => /^(-|-?[\d.]+)$/.test(text)) && texts.some((text) => text !== "-")
 
-/** Aligned columns, numbers to the right. */
 export const table = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string>, none: string): string => {
   if (rows.length === 0) return none
   const cells = rows.map((row) => columns.map((column) => cell(row[column])))
@@ -63,7 +62,6 @@ export const table = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string
   return [headings, ...cells].map(line).join("\n")
 }
 
-/** One record, a field a line. */
 const sheet = (fields: Fields): string => {
   const width = Math.max(...Object.keys(fields).map((key) => key.length))
   return Object.entries(fields)
@@ -73,10 +71,10 @@ const sheet = (fields: Fields): string => {
 
 const ignore = () => {}
 
-/** Writes one text to stdout. A reader that has gone away (`| head`) ends the command without a complaint. */
+/** A closed pipe (`| head`) ends the command without an error. */
 export const print = (text: string): Effect.Effect<void, CommandFailed> =>
   Effect.async<void, CommandFailed>((resume) => {
-    // The error reaches the callback below; unheard it would end the process as well.
+    // Without a listener the error would end the process.
     if (!process.stdout.listeners("error").includes(ignore)) process.stdout.on("error", ignore)
     process.stdout.write(`${text}\n`, (error) => {
       if (error === null || error === undefined) return resume(Effect.void)
@@ -85,10 +83,9 @@ export const print = (text: string): Effect.Effect<void, CommandFailed> =>
     })
   })
 
-/** One JSON document or a text for people, never both. */
 export const present = (json: boolean, document: Value, text: string) => print(json ? toJson(document) : text)
 
-/** What a command prints. It ends with `failure` all the same where there is one. */
+/** A `failure` still prints the document. */
 export interface Output {
   readonly document: Value
   readonly text: string

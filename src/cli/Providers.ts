@@ -24,7 +24,7 @@ const byError = Order.mapInput(Order.number, ({ lastErrorAt }: PublishedHealth) 
 const total = (all: ReadonlyArray<PublishedHealth>, of: (one: PublishedHealth) => number) =>
   all.reduce((sum, one) => sum + of(one), 0)
 
-/** One route over all running instances: the worst circuit, the last error, the average latency. */
+/** The worst circuit, the last error, the average latency. */
 const over = (all: Arr.NonEmptyReadonlyArray<PublishedHealth>): Fields => {
   const { circuit, openUntil } = Arr.max(all, byCircuit)
   const { lastError, lastErrorAt } = Arr.max(all, byError)
@@ -59,7 +59,7 @@ const rowsOf = ({ models }: typeof Catalog.Service, health: ReadonlyArray<Publis
     model.routes.map(({ id, provider }) => ({ id, model: model.id, provider: provider.name }))
   )
   const ids = new Set(known.map(({ id }) => id))
-  // A gateway with other credentials or another catalog than this command's has routes of its own.
+  // A gateway with other credentials or another catalog has routes of its own.
   const others = [...published].flatMap(([id, [{ model, provider }]]) => (ids.has(id) ? [] : [{ id, model, provider }]))
   return [...known, ...others].map((route) => {
     const found = published.get(route.id)

@@ -19,7 +19,7 @@ const usageOf = ({ cachedTokens, completionTokens, promptTokens, reasoningTokens
         reasoning_tokens: reasoningTokens ?? 0
       }
 
-/** Unknown where the route that answered has no cost, whatever is known of others. */
+/** Unknown where the answering route has no cost. */
 const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null => {
   const failed = attempts.flatMap((attempt) => attempt.cost ?? [])
   if (cost === null && (charge > 0n || failed.length === 0)) return null
@@ -78,10 +78,9 @@ const printDocuments = (rows: ReadonlyArray<RequestRow>) =>
   Effect.forEach(rows, (row) => Output.print(Output.toJson(recordOf(row), 0)), { discard: true })
 
 const most = 10_000
-// A row is written a moment after its request ended, and its gateway's clock may differ from ours.
+// A row follows the end of its request, and clocks differ.
 const slackMillis = 60_000
 
-/** Prints rows as requests end, oldest first, until interrupted. */
 const follow = Effect.fnUntraced(function* (json: boolean, query: RequestQuery, shown: ReadonlyArray<RequestRow>) {
   const log = yield* RequestLog
   const { requestTimeout, streamTimeout } = yield* settings

@@ -4,13 +4,12 @@ import * as Pg from "pg"
 import { GuardedPool } from "./GuardedPool.ts"
 import { watch } from "./Watch.ts"
 
-/** Where the server is and who we are there, in the driver's terms. */
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
 
 export interface Limits {
   readonly maxConnections: number
   readonly queryTimeout: Duration.DurationInput
-  /** Whether everything is to fail at once while the server does not answer, or takes no writes. */
+  /** Fails statements at once while the server is away or read-only. */
   readonly isWatched: boolean
 }
 
@@ -23,14 +22,13 @@ const common = {
 
 const firstOf = (error: unknown): unknown => (error instanceof AggregateError ? firstOf(error.errors[0]) : error)
 
-/** What the driver says went wrong, in one line. */
 export const reason = (error: unknown): string => {
   const first = firstOf(error)
   return first instanceof Error && first.message !== "" ? first.message : String(first)
 }
 
-/** A server that never answers must not keep us from ending. */
-const ending = (end: () => Promise<void>, abandon: () => void) =>
+/** A server that never answers must not prevent our end. */
+const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
   Effect.promise(end).pipe(
     Effect.interruptible,
     Effect.timeout("1 second"),
@@ -50,7 +48,7 @@ export const pool = (server: Server, limits: Limits) =>
           )
       ),
       (made) =>
-        ending(
+        closeOrAbandon(
           () => made.end(),
           () => made.cut(new Error("The pool is closed"))
         )
@@ -63,7 +61,7 @@ export const pool = (server: Server, limits: Limits) =>
     return acquired
   })
 
-/** One connection outside the pool, without a limit on how long a query takes. */
+/** Outside the pool, without a query timeout. */
 export const single = (server: Server) =>
   Effect.acquireRelease(
     Effect.tryPromise({
@@ -71,7 +69,7 @@ export const single = (server: Server) =>
       catch: (cause) => new SqlError({ cause, message: reason(cause) })
     }),
     (client) =>
-      ending(
+      closeOrAbandon(
         () => client.end(),
         () => client.connection.stream.destroy()
       )

@@ -8,7 +8,7 @@ import * as Connections from "./Connections.ts"
 import { Embedded } from "./Embedded.ts"
 import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
 
-/** The server cannot be reached or refuses us. One line for the operator, without the password. */
+/** One line for the operator, without the password. */
 export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
 
 export type Options = Partial<Connections.Limits>
@@ -24,10 +24,7 @@ const parse = (url: Redacted.Redacted): Effect.Effect<Connections.Server, Databa
     catch: (error) => new DatabaseUnavailable({ message: `DATABASE_URL cannot be used: ${Connections.reason(error)}.` })
   })
 
-/**
- * The library makes a defect of a COMMIT or ROLLBACK that fails, which is what a lost connection does to them. Here
- * it is the failure that callers are told to expect, so that they may try again.
- */
+/** The library turns a failed COMMIT or ROLLBACK into a defect; callers expect a failure, to try again. */
 const failLostTransactions = (client: PgClient.PgClient) => {
   const inTransaction = client.withTransaction
   return Object.assign(client, {
@@ -56,7 +53,7 @@ const prepared = (pool: Pg.Pool) =>
       })
   })
 
-/** Rows come with camelCase names; names given to `sql` helpers go out in snake_case. JSON values stay as they are. */
+/** Rows get camelCase names, `sql` helpers write snake_case, JSON stays as it is. */
 const layerFrom = (server: Connections.Server, options: Options) => {
   const pool = Layer.scoped(
     Pool,
@@ -84,7 +81,7 @@ const layerFrom = (server: Connections.Server, options: Options) => {
 export class Database extends Context.Tag("gateway/Database")<
   Database,
   {
-    /** A connection for as long as the scope lasts, on which a query may take any time. */
+    /** Its queries may take any time. */
     readonly connect: Effect.Effect<Pg.Client, SqlError, Scope.Scope>
   }
 >() {

@@ -9,7 +9,7 @@ import * as Cluster from "./embedded/Cluster.ts"
 import * as Runner from "./embedded/Runner.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
-/** What a client needs to connect; who it is the server asks of the kernel. */
+/** The server asks the kernel who connects. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -20,15 +20,10 @@ export interface Address {
 export interface Options {
   readonly dataDir: string
   readonly settings?: Readonly<Record<string, string>>
-  /** How long the server may take to get ready; default 30 s. */
-  readonly patience?: Duration.DurationInput
+  readonly startTimeout?: Duration.DurationInput
 }
 
-/**
- * The PostgreSQL that lives under the data directory. There is one server a directory, shared by every process that
- * holds this layer; the first starts it, and it shuts down soon after the last is gone, however that one ended.
- * While the layer is held a server that died is brought back.
- */
+/** A data directory's one server: its first process starts it, and it stops after the last; a dead one is restarted. */
 export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>() {
   static readonly layer = (options: Options): Layer.Layer<Embedded, Binaries.EmbeddedUnavailable> =>
     Layer.scoped(Embedded, attach(options))
@@ -84,7 +79,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(path.join(home, "attachments", token), { force: true })))
   const descriptor = yield* Supervisor.open(home)
 
-  const patience = Duration.decode(options.patience ?? "30 seconds")
+  const startTimeout = Duration.decode(options.startTimeout ?? "30 seconds")
   const access = yield* Access.settings(options.dataDir, Cluster.user, runner)
   const settings = { ...settingsFor(host), ...access, ...options.settings }
   const start = Effect.gen(function* () {
@@ -97,7 +92,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
     yield* Effect.sleep("50 millis")
   })
 
-  const usable = Effect.gen(function* () {
+  const connectOnce = Effect.gen(function* () {
     if (!Supervisor.isPresent(descriptor, token)) {
       yield* start
       return yield* Effect.fail("the server is starting")
@@ -106,22 +101,22 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
     return yield* connects(address)
   })
 
-  const serving = usable.pipe(
+  const awaitReady = connectOnce.pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), while: Predicate.isString }),
     Effect.catchIf(Predicate.isString, (reason) => Binaries.EmbeddedUnavailable.because(reason)),
     Effect.timeoutFail({
-      duration: patience,
+      duration: startTimeout,
       onTimeout: () =>
         Binaries.EmbeddedUnavailable.because(
-          `it was not ready within ${Duration.format(patience)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
+          `it was not ready within ${Duration.format(startTimeout)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
         )
     })
   )
-  yield* serving
+  yield* awaitReady
   yield* Effect.suspend(() =>
     Supervisor.isPresent(descriptor)
       ? Effect.void
-      : Effect.zipRight(Effect.logWarning("The embedded database has ended, starting it again"), serving)
+      : Effect.zipRight(Effect.logWarning("The embedded database has ended, starting it again"), awaitReady)
   ).pipe(
     Effect.catchAll(({ message }) => Effect.logError(message)),
     Effect.repeat(Schedule.spaced("500 millis")),

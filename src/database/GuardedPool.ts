@@ -2,10 +2,10 @@ import * as Pg from "pg"
 import { DatabaseLost } from "../services/sql/Outage.ts"
 import { PooledClient } from "./PooledClient.ts"
 
-/** Milliseconds that a transaction's locks outlive a process that stands still or is cut off. */
+/** Milliseconds that locks outlive a suspended or disconnected process. */
 const longestIdleInTransaction = 2_000
 
-/** A function with a callback that fails at once while something is lost; a proxy keeps its overloads. */
+/** A proxy keeps the function's overloads. */
 const unlessLost = <F extends (callback: never) => void>(run: F, lost: () => Error | undefined): F =>
   new Proxy(run, {
     apply: (target, self, args) => {
@@ -16,17 +16,14 @@ const unlessLost = <F extends (callback: never) => void>(run: F, lost: () => Err
     }
   })
 
-/**
- * A pool whose connections can be made anew, and which fails at once while the database is known to be lost.
- * The server gives up on a statement shortly before we do, so that what we report as failed is not carried out later.
- */
+/** The server gives up on a statement before we do, so that what we report as failed is not carried out later. */
 export class GuardedPool extends Pg.Pool {
   readonly #open: ReadonlySet<PooledClient>
   readonly #idle = new Set<Pg.ClientBase>()
   #lost: DatabaseLost | undefined
   #answers = 0
 
-  /** `isServing`: statements come again and again, and to plan one takes longer than to run it. */
+  /** `isServing`: statements recur, and planning one takes longer than running it. */
   constructor(config: Pg.PoolConfig, limitMillis: number, isServing: boolean) {
     const open = new Set<PooledClient>()
     super({
@@ -36,7 +33,7 @@ export class GuardedPool extends Pg.Pool {
           super(limitMillis, options, () => retire())
           if (lost() === undefined) open.add(this)
           this.on("end", () => open.delete(this))
-          this.connection.on("readyForQuery", hear)
+          this.connection.on("readyForQuery", countAnswer)
           this.connect = unlessLost(super.connect.bind(this), lost)
         }
       },
@@ -49,7 +46,7 @@ export class GuardedPool extends Pg.Pool {
     })
     const lost = () => this.#lost
     const retire = () => this.retire()
-    const hear = () => {
+    const countAnswer = () => {
       this.#answers += 1
     }
     this.#open = open
@@ -74,7 +71,6 @@ export class GuardedPool extends Pg.Pool {
     }
   }
 
-  /** Ends every connection, and with it what runs on it. */
   cut(error: Error) {
     for (const client of this.#open) client.connection.stream.destroy(error)
   }

@@ -4,7 +4,7 @@ import path from "node:path"
 import { Data, Effect } from "effect"
 import { ownFile } from "../services/runtime/Installation.ts"
 
-/** The schema cannot be brought up to date, or must not be. One line for the operator. */
+/** One line for the operator. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
 
 export interface Migration {
@@ -15,7 +15,6 @@ export interface Migration {
   readonly checksum: string
 }
 
-/** What the database remembers of a migration. */
 export type Applied = Omit<Migration, "sql">
 
 const refused = (message: string) => new MigrationRefused({ message })
@@ -30,7 +29,6 @@ const parse = (directory: string, file: string): Effect.Effect<Migration, Migrat
   return Effect.succeed({ id: Number(number), name: path.basename(file, ".sql"), sql, checksum })
 }
 
-/** The migrations of a directory in order, their numbers unique. */
 export const read = Effect.fn("MigrationFiles.read")(function* (directory: string) {
   const files = yield* Effect.try({
     try: () => readdirSync(directory).filter((file) => file.endsWith(".sql")),
@@ -58,7 +56,7 @@ const contradiction = (known: ReadonlyArray<Migration>, record: Applied) => {
   return undefined
 }
 
-/** The migrations to apply, in order, unless the database and the files contradict each other. */
+/** In order; fails where the database and the files contradict each other. */
 export const outstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) =>
   Effect.gen(function* () {
     for (const record of applied) {

@@ -7,21 +7,16 @@ import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import { type Migration, MigrationRefused, outstanding, ownDirectory, read } from "./MigrationFiles.ts"
 
-/**
- * The schema, as the files `NNNN_name.sql` in order. Each is applied once, in a transaction together with its record,
- * by one process at a time.
- */
+/** Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. */
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    /** Applies what is pending and answers the names applied, in order. */
     readonly migrate: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
-    /** Names not applied yet, in order; one small query. */
     readonly pending: Effect.Effect<ReadonlyArray<string>, SqlError>
   }
 >() {
-  static readonly layerFrom = (directory: string, patience: Partial<Patience> = {}) =>
-    Layer.effect(Migrations, make(directory, { lock: "1 minute", idle: "30 seconds", ...patience }))
+  static readonly layerFrom = (directory: string, timeouts: Partial<Timeouts> = {}) =>
+    Layer.effect(Migrations, make(directory, { lock: "1 minute", idle: "30 seconds", ...timeouts }))
 
   static readonly layer = Layer.suspend(() => Migrations.layerFrom(ownDirectory()))
 }
@@ -43,18 +38,17 @@ const query = (connection: Pg.Client, text: string, values?: Array<unknown>) =>
     catch: (cause) => new SqlError({ cause, message: reason(cause) })
   })
 
-export interface Patience {
-  /** For the lock while another process has it. */
+export interface Timeouts {
   readonly lock: Duration.DurationInput
-  /** After which the server ends the session of a process that stands still, and frees its lock. */
+  /** Then the server ends the session of a suspended process and frees its lock. */
   readonly idle: Duration.DurationInput
 }
 
 const askEvery = "250 millis"
 const remindEvery = 20
 
-/** The server's own names are kept where it is too old to know a setting. */
-const introduce = (connection: Pg.Client, { idle }: Patience) =>
+/** A server too old for a setting keeps its own. */
+const configureSession = (connection: Pg.Client, { idle }: Timeouts) =>
   query(
     connection,
     `SELECT set_config('application_name', $1, false), (
@@ -88,13 +82,13 @@ const holder = (connection: Pg.Client) =>
     )
   )
 
-/** Waits for the lock, or for the process that has it to have applied everything. */
+/** Returns early once another process has applied everything. */
 const lock = Effect.fnUntraced(function* (
   connection: Pg.Client,
-  patience: Patience,
+  timeouts: Timeouts,
   isUpToDate: Effect.Effect<boolean, MigrationRefused | SqlError>
 ) {
-  const until = (yield* Clock.currentTimeNanos) + BigInt(Duration.toMillis(patience.lock)) * 1_000_000n
+  const until = (yield* Clock.currentTimeNanos) + BigInt(Duration.toMillis(timeouts.lock)) * 1_000_000n
   for (let asked = 1; ; asked++) {
     const { rows } = yield* query(connection, `SELECT pg_try_advisory_lock(${lockKey}) AS mine`)
     const [{ mine }] = yield* decodeMine(rows)
@@ -131,7 +125,7 @@ const apply = (connection: Pg.Client) =>
     return name
   })
 
-const make = Effect.fnUntraced(function* (directory: string, patience: Patience) {
+const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts) {
   const database = yield* Database
   const sql = yield* SqlClient
   const known = yield* read(directory)
@@ -148,8 +142,8 @@ const make = Effect.fnUntraced(function* (directory: string, patience: Patience)
 
   const migrateLocked = Effect.gen(function* () {
     const connection = yield* database.connect
-    yield* introduce(connection, patience)
-    yield* lock(connection, patience, isUpToDate)
+    yield* configureSession(connection, timeouts)
+    yield* lock(connection, timeouts, isUpToDate)
     yield* query(
       connection,
       `CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -3,7 +3,7 @@ import * as Pg from "pg"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 const every = Duration.millis(250)
-/** For one question, which is asked twice before the server counts as lost: the second time on a new connection. */
+/** Per probe; the server is lost after a second one, on a new connection. */
 const answerWithin = Duration.millis(1_750)
 
 const tooManyConnections = "53300"
@@ -13,10 +13,7 @@ class TooSlow extends Data.TaggedError("TooSlow")<{}> {
   override readonly message = "it does not answer"
 }
 
-/**
- * Asks the server a few times a second, on a connection beside the pool, whether it answers and takes writes.
- * Logs once when it is lost and once when it is back.
- */
+/** Probes the server beside the pool; logs once when it is lost and once when it is back. */
 export const watch = Effect.fnUntraced(function* (
   config: Pg.ClientConfig,
   pool: GuardedPool,
@@ -25,11 +22,11 @@ export const watch = Effect.fnUntraced(function* (
   let client: Pg.Client | undefined
   let lostAt: bigint | undefined
 
-  const drop = Effect.sync(() => {
+  const disconnect = Effect.sync(() => {
     client?.connection.stream.destroy()
     client = undefined
   })
-  const connected = async () => {
+  const connectOnce = async () => {
     if (client !== undefined) return client
     client = new Pg.Client(config).on("error", () => {})
     await client.connect()
@@ -37,7 +34,7 @@ export const watch = Effect.fnUntraced(function* (
   }
   const ask = Effect.tryPromise({
     try: async () => {
-      const connection = await connected()
+      const connection = await connectOnce()
       const { rows } = await connection.query<{ readonly refuses: boolean }>(
         "SELECT current_setting('transaction_read_only')::boolean AS refuses"
       )
@@ -46,17 +43,17 @@ export const watch = Effect.fnUntraced(function* (
     catch: (error) => error
   }).pipe(
     Effect.timeoutFail({ duration: answerWithin, onTimeout: () => new TooSlow() }),
-    Effect.tapError(() => drop),
+    Effect.tapError(() => disconnect),
     Effect.catchIf(isFull, () => Effect.void)
   )
   const askTwice = Effect.suspend(() => {
     const { answers } = pool
-    // A machine that is overloaded may be late with this question while it answers others.
-    const isHeard = (error: unknown) => error instanceof TooSlow && pool.answers > answers
-    return Effect.catchIf(Effect.retry(ask, { times: 1 }), isHeard, () => Effect.void)
+    // An overloaded machine may be late with the probe while it answers others.
+    const isResponsive = (error: unknown) => error instanceof TooSlow && pool.answers > answers
+    return Effect.catchIf(Effect.retry(ask, { times: 1 }), isResponsive, () => Effect.void)
   })
 
-  const look = Effect.gen(function* () {
+  const check = Effect.gen(function* () {
     const answer = yield* Effect.either(askTwice)
     const now = yield* Clock.currentTimeNanos
     if (Either.isLeft(answer) && lostAt === undefined) {
@@ -74,11 +71,11 @@ export const watch = Effect.fnUntraced(function* (
     }
   })
 
-  yield* Effect.addFinalizer(() => drop)
-  yield* look.pipe(
+  yield* Effect.addFinalizer(() => disconnect)
+  yield* check.pipe(
     Effect.zipRight(Effect.sleep(every)),
     Effect.forever,
-    // Sockets keep to real time, whatever clock the rest of the process is given.
+    // Sockets keep real time, whatever clock the process is given.
     Effect.withClock(Clock.make()),
     Effect.interruptible,
     Effect.forkScoped

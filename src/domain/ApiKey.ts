@@ -4,7 +4,6 @@ import type { OrgId } from "./Organization.ts"
 export const KeyId = Schema.String.pipe(Schema.brand("KeyId"))
 export type KeyId = typeof KeyId.Type
 
-/** The surfaces a key may be limited to; the words are those of the API. */
 export const Scope = Schema.Literal("chat", "images", "videos")
 export type Scope = typeof Scope.Type
 
@@ -20,6 +19,6 @@ export interface Caller {
   readonly org: OrgId
   /** Undefined when the key may use every surface. */
   readonly scopes: ReadonlyArray<Scope> | undefined
-  /** Requests a minute; undefined means the account default. */
+  /** Requests a minute; undefined: the default. */
   readonly rpm: number | undefined
 }

@@ -16,7 +16,7 @@ export interface ToolCall {
   readonly id: string
   readonly type: "function"
   readonly function: { readonly name: string; readonly arguments: string }
-  /** Opaque: what the provider wants back with the call. It travels inside the id on our wire. */
+  /** Opaque, wanted back by the provider; on our wire it travels inside the id. */
   readonly signature?: string | undefined
 }
 
@@ -64,15 +64,14 @@ export type ResponseFormat =
 export interface ChatRequest {
   readonly model: string
   readonly messages: ReadonlyArray<Message>
-  /** The same with every picture as a `data:` URL, for routes that fetch none; undefined where no route needs it. */
+  /** `messages` with every picture as a `data:` URL; undefined where no route needs it. */
   readonly inlined?: ReadonlyArray<Message> | undefined
-  /** Whether it has so much text that writing it out is done in steps. */
   readonly isLarge?: boolean | undefined
   readonly stream: boolean
   readonly includeUsage: boolean
-  /** The output cap: as asked, or 4096; clamped to the model's once the model is known. */
+  /** Clamped to the model's limit once the model is known. */
   readonly maxTokens: number
-  /** Whether `maxTokens` is the default because the client named no cap: a default is never refused. */
+  /** The client named no cap: the default is never refused. */
   readonly maxTokensOmitted?: boolean | undefined
   readonly maxTokensField?: "max_tokens" | "max_completion_tokens" | undefined
   readonly stop: ReadonlyArray<string>
@@ -91,7 +90,7 @@ export interface ChatRequest {
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter"
 
-/** Tokens of one answer. `cached` and `cacheWrite` are parts of `prompt`, `reasoning` is part of `completion`. */
+/** `cached` and `cacheWrite` are parts of `prompt`, `reasoning` of `completion`. */
 export interface Usage {
   readonly prompt: number
   readonly completion: number
@@ -100,7 +99,6 @@ export interface Usage {
   readonly reasoning: number
 }
 
-/** A whole answer of a provider. `usage` is undefined where the provider reported none. */
 export interface ChatAnswer {
   readonly content: string | null
   readonly reasoning: string | undefined
@@ -109,11 +107,7 @@ export interface ChatAnswer {
   readonly usage: Usage | undefined
 }
 
-/**
- * One step of a provider's stream. A tool call opens with `id` and `name` and grows by `arguments`;
- * `index` counts tool calls from 0. The last event before the end is `finish` or `usage`; the last of several `usage`
- * counts.
- */
+/** `index` counts tool calls from 0; the last event is `finish` or `usage`, and the last `usage` counts. */
 export type ChatEvent =
   | { readonly type: "content"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
@@ -128,7 +122,7 @@ export type ChatEvent =
   | { readonly type: "finish"; readonly reason: FinishReason }
   | { readonly type: "usage"; readonly usage: Usage }
 
-/** Whether an event is output: the point after which a stream can no longer move to another route. */
+/** Output: after it a stream cannot move to another route. */
 export const isDelta = (event: ChatEvent): boolean =>
   event.type === "content" || event.type === "reasoning" || event.type === "tool_call"
 
@@ -140,14 +134,10 @@ export interface CallId {
   readonly signature?: string
 }
 
-/**
- * What a client gets as the id of a tool call. The convention has no place for what a provider wants back with a call,
- * so it travels in the id, which clients hand back as it is. A signature of more than 16384 characters is left out.
- */
+/** The id of a tool call on our wire, with its signature if that has at most 16384 characters. */
 export const callIdOnWire = (id: string, signature: string | undefined): string =>
   signature === undefined || signature.length > longestSignature ? id : `${id}${callIdMark}${signature}`
 
-/** The id as any provider may see it, and the signature that a client handed back in it. */
 export const readCallId = (onWire: string): CallId => {
   const at = onWire.indexOf(callIdMark)
   return at < 1 ? { id: onWire } : { id: onWire.slice(0, at), signature: onWire.slice(at + callIdMark.length) }

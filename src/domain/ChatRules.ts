@@ -10,15 +10,14 @@ export const hasImage = ({ messages }: ChatRequest): boolean =>
       role === "user" && typeof content !== "string" && content.some((part) => part.type === "image_url")
   )
 
-/** What a request asks for that not every model, or not every route of a model, can do. */
 export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
-  const asked = new Set<Capability>()
-  if (request.tools.length > 0) asked.add("tools")
-  if (hasImage(request)) asked.add("vision")
-  if (request.responseFormat !== undefined) asked.add("response_format")
-  if (request.webSearch) asked.add("web_search")
-  if (request.reasoningEffort !== undefined) asked.add("reasoning")
-  return asked
+  const capabilities = new Set<Capability>()
+  if (request.tools.length > 0) capabilities.add("tools")
+  if (hasImage(request)) capabilities.add("vision")
+  if (request.responseFormat !== undefined) capabilities.add("response_format")
+  if (request.webSearch) capabilities.add("web_search")
+  if (request.reasoningEffort !== undefined) capabilities.add("reasoning")
+  return capabilities
 }
 
 type Refusal = { readonly param: string; readonly message: string }
@@ -65,10 +64,7 @@ const noSampling = {
   presencePenalty: undefined
 }
 
-/**
- * Fits a request to its model. What would change the meaning of the answer is refused; what clients send out of
- * habit (sampling where the family takes none, a cap above what the model can put out) is dropped or clamped.
- */
+/** Refuses what would change the answer's meaning; drops or clamps what clients send out of habit. */
 export const applyRules = (model: ChatModel, request: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
   const refusal = refusalOf(model, request)
   if (refusal !== undefined) return Either.left(new InvalidRequest(refusal))
@@ -79,8 +75,8 @@ export const applyRules = (model: ChatModel, request: ChatRequest): Either.Eithe
   })
 }
 
-/** The refusal of what a model can do piece by piece, but no route of it all at once; `param` is one field too many. */
-export const tooMuchAtOnce = ({ id }: ChatModel, param: string | null): InvalidRequest =>
+/** `param` is one field too many of a combination that no route serves. */
+export const unsupportedCombination = ({ id }: ChatModel, param: string | null): InvalidRequest =>
   new InvalidRequest({
     message: `No provider of ${quoteModel(id)} can do all that the request asks for at once.`,
     param

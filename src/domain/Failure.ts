@@ -1,14 +1,12 @@
 import { Data } from "effect"
 import type { CapPeriod, Scope } from "./ApiKey.ts"
 
-/** The request itself is wrong; `param` names the offending field. */
 export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
   readonly message: string
   readonly param: string | null
 }> {}
 
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge")<{ readonly limitBytes: number }> {}
-/** The body comes so slowly that its memory is better given to others. */
 export class BodyTooSlow extends Data.TaggedError("BodyTooSlow")<{ readonly bytesPerSecond: number }> {}
 export class GatewayBusy extends Data.TaggedError("GatewayBusy")<{}> {}
 export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
@@ -27,14 +25,12 @@ export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ r
 
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 
-/** What became of a request at the providers, once no route is left to try. */
 export class UpstreamRejected extends Data.TaggedError("UpstreamRejected")<{ readonly param: string | null }> {}
 export class ContentRejected extends Data.TaggedError("ContentRejected")<{}> {}
 export class UpstreamFailed extends Data.TaggedError("UpstreamFailed")<{}> {}
 export class UpstreamAuthFailed extends Data.TaggedError("UpstreamAuthFailed")<{}> {}
 export class AllProvidersFailed extends Data.TaggedError("AllProvidersFailed")<{
   readonly provider: string
-  /** The last HTTP status, or `network` for a status never received. */
   readonly status: number | "network"
 }> {}
 export class NoHealthyProvider extends Data.TaggedError("NoHealthyProvider")<{}> {}
@@ -49,10 +45,8 @@ export type RoutingFailure =
   | NoHealthyProvider
   | TimedOut
 
-/** The money could not be moved although the work was done. */
 export class SettleFailed extends Data.TaggedError("SettleFailed")<{}> {}
 
-/** The gateway is stopping, or has lost its database, and ended the request itself. */
 export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 
 const classes = [
@@ -82,7 +76,6 @@ const classes = [
   Aborted
 ] as const
 
-/** Every failure with an answer of its own; anything else is an internal error. */
 export type Failure = InstanceType<(typeof classes)[number]>
 
 export const isFailure = (error: unknown): error is Failure => classes.some((type) => error instanceof type)

@@ -3,12 +3,11 @@ import { InvalidRequest } from "./Failure.ts"
 import type { Picture, Reference } from "./Media.ts"
 import { type ImageModel, type ImageVariant, quoteModel, type Resolution } from "./Model.ts"
 
-/** What a customer asks for, well-formed; the model's rules have not been applied. */
-export interface ImageAsk {
+export interface ImageParams {
   readonly model: string
   readonly prompt: string
   readonly references: ReadonlyArray<Reference>
-  /** In capitals, whether or not any model has it. Undefined: the model's own default. */
+  /** In capitals, not yet checked; undefined: the model's default. */
   readonly resolution: string | undefined
   readonly responseFormat: "url" | "b64_json"
 }
@@ -19,14 +18,13 @@ export interface ImageRequest {
   readonly references: ReadonlyArray<Picture>
 }
 
-/** The variant that a request gets and pays for, or what the model cannot do of it. */
-export const variantFor = (model: ImageModel, ask: ImageAsk): Either.Either<ImageVariant, InvalidRequest> => {
-  if (ask.references.length > 0 && !model.edit) {
+export const variantFor = (model: ImageModel, params: ImageParams): Either.Either<ImageVariant, InvalidRequest> => {
+  if (params.references.length > 0 && !model.edit) {
     return Either.left(
       new InvalidRequest({ message: `Image editing is not available for ${quoteModel(model.id)}.`, param: "image" })
     )
   }
-  const { resolution } = ask
+  const { resolution } = params
   if (resolution === undefined) return Either.right(model.variants[0])
   const variant = model.variants.find((one) => one.resolution === resolution)
   if (variant !== undefined) return Either.right(variant)

@@ -1,4 +1,3 @@
-/** Characters of a piece, a tenth of a millisecond of work. */
 const pieceLength = 64 * 1024
 
 interface Container {
@@ -67,7 +66,7 @@ function* tokens(root: unknown): Generator<string> {
   }
 }
 
-/** The text that `JSON.stringify` makes of plain data, in pieces of some 64 KiB, each made when it is asked for. */
+/** `JSON.stringify` of plain data, in lazy pieces of some 64 KiB. */
 export function* jsonTexts(value: unknown): Generator<string> {
   let text = ""
   for (const token of tokens(value)) {
@@ -79,10 +78,7 @@ export function* jsonTexts(value: unknown): Generator<string> {
   if (text !== "") yield text
 }
 
-/**
- * Whether JSON nests at most `levels` deep. What is passed on gets written out again, which recurses, and how
- * deep is the client's choice.
- */
+/** Writing it out again recurses, and the client chooses the depth. */
 export const nestsWithin = (levels: number, value: unknown): boolean => {
   if (typeof value !== "object" || value === null) return true
   if (levels === 0) return false
@@ -97,7 +93,7 @@ const [quote, backslash, comma, openBracket, openBrace] = [0x22, 0x5c, 0x2c, 0x5
 
 const isSeparator = (unit: number): boolean => unit === comma || unit === openBracket || unit === openBrace
 
-/** The most values that a JSON text can hold, counted without parsing it; it yields every 64 KiB. */
+/** An upper bound, without parsing; yields every 64 KiB. */
 export function* countValues(text: string): Generator<void, number> {
   let values = 1
   let isQuoted = false

@@ -2,31 +2,26 @@ import type { Redacted } from "effect"
 import type { NanoUsd } from "./Money.ts"
 
 export type Surface = "chat" | "image" | "video"
-/** What a request may ask of a model. `reasoning` stands for any `reasoning_effort`. */
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
-/** What a catalog may promise of a route, and an adapter has to be able to do for it. */
 export type Feature = Capability | "sampling" | "edit" | Resolution
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
 export type ReasoningEffort = (typeof reasoningEfforts)[number]
 export type Resolution = "1K" | "2K" | "4K"
 
-/** Prices of one token tier, in nano-USD per million tokens. */
+/** In nano-USD per million tokens. */
 export interface TokenPrices {
   readonly prompt: NanoUsd
   readonly completion: NanoUsd
 }
 
-/** Prices of one tier; a cached or cache-write price left out is the tier's prompt price. */
+/** A missing cached or cache-write price is the tier's prompt price. */
 export interface TierPrices extends TokenPrices {
   readonly cachedPrompt: NanoUsd | undefined
   readonly cacheWrite: NanoUsd | undefined
 }
 
 export interface ChatPricing extends TierPrices {
-  /**
-   * Applies to the whole request once its prompt has more than `above` tokens.
-   * Its cached and cache-write prices, where left out, are those of the base tier.
-   */
+  /** For the whole request above `above` prompt tokens; missing cache prices are the base tier's. */
   readonly longContext:
     | (TokenPrices & {
         readonly above: number
@@ -42,7 +37,6 @@ export interface VideoPricing {
 }
 
 export interface ProviderAccount {
-  /** The name that logs and "All providers failed (last: <name> 503)." show. */
   readonly name: string
   readonly adapter: string
   /** Without a trailing slash; absent for the sandbox. */
@@ -54,38 +48,35 @@ export interface ProviderAccount {
 export type RouteOptions = Readonly<Record<string, unknown>>
 
 export interface RouteBase {
-  /** `<model>@<provider>` plus `#2`, `#3` for further routes of the same pair; unique in a catalog. */
+  /** `<model>@<provider>`, with `#2`, `#3` for further routes of the pair. */
   readonly id: string
   readonly provider: ProviderAccount
   readonly model: string
   /** Lower is tried first. */
   readonly preference: number
   readonly weight: number
-  /** Adapter options of this route over those of its provider. */
   readonly options: RouteOptions
 }
 
 export interface Route extends RouteBase {
-  /** Undefined: whatever the model can. */
   readonly capabilities: ReadonlySet<Capability> | undefined
   readonly cost: ChatPricing | undefined
 }
 
 export interface ImageRoute extends RouteBase {
-  /** The provider's model for a request with references; undefined where the route cannot edit. */
+  /** For requests with references; undefined: the route cannot edit. */
   readonly editModel: string | undefined
   readonly resolutions: ReadonlySet<Resolution>
   readonly cost: ReadonlyMap<Resolution, NanoUsd>
 }
 
-/** How a provider wants a clip's length: `8`, `"8"`, `"8s"`, or not at all. */
 export type SecondsAs = "number" | "text" | "suffixed" | "omitted"
 
 export type ReferenceImage = "none" | "optional" | "required"
 
 export interface VideoRoute extends RouteBase {
   readonly referenceImage: ReferenceImage
-  /** The provider's model for a request with a reference; undefined where the route takes none. */
+  /** For requests with a reference; undefined: the route takes none. */
   readonly imageModel: string | undefined
   readonly seconds: ReadonlyArray<number>
   readonly secondsAs: SecondsAs
@@ -105,15 +96,12 @@ export interface ChatModel extends ModelBase<Route> {
   readonly contextLength: number
   readonly maxOutput: number
   readonly maxOutputPolicy: "clamp" | "reject"
-  /** Whether temperature, top_p, seed and the penalties reach the provider. */
   readonly sampling: boolean
   readonly reasoning: ReadonlyArray<ReasoningEffort> | "binary" | "none"
   readonly capabilities: ReadonlySet<Capability>
   readonly pricing: ChatPricing
   readonly official: TokenPrices | undefined
-  /** Worst case of one image part, in tokens. */
   readonly imageTokens: number
-  /** Worst case of what a web search adds to the prompt, in tokens. */
   readonly webSearchTokens: number
 }
 
@@ -125,7 +113,7 @@ export interface ImageVariant {
 
 export interface ImageModel extends ModelBase<ImageRoute> {
   readonly surface: "image"
-  /** One per resolution; the first is what a request gets that names none. */
+  /** One per resolution; the first is the default. */
   readonly variants: readonly [ImageVariant, ...ReadonlyArray<ImageVariant>]
   readonly edit: boolean
 }
@@ -144,13 +132,13 @@ export interface VideoModel extends ModelBase<VideoRoute> {
 
 export type Model = ChatModel | ImageModel | VideoModel
 
-/** The allowed length nearest to the one asked for, ties to the shorter; `allowed` is ascending. */
+/** Ties go to the shorter; `allowed` is ascending. */
 export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
   allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))
 
 const longestQuoted = 100
 
-/** A model's name as messages repeat it: in backticks, cut at 100 UTF-16 units, never inside a surrogate pair. */
+/** In backticks, cut at 100 UTF-16 units, never inside a surrogate pair. */
 export const quoteModel = (name: string): string => {
   if (name.length <= longestQuoted) return `\`${name}\``
   const end = /[\uD800-\uDBFF]/.test(name.charAt(longestQuoted - 1)) ? longestQuoted - 1 : longestQuoted

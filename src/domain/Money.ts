@@ -1,24 +1,20 @@
 import { Brand, Schema } from "effect"
 
-/** An amount in integer nano-dollars (1e-9 USD). */
+/** Integer nano-dollars (1e-9 USD). */
 export type NanoUsd = bigint & Brand.Brand<"NanoUsd">
 export const NanoUsd = Brand.nominal<NanoUsd>()
 
 export const zero: NanoUsd = NanoUsd(0n)
 
-/** The largest amount that a row can carry. */
 export const mostStored: NanoUsd = NanoUsd(2n ** 63n - 1n)
 
-/** Rows carry amounts as PostgreSQL `bigint`, which arrives as a string. */
+/** PostgreSQL's `bigint` arrives as a string. */
 export const NanoUsdFromRow = Schema.BigInt.pipe(Schema.fromBrand(NanoUsd))
 
 const nanoPerUsd = 1_000_000_000n
 const decimal = /^(-?)(\d+)(?:\.(\d+))?$/
 
-/**
- * Reads a decimal amount of USD exactly, e.g. `"0.15"` is 150000000 nano-dollars.
- * Undefined when the text is no plain decimal or is finer than a nano-dollar.
- */
+/** Exact: `"0.15"` is 150000000; undefined if it is no plain decimal or finer than a nano-dollar. */
 export const fromUsd = (text: string): NanoUsd | undefined => {
   const match = decimal.exec(text.trim())
   if (match === null) return undefined
@@ -29,7 +25,6 @@ export const fromUsd = (text: string): NanoUsd | undefined => {
   return NanoUsd(sign === "-" ? -nano : nano)
 }
 
-/** The exact decimal, without trailing zeros: 150000000 is `"0.15"`. */
 export const toUsdText = (amount: bigint): string => {
   const magnitude = amount < 0n ? -amount : amount
   const fraction = (magnitude % nanoPerUsd).toString().padStart(9, "0").replace(/0+$/, "")
@@ -37,7 +32,7 @@ export const toUsdText = (amount: bigint): string => {
   return amount < 0n ? `-${text}` : text
 }
 
-/** USD as a JSON number, for the wire only. */
+/** For the wire only. */
 export const toUsd = (amount: bigint): number => Number(toUsdText(amount))
 
 export const max = (...amounts: ReadonlyArray<NanoUsd>): NanoUsd =>

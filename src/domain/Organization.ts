@@ -4,7 +4,7 @@ import { NanoUsdFromRow } from "./Money.ts"
 export const OrgId = Schema.String.pipe(Schema.brand("OrgId"))
 export type OrgId = typeof OrgId.Type
 
-/** What an organization owns: `available` is the settled balance minus open holds. */
+/** `available` is `balance` minus open holds. */
 export const Balance = Schema.Struct({
   balance: NanoUsdFromRow,
   held: NanoUsdFromRow

@@ -3,17 +3,16 @@ import { jsonTexts } from "./Json.ts"
 import type { ChatModel, ChatPricing } from "./Model.ts"
 import { max, NanoUsd } from "./Money.ts"
 
-/** Prices are per this many tokens. */
-const priced = 1_000_000n
+const tokensPerPrice = 1_000_000n
 
-/** Tokens that providers spend around the text: role marks, separators, the scaffolding of tools and schemas. */
+/** Providers spend tokens on role marks, separators and the scaffolding of tools and schemas. */
 const perRequest = 32
 const perMessage = 16
 const perTool = 32
 const toolPreamble = 640
 const schemaPreamble = 64
 
-/** UTF-8 bytes of `text`, or some number over `limit` once it is passed. A lone surrogate counts as U+FFFD. */
+/** May stop at any number above `limit`; a lone surrogate counts as U+FFFD. */
 export const utf8Bytes = (text: string, limit: number = Number.POSITIVE_INFINITY): number => {
   let bytes = 0
   for (let i = 0; i < text.length && bytes <= limit; i++) {
@@ -46,7 +45,6 @@ const textsOf = (message: Message): ReadonlyArray<string> => {
   return texts
 }
 
-/** Image parts of one message. */
 export const imagesIn = (message: Message): number => {
   if (message.role !== "user" || typeof message.content === "string") return 0
   return message.content.reduce((images, part) => (part.type === "image_url" ? images + 1 : images), 0)
@@ -62,7 +60,7 @@ function* largeTexts({ messages, responseFormat, toolChoice, tools }: ChatReques
   if (responseFormat !== undefined) yield* jsonTexts(responseFormat)
 }
 
-/** Every text of a request that becomes prompt; tools and schemas as their JSON. Of a large one each when it is asked for. */
+/** The texts that become prompt; tools and schemas as their JSON. */
 export const promptTexts = (request: ChatRequest): Iterable<string> => {
   if (request.isLarge === true) return largeTexts(request)
   const texts: Array<string> = []
@@ -73,10 +71,7 @@ export const promptTexts = (request: ChatRequest): Iterable<string> => {
   return texts
 }
 
-/**
- * The most prompt tokens that a request can come to: a token is never less than a byte, so every byte of text
- * that becomes prompt counts as one, and never more than the model's context.
- */
+/** An upper bound: a token is at least a byte, and a prompt at most the model's context. */
 export const promptBound = (model: ChatModel, request: ChatRequest): number => {
   const limit = model.contextLength
   let bound = perRequest + perMessage * request.messages.length + toolTokens(request.tools)
@@ -90,7 +85,7 @@ export const promptBound = (model: ChatModel, request: ChatRequest): number => {
   return Math.min(bound, limit)
 }
 
-/** Every price of one tier filled in, in nano-USD per million tokens. */
+/** In nano-USD per million tokens. */
 export interface Rates {
   readonly prompt: NanoUsd
   readonly cachedPrompt: NanoUsd
@@ -98,11 +93,7 @@ export interface Rates {
   readonly completion: NanoUsd
 }
 
-/**
- * The rates of a request with `promptTokens`. Past the long-context mark the whole request takes that tier's
- * prompt and completion prices; its cached and cache-write prices are its own where it has them, else the base
- * ones. A cached or cache-write price that the pricing does not have at all is the tier's prompt price.
- */
+/** Above the threshold the long-context tier applies to the whole request; missing cache prices are the base tier's. */
 export const ratesAt = (pricing: ChatPricing, promptTokens: number): Rates => {
   const long = pricing.longContext
   const tier = long !== undefined && promptTokens > long.above ? long : pricing
@@ -114,17 +105,17 @@ export const ratesAt = (pricing: ChatPricing, promptTokens: number): Rates => {
   }
 }
 
-const dearest = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
+const maxPromptRate = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
 
-const roundedUp = (total: bigint): NanoUsd => NanoUsd((total + priced - 1n) / priced)
+const roundUp = (total: bigint): NanoUsd => NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)
 
-/** The most that a request can be charged, in nano-USD: what is reserved before it runs. */
 export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => {
   const prompt = promptBound(model, request)
   const completion = Math.max(0, Math.min(request.maxTokens, model.maxOutput))
   const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, prompt)]
-  return roundedUp(
-    BigInt(prompt) * max(...tiers.map(dearest)) + BigInt(completion) * max(...tiers.map((rates) => rates.completion))
+  return roundUp(
+    BigInt(prompt) * max(...tiers.map(maxPromptRate)) +
+      BigInt(completion) * max(...tiers.map((rates) => rates.completion))
   )
 }
 
@@ -135,7 +126,7 @@ const count = (tokens: number): number => {
   return Math.min(Math.ceil(tokens), Number.MAX_SAFE_INTEGER)
 }
 
-/** A provider's usage made whole: counts are non-negative integers and no part is larger than what it is part of. */
+/** Counts become non-negative integers, and no part exceeds its whole. */
 export const sanitizeUsage = (usage: Usage): Usage => {
   const prompt = count(usage.prompt)
   const completion = count(usage.completion)
@@ -149,17 +140,17 @@ export const sanitizeUsage = (usage: Usage): Usage => {
   }
 }
 
-/** What a customer pays for of a usage: no more completion than the cap, whatever the provider's own least is. */
-export const capped = (usage: Usage, maxTokens: number): Usage => {
+/** A customer pays for no more completion than the cap, even where the provider's minimum is higher. */
+export const capCompletion = (usage: Usage, maxTokens: number): Usage => {
   const completion = Math.min(usage.completion, maxTokens)
   return { ...usage, completion, reasoning: Math.min(usage.reasoning, completion) }
 }
 
-/** What the usage costs at these prices, in nano-USD, rounded up once at the total. */
+/** Rounded up once, at the total. */
 export const chatCharge = (pricing: ChatPricing, usage: Usage): NanoUsd => {
   const { prompt, completion, cached, cacheWrite } = sanitizeUsage(usage)
   const rates = ratesAt(pricing, prompt)
-  return roundedUp(
+  return roundUp(
     BigInt(prompt - cached - cacheWrite) * rates.prompt +
       BigInt(cached) * rates.cachedPrompt +
       BigInt(cacheWrite) * rates.cacheWrite +

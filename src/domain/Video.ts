@@ -4,13 +4,11 @@ import type { Picture, Reference } from "./Media.ts"
 import { nearestSeconds, quoteModel, type VideoModel, type VideoPricing } from "./Model.ts"
 import { NanoUsd } from "./Money.ts"
 
-/** What a customer asks for, well-formed; the model's rules have not been applied. */
-export interface VideoAsk {
+export interface VideoParams {
   readonly model: string
   readonly prompt: string
-  /** Undefined: the model's own default. */
   readonly seconds: number | undefined
-  /** Of several the first is used. */
+  /** Only the first is used. */
   readonly references: ReadonlyArray<Reference>
 }
 
@@ -22,10 +20,9 @@ export interface VideoRequest {
 
 export type VideoStatus = "queued" | "in_progress" | "completed" | "failed"
 
-/** The length that a request gets and pays for, or what the model cannot do of it. */
-export const secondsFor = (model: VideoModel, ask: VideoAsk): Either.Either<number, InvalidRequest> => {
-  const referred = ask.references.length > 0
-  if (model.referenceImage === "required" && !referred) {
+export const secondsFor = (model: VideoModel, params: VideoParams): Either.Either<number, InvalidRequest> => {
+  const hasReference = params.references.length > 0
+  if (model.referenceImage === "required" && !hasReference) {
     return Either.left(
       new InvalidRequest({
         message: `Text-to-video is not available for ${quoteModel(model.id)} - a reference image is required.`,
@@ -33,15 +30,14 @@ export const secondsFor = (model: VideoModel, ask: VideoAsk): Either.Either<numb
       })
     )
   }
-  if (model.referenceImage === "none" && referred) {
+  if (model.referenceImage === "none" && hasReference) {
     return Either.left(
       new InvalidRequest({ message: `Image-to-video is not available for ${quoteModel(model.id)}.`, param: "image" })
     )
   }
   const { allowed, default: usual } = model.seconds
-  return Either.right(ask.seconds === undefined ? usual : nearestSeconds(allowed, ask.seconds))
+  return Either.right(params.seconds === undefined ? usual : nearestSeconds(allowed, params.seconds))
 }
 
-/** What a clip of this length costs. */
 export const clipPrice = ({ per, price }: VideoPricing, seconds: number): NanoUsd =>
   per === "video" ? price : NanoUsd(price * BigInt(seconds))

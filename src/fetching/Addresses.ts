@@ -5,7 +5,7 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3")
 
-/** An IPv4 address mapped into IPv6 is the IPv4 address. Undefined for zone ids and for forms that only some read. */
+/** An IPv4 address mapped into IPv6 counts as IPv4; undefined for zone ids and ambiguous forms. */
 export const parseAddress = (text: string): Address | undefined => {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
   // The parser takes `::10.0.0.1` for 10.0.0.1, which the system does not.
@@ -14,14 +14,12 @@ export const parseAddress = (text: string): Address | undefined => {
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
 }
 
-/** How the same address is always written. */
 export const canonical = (address: Address): string => address.toNormalizedString()
 
-/** Whether an address is one of the internet's; of IPv6 none that carries an IPv4 address elsewhere (NAT64, 6to4…). */
+/** False for IPv6 that carries an IPv4 address elsewhere (NAT64, 6to4). */
 export const isPublic = (address: Address): boolean =>
   address.range() === "unicast" && (address instanceof ipaddr.IPv4 || address.match(globalUnicast))
 
-/** Whether an address lies in one of the ranges. */
 export const within = (ranges: ReadonlyArray<AddressRange>): ((address: Address) => boolean) => {
   const parsed = ranges.map((range) => ipaddr.parseCIDR(range))
   return (address) => parsed.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits))

@@ -4,18 +4,16 @@ import { buildConnector, Client } from "undici"
 import { FetchFailed } from "../services/media/Fetcher.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
 
-/** The most addresses of one name that are tried. */
 const mostAddresses = 8
 const nextAddressMillis = 1_000
 const detailLimit = 300
 
-/** Paths and queries may hold secrets, so of a URL nothing but its host is logged. */
+/** Paths and queries may hold secrets: only the host is logged. */
 export const failed = (reason: FetchFailed["reason"], url: URL | undefined, what: string, status?: number) => {
   const detail = url === undefined ? what : `${url.host.slice(0, 255)}: ${what}`
   return new FetchFailed({ reason, status, detail: detail.replaceAll(/\s+/g, " ").slice(0, detailLimit) })
 }
 
-/** What went wrong on the wire, in Node's words. */
 export const broken = (url: URL, error: Error, status?: number): FetchFailed => {
   if (error instanceof FetchFailed) return error
   const code = "code" in error && typeof error.code === "string" ? `${error.code} ` : ""
@@ -29,9 +27,9 @@ const brokenBy = (url: URL, status?: number) => (error: unknown) =>
 export interface HopRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** The only addresses to connect to, without another look-up. Undefined: wherever the system takes the name. */
+  /** Connects to these without another look-up; undefined: wherever the system resolves the name. */
   readonly addresses: ReadonlyArray<Address> | undefined
-  /** PEM of the only authorities trusted; undefined: the usual ones. */
+  /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca: string | undefined
   readonly onConnect: () => void
 }
@@ -41,7 +39,6 @@ export interface HopResponse {
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
   /** Past 64 KiB unread, the socket is paused. */
   readonly body: Stream.Stream<Uint8Array, FetchFailed>
-  /** Ends the body with this failure, whether or not it is read. */
   readonly fail: (failure: FetchFailed) => void
 }
 
@@ -62,8 +59,8 @@ const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSig
   return (target, take) =>
     connect({ ...target, servername: (target.servername ?? "").replace(/\.$/, "") }, (...[error, socket]) => {
       if (error !== null) return take(error, null)
-      const reached = parseAddress(socket.remoteAddress ?? "")
-      if (checked !== undefined && (reached === undefined || !checked.includes(canonical(reached)))) {
+      const remote = parseAddress(socket.remoteAddress ?? "")
+      if (checked !== undefined && (remote === undefined || !checked.includes(canonical(remote)))) {
         socket.destroy()
         return take(new Error("the connection led elsewhere"), null)
       }
@@ -72,7 +69,7 @@ const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSig
     })
 }
 
-/** GET over a connection of its own, which nothing else will ever use and which is gone when the scope closes. */
+/** Over a connection of its own, closed with the scope. */
 export const get = Effect.fnUntraced(function* (request: HopRequest) {
   const { headers, url } = request
   const ending = new AbortController()
@@ -94,7 +91,7 @@ export const get = Effect.fnUntraced(function* (request: HopRequest) {
     try: (signal) => client.request({ path: url.pathname + url.search, method: "GET", headers, signal }),
     catch: brokenBy(url)
   })
-  // An error that nobody hears would end the process.
+  // Without a listener the error would end the process.
   body.on("error", () => undefined)
   const toFailure = brokenBy(url, status)
   const response: HopResponse = {

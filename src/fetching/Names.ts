@@ -1,7 +1,6 @@
 import { Resolver } from "node:dns/promises"
 import { Effect } from "effect"
 
-/** Every address of a name, of both families; fails where there is none. */
 export type Names = (host: string) => Effect.Effect<ReadonlyArray<string>, Error>
 
 const firstTryMillis = 1_000
@@ -9,17 +8,12 @@ const tries = 2
 
 const special = /(^|\.)(localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa)$/
 
-/** Whether a name means something in somebody's own network alone: of one label, or under a suffix kept for those. */
 export const isPrivate = (host: string): boolean => {
   const name = host.toLowerCase().replace(/\.$/, "")
   return !name.includes(".") || special.test(name)
 }
 
-/**
- * Asks DNS itself. The system's own look-up runs on the few threads that the connections to providers share, where a
- * customer's slow names would hold them up.
- * @param servers `address:port`; the system's where left out
- */
+/** Asks DNS directly: the system's look-up uses the few threads that connections to providers share. */
 export const make =
   (servers?: ReadonlyArray<string>): Names =>
   (host) =>

@@ -7,14 +7,12 @@ import { broken, failed, get, type HopResponse } from "./Hop.ts"
 import * as Names from "./Names.ts"
 
 export interface SafeFetcherOptions {
-  /** Ranges exempt from the checks on customers' URLs, and those exempt on providers'. */
   readonly fetchAllow: ReadonlyArray<AddressRange>
   readonly resultFetchAllow: ReadonlyArray<AddressRange>
   /** For the name, the connection and TLS of one hop. */
   readonly connectTimeoutSeconds: number
-  /** The system's DNS where left out. */
   readonly names?: Names.Names | undefined
-  /** PEM of the only authorities trusted; the usual ones where left out. */
+  /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca?: string | undefined
 }
 
@@ -40,7 +38,7 @@ const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
 
 const literalOf = (url: URL): Address | undefined => parseAddress(url.hostname.replace(/^\[|\]$/g, ""))
 
-const redirected = (from: URL, { headers, status }: HopResponse) =>
+const resolveRedirect = (from: URL, { headers, status }: HopResponse) =>
   Effect.gen(function* () {
     const { location } = headers
     if (typeof location !== "string") return yield* failed("status", from, "a redirect to nowhere", status)
@@ -80,8 +78,8 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     return addresses
   })
 
-  /** Where a URL may lead: one address that is not allowed among those of a name is enough to refuse it. */
-  const admitted = Effect.fnUntraced(function* (url: URL, from: FetchRequest["from"]) {
+  /** Refused if one of a name's addresses is not allowed. */
+  const resolveAllowed = Effect.fnUntraced(function* (url: URL, from: FetchRequest["from"]) {
     const addresses = yield* addressesOf(url)
     const isExempt = exempt[from]
     const forbidden = addresses.find((address) => !isExempt(address) && !isPublic(address))
@@ -92,7 +90,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
         `${forbidden.toString()} is ${forbidden.range()}, not an address to fetch from`
       )
     }
-    // The URL's port is empty where it is the default of the scheme.
+    // The port is empty where it is the scheme's default.
     if (url.port !== "" && !addresses.every(isExempt)) return yield* failed("refused", url, "not a default port")
     return addresses
   })
@@ -103,7 +101,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       if (url.port === "" && !Names.isPrivate(url.hostname)) return
       if (ranges[from].length === 0) return yield* failed("refused", url, "a private name, or not a default port")
     }
-    yield* Effect.timeoutFail(admitted(url, from), {
+    yield* Effect.timeoutFail(resolveAllowed(url, from), {
       duration: connectTimeout,
       onTimeout: () => failed("timeout", url, "took too long to look up")
     })
@@ -124,8 +122,9 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       const onConnect = () => {
         isConnected = true
       }
-      const response = Effect.flatMap(own ? Effect.succeed(undefined) : admitted(url, request.from), (addresses) =>
-        get({ url, headers, addresses, ca, onConnect })
+      const response = Effect.flatMap(
+        own ? Effect.succeed(undefined) : resolveAllowed(url, request.from),
+        (addresses) => get({ url, headers, addresses, ca, onConnect })
       )
       return Effect.raceFirst(response, Effect.delay(late, connectTimeout))
     })
@@ -137,18 +136,17 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     let url = first
     let own = true
     for (let hops = 0; hops <= mostRedirects; hops++) {
-      // Once it has led elsewhere, no redirect brings the headers back.
+      // Once redirected elsewhere, no later hop gets the headers.
       own &&= url.origin === trusted?.origin
       const hop = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       const response = yield* Scope.extend(ask(url, own, request), hop)
       if (!redirects.has(response.status)) return yield* accept(url, response, request.limitBytes)
-      url = yield* redirected(url, response)
+      url = yield* resolveRedirect(url, response)
       yield* Scope.close(hop, Exit.void)
     }
     return yield* failed("refused", url, `more than ${mostRedirects} redirects`)
   })
 
-  /** The body of an accepted response; it fails when the time is up. */
   const open = Effect.fnUntraced(function* (request: FetchRequest) {
     const url = yield* read(request.url)
     const late = failed("timeout", url, `not whole within ${request.withinSeconds} s`)

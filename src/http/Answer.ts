@@ -48,7 +48,7 @@ export const respond = ({ body, headers, status }: Answer): HttpServerResponse.H
 export const send = (response: ServerResponse, { body, headers, status }: Answer): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (response.destroyed) return Effect.void
-    // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
+    // Without a listener the error would end the process.
     response.on("error", () => {})
     response.writeHead(status, headers)
     if (typeof body === "string") {

@@ -23,5 +23,5 @@ export class Api extends HttpApi.make("gateway")
     })
   ) {}
 
-/** The part of it that the platform's router serves; what generates has a shorter way (`GeneratingRoutes`). */
+/** What the platform's router serves; `GeneratingRoutes` has the rest. */
 export class ReadApi extends HttpApi.make("gateway").add(VideosRead).add(Models).add(Credits).prefix("/v1") {}

@@ -9,7 +9,6 @@ import * as OpenAiResponses from "./openai-responses/index.ts"
 import * as Replicate from "./replicate/Replicate.ts"
 import * as Sandbox from "./sandbox/Sandbox.ts"
 
-/** Every adapter, by name. A new one is a folder and one line here. */
 export const layer = Layer.effect(
   Providers,
   Effect.map(

@@ -1,11 +1,9 @@
 import { Duration, Redacted } from "effect"
 import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
 
-/** What a variable's text may be. */
 export interface Kind<A> {
-  /** Completes "NAME must be …". Values are never repeated: any of them may be a secret in the wrong place. */
+  /** Completes "NAME must be …"; never the value, which may be a secret. */
   readonly accepts: string
-  /** Undefined refuses the text. */
   readonly parse: (text: string) => A | undefined
 }
 
@@ -30,7 +28,7 @@ export const workers: Kind<number | "auto"> = {
   parse: (value) => (value.toLowerCase() === "auto" ? "auto" : integer(1, mostWorkers).parse(value))
 }
 
-// Timers of the platform wrap around beyond this.
+// Node's timers wrap around beyond this.
 const maxSeconds = 2_147_483
 
 const durationIn = (value: string, from: number) => {
@@ -63,7 +61,7 @@ const parseUrl = (value: string) => {
   return url !== undefined && /^https?:$/.test(url.protocol) && url.hostname !== "" ? url : undefined
 }
 
-/** Kept without a trailing slash, so that paths can be appended. */
+/** Without a trailing slash. */
 export const baseUrl: Kind<string> = {
   accepts: "an http or https URL without query or fragment",
   parse: (value) => {

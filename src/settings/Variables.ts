@@ -1,10 +1,8 @@
 import { Config, ConfigError, Duration, Either, LogLevel } from "effect"
 import * as Kinds from "./Kinds.ts"
 
-/** One environment variable: how it is read, and how help and docs explain it. */
 export interface Variable<A> extends Config.Config<A> {
   readonly variable: string
-  /** The default as help shows it. */
   readonly shown: string
   readonly about: string
 }
@@ -44,7 +42,7 @@ const logLevels = {
   none: LogLevel.None
 }
 
-/** Every setting, in the order that help shows. */
+/** In the order of the help. */
 export const variables = {
   host: variable("HOST", Kinds.text, "address to listen on", "127.0.0.1"),
   port: variable("PORT", Kinds.integer(0, 65_535), "port to listen on", 8787),
@@ -146,7 +144,6 @@ export const variables = {
   metricsPublic: variable("METRICS_PUBLIC", Kinds.flag, "whether /metrics answers to others than loopback", false)
 }
 
-/** One line a setting: name, default, meaning. */
 export const describeSettings = (): string => {
   const rows: ReadonlyArray<Variable<unknown>> = Object.values(variables)
   const name = Math.max(...rows.map((row) => row.variable.length))

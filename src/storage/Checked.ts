@@ -5,28 +5,24 @@ type Service = Context.Tag.Service<MediaStore>
 
 const within = "10 seconds"
 
-/**
- * Adds `check` to a store.
- * @param write fails where nothing can be written
- * @param holds how long a file that was written proves that the next one can be
- */
+/** Adds `check`: `write` fails where nothing can be written; a success holds for `holds`. */
 export const checked = (
   store: Omit<Service, "check">,
   write: Effect.Effect<unknown, MediaStoreFailed>,
   holds: Duration.DurationInput
 ) =>
-  Effect.map(Effect.makeSemaphore(1), (alone): Service => {
+  Effect.map(Effect.makeSemaphore(1), (mutex): Service => {
     const holdsNanos = BigInt(Math.round(Duration.toMillis(holds))) * 1_000_000n
     let last: { readonly at: bigint; readonly failure: MediaStoreFailed | undefined } | undefined
-    const note = (failure: MediaStoreFailed | undefined) =>
+    const record = (failure: MediaStoreFailed | undefined) =>
       Effect.map(Clock.currentTimeNanos, (at) => {
         last = { at, failure }
       })
 
     const put: Service["put"] = (media) =>
       store.put(media).pipe(
-        Effect.tapError((error) => (error instanceof MediaStoreFailed ? note(error) : Effect.void)),
-        Effect.tap(() => note(undefined))
+        Effect.tapError((error) => (error instanceof MediaStoreFailed ? record(error) : Effect.void)),
+        Effect.tap(() => record(undefined))
       )
 
     const probe = write.pipe(
@@ -35,10 +31,10 @@ export const checked = (
         duration: within,
         onTimeout: () => new MediaStoreFailed({ detail: `nothing was written in ${within}` })
       }),
-      Effect.matchEffect({ onFailure: note, onSuccess: () => note(undefined) })
+      Effect.matchEffect({ onFailure: record, onSuccess: () => record(undefined) })
     )
 
-    /** What others found out while a caller waited for its turn holds for it too. */
+    /** Callers that wait share the latest result. */
     const isKnown = (askedAt: bigint, now: bigint) =>
       last !== undefined && (last.at >= askedAt || (last.failure === undefined && now - last.at < holdsNanos))
 
@@ -46,7 +42,7 @@ export const checked = (
       Effect.gen(function* () {
         if (!isKnown(askedAt, yield* Clock.currentTimeNanos)) yield* probe
         if (last?.failure !== undefined) return yield* last.failure
-      }).pipe(alone.withPermits(1))
+      }).pipe(mutex.withPermits(1))
     ).pipe(Effect.withSpan("MediaStore.check"))
 
     return { ...store, put, check }

@@ -12,10 +12,7 @@ const extension = ".json"
 
 const failed = Effect.mapError(({ detail }: { readonly detail: string }) => new JournalFailed({ message: detail }))
 
-/**
- * One small file per void, complete or absent. Processes that share the directory carry out each other's, also while
- * the one that wrote it lives: a void is the same whoever carries it out, and the second time changes nothing.
- */
+/** One file per refund, complete or absent; processes that share the directory also carry out each other's. */
 export const layer = (options: { readonly directory: string }): Layer.Layer<RefundJournal> =>
   Layer.effect(
     RefundJournal,
@@ -40,7 +37,7 @@ const make = (directory: string, ids: typeof Ids.Service) => {
     }).pipe(Effect.onError(() => Effect.ignore(io(() => rm(part, { force: true })))))
   }
 
-  /** None for a file that another process has worked off, or that is no entry. */
+  /** None where another process has removed it, or it is no entry. */
   const read = (name: string) =>
     io(() => readFile(path.join(directory, name), "utf8")).pipe(
       Effect.flatMap(decode),

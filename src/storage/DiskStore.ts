@@ -10,9 +10,9 @@ import { links } from "./Links.ts"
 import { forEachPart } from "./Parts.ts"
 
 export interface DiskOptions {
-  /** Absolute; made when the first file comes. */
+  /** Absolute; created with the first file. */
   readonly directory: string
-  /** What links are built on, without a trailing slash. */
+  /** The base of links, without a trailing slash. */
   readonly publicUrl: string
 }
 
@@ -29,16 +29,16 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     const ids = yield* Ids
     const incoming = path.join(directory, "incoming")
 
-    const folder = (name: string, mode: number) =>
+    const makeFolder = (name: string, mode: number) =>
       Effect.flatMap(
         io(() => mkdir(name, { recursive: true, mode })),
         (made) =>
           made === undefined ? Effect.void : Effect.zipRight(syncDirectory(made), syncDirectory(path.dirname(made)))
       )
 
-    /** A file of our own to write to, gone with the scope unless it was moved away. */
-    const temporary = Effect.fnUntraced(function* (mode: number) {
-      yield* folder(incoming, modes.private.directory)
+    /** Removed with the scope unless it was moved. */
+    const openTemporary = Effect.fnUntraced(function* (mode: number) {
+      yield* makeFolder(incoming, modes.private.directory)
       const file = path.join(incoming, `${ids.unguessable()}.part`)
       const handle = yield* Effect.acquireRelease(
         io(() => open(file, "wx", mode)),
@@ -50,7 +50,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
 
     const write = Effect.fnUntraced(function* <E>({ body, type, visibility }: NewMedia<E>) {
       const mode = modes[visibility]
-      const { file, handle } = yield* temporary(mode.file)
+      const { file, handle } = yield* openTemporary(mode.file)
       const append = (bytes: Uint8Array) => Effect.uninterruptible(io(() => handle.writeFile(bytes)))
       yield* Predicate.isUint8Array(body) ? append(body) : forEachPart(body, writeBytes, append)
 
@@ -59,7 +59,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       const home = path.dirname(target)
       yield* io(() => handle.sync()).pipe(
         Effect.zipRight(io(() => handle.close())),
-        Effect.zipRight(folder(home, mode.directory)),
+        Effect.zipRight(makeFolder(home, mode.directory)),
         Effect.zipRight(io(() => rename(file, target))),
         Effect.zipRight(syncDirectory(home)),
         Effect.onError(() => Effect.ignore(io(() => rm(target, { force: true })))),
@@ -116,9 +116,9 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       )
     }
 
-    /** Seen by nobody: the file has no name any more once it is written to. */
+    /** The probe file is unlinked before it is written. */
     const tryWriting = Effect.gen(function* () {
-      yield* folder(path.join(directory, "public"), modes.public.directory)
+      yield* makeFolder(path.join(directory, "public"), modes.public.directory)
       yield* io(() => access(path.join(directory, "public"), constants.W_OK))
       const file = path.join(directory, `${ids.unguessable()}.check`)
       const handle = yield* Effect.acquireRelease(
@@ -133,5 +133,5 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     return yield* checked(store, tryWriting, "1 second")
   })
 
-/** Media as files: `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */
+/** `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */
 export const layer = (options: DiskOptions) => Layer.effect(MediaStore, make(options))

@@ -3,7 +3,7 @@ import { parseMediaName } from "../domain/Media.ts"
 
 const isPublic = (name: string) => parseMediaName(name)?.visibility === "public"
 
-/** Links to public media below a base URL. What a link says after `?` or `#` is of no account. */
+/** Ignores what a link says after `?` or `#`. */
 export const links = (publicUrl: string) => ({
   link: (name: string): string => {
     if (!isPublic(name)) throw new Error("Only public media have a link.")

@@ -8,6 +8,5 @@ export type MediaStoreOptions =
   | ({ readonly store: "disk" } & DiskStore.DiskOptions)
   | ({ readonly store: "s3" } & S3Options)
 
-/** The store that the settings name. */
 export const layer = (options: MediaStoreOptions): Layer.Layer<MediaStore> =>
   options.store === "disk" ? DiskStore.layer(options) : S3Store.layer(options)

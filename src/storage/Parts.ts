@@ -1,10 +1,6 @@
 import { Effect, Stream } from "effect"
 
-/**
- * Cuts a stream into parts of exactly `size` bytes but for the last, which may be shorter and is the only one that
- * may be empty, and uses one after the other. Nothing is pulled while a part is in use; afterwards its memory holds
- * the next one.
- */
+/** Parts of exactly `size` bytes, except the last, share one buffer: nothing is pulled while one is in use. */
 export const forEachPart = <E, E2, R, R2>(
   body: Stream.Stream<Uint8Array, E, R>,
   size: number,

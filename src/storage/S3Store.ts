@@ -13,11 +13,11 @@ const isMissing = ({ code, status }: Client.S3Failed) => status === 404 && (code
 
 const failed = ({ detail }: Client.S3Failed) => new MediaStoreFailed({ detail })
 
-const make = (options: Client.S3Options, patience: Client.S3Patience) =>
+const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
   Effect.gen(function* () {
     const ids = yield* Ids
-    const client = yield* Client.make(options, patience)
-    const { again, ask } = client
+    const client = yield* Client.make(options, timeouts)
+    const { retryTransient, ask } = client
     const upload = Upload.make(client)
 
     const store = {
@@ -38,7 +38,7 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
-          const { body } = yield* again(ask({ method: "GET", key: name }))
+          const { body } = yield* retryTransient(ask({ method: "GET", key: name }))
           return Option.some(body)
         },
         Effect.catchIf(isMissing, () => Effect.succeed(Option.none())),
@@ -47,8 +47,8 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
       remove: Effect.fn("MediaStore.remove")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return false
-          yield* again(ask({ method: "HEAD", key: name }))
-          yield* again(ask({ method: "DELETE", key: name }))
+          yield* retryTransient(ask({ method: "HEAD", key: name }))
+          yield* retryTransient(ask({ method: "DELETE", key: name }))
           return true
         },
         Effect.catchIf(isMissing, () => Effect.succeed(false)),
@@ -59,8 +59,7 @@ const make = (options: Client.S3Options, patience: Client.S3Patience) =>
     return yield* checked(store, Effect.flatMap(store.put(nothing), store.remove), "30 seconds")
   })
 
-/** Media in a bucket, of AWS or of any service that speaks its protocol. Nothing is asked of it before the first file. */
 export const layer = (
   options: Client.S3Options,
-  patience: Client.S3Patience = { request: "1 minute", pause: "200 millis" }
-) => Layer.scoped(MediaStore, make(options, patience))
+  timeouts: Client.S3Timeouts = { request: "1 minute", pause: "200 millis" }
+) => Layer.scoped(MediaStore, make(options, timeouts))

@@ -12,10 +12,7 @@ const close = (handle: unknown) => {
   if (Predicate.hasProperty(handle, "close") && Predicate.isFunction(handle.close)) handle.close()
 }
 
-/**
- * Closes the connections that a worker was being given when it died. Node forgets them: their clients would wait for an
- * answer until they give up by themselves. The supported way around a handoff, `SCHED_NONE`, spreads connections unevenly.
- */
+/** Node forgets connections in handoff to a dead worker; its `SCHED_NONE` would spread connections unevenly. */
 export const closeLostHandoffs = (worker: Worker): void => {
   const handoffs = new Map<number, unknown>()
   worker.process.send = new Proxy(worker.process.send.bind(worker.process), {

@@ -10,28 +10,26 @@ const encode = Schema.encodeSync(Messages.FromWorker)
 /** More than the main process waits for any worker. */
 const answerWithin = "3 seconds"
 
-/** Has no effect where the main process is gone. */
 const send = (message: Messages.FromWorker) =>
   Effect.sync(() => {
     if (process.connected) process.send?.(encode(message), undefined, undefined, () => {})
   })
 
-/** The main process speaks for all workers where a signal comes a second time; a worker has begun to stop by then. */
+/** The main process handles a repeated signal for all workers. */
 const ignoreMoreSignals = Effect.sync(() => {
   process.on("SIGINT", () => {}).on("SIGTERM", () => {})
 })
 
-/** Without its main process nobody can reach a worker: it stops as if it had been told to. */
+/** Without its main process no client reaches a worker. */
 const stopWhenAlone = Effect.sync(() => {
   const { worker } = cluster
   worker?.once("disconnect", () => {
-    // Else the process would be ended at once, in the middle of what runs.
+    // Else Node would end the process at once, in the middle of requests.
     worker.exitedAfterDisconnect = true
     process.kill(process.pid, "SIGTERM")
   })
 })
 
-/** This process's end of the channel to the main one, in a worker. */
 export const connect = Effect.gen(function* () {
   const announcing = yield* Deferred.make<void>()
   const answers = new Map<number, Deferred.Deferred<Families>>()
@@ -76,10 +74,9 @@ export const connect = Effect.gen(function* () {
   })
 
   return {
-    /** Tells the main process that this one serves, and returns once it is to show what a start shows. */
+    /** Returns once this worker is to print the banner. */
     awaitAnnouncing: Effect.zipRight(send(new Messages.Ready()), Deferred.await(announcing)),
     announced: (url: string) => send(new Messages.Announced({ url })),
-    /** What the gateway has in common with the other workers. */
     layer: Layer.merge(
       Layer.succeed(MetricsSource, { families }),
       Layer.succeed(Siblings, {

@@ -5,7 +5,6 @@ import type { Environment } from "../Settings.ts"
 import { closeLostHandoffs } from "./Handoffs.ts"
 import * as Messages from "./WorkerMessages.ts"
 
-/** A worker ended before it served; it has said why itself. */
 class NotStarted extends Data.TaggedError("NotStarted")<{ readonly code: number }> {}
 
 interface End {
@@ -20,9 +19,8 @@ interface Member {
   readonly ended: Deferred.Deferred<End>
   readonly answers: Map<number, Deferred.Deferred<void>>
   readonly instances: Set<string>
-  /** On the clock of `Clock.currentTimeNanos`; undefined until it serves. */
+  /** On the clock of `Clock.currentTimeNanos`. */
   readyAt: bigint | undefined
-  /** As it told last. */
   families: Families
 }
 
@@ -30,23 +28,21 @@ const decode = Schema.decodeUnknownOption(Messages.FromWorker)
 const encode = Schema.encodeSync(Messages.FromMain)
 
 const restarts = Schedule.exponential("250 millis").pipe(Schedule.union(Schedule.spaced("30 seconds")))
-/** A worker that served for so long did not fail at its start: the next one is started as the first restart. */
+/** After this long the restart delays begin anew. */
 const stableAfter = Duration.minutes(1)
-/** Longer than an instance that was killed seems to live. */
 const rememberedFor = "1 minute"
-/** For the metrics of a worker, which are shown as they were last where it says nothing. */
+/** A worker that does not answer is shown with its last metrics. */
 const answerWithin = "1 second"
 
 const describe = ({ code, signal }: End) => (signal === null ? `exit code ${code}` : signal)
 
 const codeOf = ({ code }: End) => code ?? 1
 
-/** A worker that is told to stop while it is being loaded does not know yet how to. */
+/** While loading, a worker has no handler for a stop yet. */
 const isStopped = ({ code, signal }: End) => code === 0 || signal === "SIGTERM" || signal === "SIGINT"
 
 const name = ({ worker }: Member) => `Worker ${worker.id} (pid ${worker.process.pid})`
 
-/** Ends every worker at once. */
 export const killAll = () => {
   for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill("SIGKILL")
 }
@@ -56,7 +52,7 @@ const send = ({ worker }: Member, message: Messages.FromMain) =>
     if (worker.isConnected()) worker.process.send(encode(message), undefined, undefined, () => {})
   })
 
-/** The workers of this process. They stop, and are waited for, when the scope closes. */
+/** They stop, and are waited for, when the scope closes. */
 const makePool = Effect.fnUntraced(function* (environment: Environment) {
   const members = new Set<Member>()
   const instances = new Set<string>()
@@ -108,11 +104,11 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
     }
   }
 
-  const forget = (member: Member, end: End) => {
+  const remove = (member: Member, end: End) => {
     if (!members.delete(member)) return
     retired = sum([retired, withoutGauges(member.families)])
-    const forgetInstances = Effect.sync(() => member.instances.forEach((id) => instances.delete(id)))
-    fork(Effect.delay(forgetInstances, rememberedFor))
+    const removeInstances = Effect.sync(() => member.instances.forEach((id) => instances.delete(id)))
+    fork(Effect.delay(removeInstances, rememberedFor))
     Deferred.unsafeDone(member.ended, Effect.succeed(end))
   }
 
@@ -136,8 +132,8 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
       closeLostHandoffs(worker)
       worker
         .on("message", (message: unknown) => Option.map(decode(message), (decoded) => fork(handle(member, decoded))))
-        .on("exit", (code, signal) => forget(member, { code, signal }))
-        .on("error", () => worker.process.pid === undefined && forget(member, { code: 1, signal: null }))
+        .on("exit", (code, signal) => remove(member, { code, signal }))
+        .on("error", () => worker.process.pid === undefined && remove(member, { code: 1, signal: null }))
       return member
     }).pipe(
       Effect.tapError(({ error }) => Effect.logError("A worker cannot be started", error)),
@@ -145,20 +141,18 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
     )
   })
 
-  /** Waits for what a worker is to do, unless it ends before. */
-  const unlessEnded = <A>(member: Member, done: Deferred.Deferred<A>) =>
+  const awaitUnlessEnded = <A>(member: Member, done: Deferred.Deferred<A>) =>
     Effect.raceFirst(
       Deferred.await(done),
       Effect.flatMap(Deferred.await(member.ended), (end) => new NotStarted({ code: codeOf(end) }))
     )
 
-  const start = Effect.tap(add, (member) => unlessEnded(member, member.ready))
+  const start = Effect.tap(add, (member) => awaitUnlessEnded(member, member.ready))
 
   const announce = (member: Member) =>
-    Effect.zipRight(send(member, new Messages.Announce()), unlessEnded(member, member.announced))
+    Effect.zipRight(send(member, new Messages.Announce()), awaitUnlessEnded(member, member.announced))
 
-  /** Starts another worker whenever one ends. */
-  const keep = Effect.fnUntraced(function* (first: Member) {
+  const restartForever = Effect.fnUntraced(function* (first: Member) {
     const pause = yield* Schedule.driver(restarts)
     let member = first
     while (true) {
@@ -181,16 +175,13 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
   })
   yield* Effect.addFinalizer(() => stop)
 
-  return { start, announce, keep }
+  return { start, announce, restartForever }
 })
 
-/**
- * Runs so many workers at one address until it is told to stop. The first is alone until it serves, so that it brings
- * the database up, or says why it cannot. Ends only if a worker fails to start the first time: with its exit code.
- */
+/** The first worker starts alone, to migrate the database; ends with the exit code of a failed first start. */
 export const run = ({ count, environment }: { readonly count: number; readonly environment: Environment }) =>
   Effect.gen(function* () {
-    const { announce, keep, start } = yield* makePool(environment)
+    const { announce, restartForever, start } = yield* makePool(environment)
     const first = yield* start
     const others = yield* Effect.all(
       Arr.makeBy(count - 1, () => start),
@@ -199,7 +190,7 @@ export const run = ({ count, environment }: { readonly count: number; readonly e
     const url = yield* announce(first)
     yield* Effect.logInfo(`Listening on ${url} with ${count} workers`)
     return yield* Effect.zipRight(
-      Effect.forEach([first, ...others], keep, { concurrency: "unbounded", discard: true }),
+      Effect.forEach([first, ...others], restartForever, { concurrency: "unbounded", discard: true }),
       Effect.never
     )
   }).pipe(

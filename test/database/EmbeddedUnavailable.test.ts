@@ -89,7 +89,7 @@ describe("EmbeddedUnavailable", () => {
     Effect.gen(function* () {
       const { dataDir } = yield* temporarySite()
       const settings = { shared_buffers: "nonsense" }
-      const message = yield* refusal(Layer.build(Embedded.layer({ dataDir, settings, patience: "2 seconds" })))
+      const message = yield* refusal(Layer.build(Embedded.layer({ dataDir, settings, startTimeout: "2 seconds" })))
       assert.match(message, /was not ready within 2s \(.*shared_buffers.*nonsense/)
     })
   )

@@ -5,7 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
-import { Migrations, type Patience } from "../../src/database/Migrations.ts"
+import { Migrations, type Timeouts } from "../../src/database/Migrations.ts"
 import { eventually } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { doorTo } from "../harness/gateway/Deployment.ts"
@@ -25,9 +25,9 @@ const directory = Effect.acquireRelease(
   (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
 )
 
-const program = (url: string, from: string, patience: Partial<Patience>) =>
+const program = (url: string, from: string, timeouts: Partial<Timeouts>) =>
   Effect.map(
-    Layer.build(Layer.provide(Migrations.layerFrom(from, patience), Database.layerUrl(Redacted.make(url)))),
+    Layer.build(Layer.provide(Migrations.layerFrom(from, timeouts), Database.layerUrl(Redacted.make(url)))),
     Context.get(Migrations)
   )
 

@@ -2,7 +2,7 @@ import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
-import { applyRules, tooMuchAtOnce } from "../../src/domain/ChatRules.ts"
+import { applyRules, unsupportedCombination } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
 import { variantFor } from "../../src/domain/Image.ts"
 import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
@@ -163,7 +163,7 @@ const complaints = [
   complaint(asked({ reasoning_effort: "low" }), plain),
   complaint(asked({ reasoning_effort: "medium" }), able({ reasoning: ["low", "high"] })),
   complaint(asked({ messages: [{ role: "user", content: [picture] }] }), plain),
-  tooMuchAtOnce(plain, "web_search")
+  unsupportedCombination(plain, "web_search")
 ]
 
 describe("the errors of the docs", () => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { countValues, jsonTexts, nestsWithin } from "../../src/domain/Json.ts"
-import { atOnce } from "../../src/services/runtime/EventLoop.ts"
+import { runAtOnce } from "../../src/services/runtime/EventLoop.ts"
 
 const written = (value: unknown): string => [...jsonTexts(value)].join("")
 
@@ -52,7 +52,7 @@ describe("counting the values of a text", () => {
       FastCheck.property(FastCheck.jsonValue(), (value) => {
         const text = JSON.stringify(value)
         const empty = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, "0").match(/\[\]|\{\}/g)?.length ?? 0
-        const found = atOnce(countValues(text))
+        const found = runAtOnce(countValues(text))
         assert.strictEqual(found, valuesIn(value) + empty)
       }),
       { numRuns: 1_000 }

@@ -3,7 +3,7 @@ import { Array as Arr, Either, FastCheck as fc } from "effect"
 import type { Reference } from "../../src/domain/Media.ts"
 import type { ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import type { VideoAsk } from "../../src/domain/Video.ts"
+import type { VideoParams } from "../../src/domain/Video.ts"
 import { clipPrice, secondsFor } from "../../src/domain/Video.ts"
 
 const model = (more: Partial<VideoModel> = {}): VideoModel => ({
@@ -19,7 +19,7 @@ const model = (more: Partial<VideoModel> = {}): VideoModel => ({
 })
 
 const link: Reference = { _tag: "Url", url: "https://a.test" }
-const ask = (more: Partial<VideoAsk> = {}): VideoAsk => ({
+const ask = (more: Partial<VideoParams> = {}): VideoParams => ({
   model: "<model>",
   prompt: "p",
   seconds: undefined,

@@ -6,7 +6,7 @@ import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 const limits = { levels: 10, values: 1_000, members: 100, nameBytes: 500, numberBytes: 400 }
 
 const parse = (text: string | Buffer, over: Partial<typeof limits> = {}) =>
-  EventLoop.atOnce(parseJson(Buffer.from(text), { ...limits, ...over }))
+  EventLoop.runAtOnce(parseJson(Buffer.from(text), { ...limits, ...over }))
 
 const reasonOf = (text: string, over: Partial<typeof limits> = {}) => {
   const parsed = parse(text, over)

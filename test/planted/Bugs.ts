@@ -164,8 +164,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a charge is rounded down",
     file: "src/domain/Pricing.ts",
-    find: "NanoUsd((total + priced - 1n) / priced)",
-    replace: "NanoUsd(total / priced)",
+    find: "NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)",
+    replace: "NanoUsd(total / tokensPerPrice)",
     caughtBy: ["test/domain/Pricing.test.ts"]
   },
   {
@@ -178,16 +178,16 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a hold covers the prompt alone",
     file: "src/domain/Pricing.ts",
-    find: "BigInt(prompt) * max(...tiers.map(dearest)) + BigInt(completion) * max(...tiers.map((rates) => rates.completion))",
-    replace: "BigInt(prompt) * max(...tiers.map(dearest)) + BigInt(completion) * 0n",
+    find: "BigInt(completion) * max(...tiers.map((rates) => rates.completion))",
+    replace: "BigInt(completion) * 0n",
     caughtBy: ["test/domain/Pricing.test.ts"]
   },
   {
     name: "an image is charged although its provider failed",
     file: "src/services/images/ImageGenerations.ts",
-    find: "        const routed = yield* make(job, isStored)\n",
+    find: "        const routed = yield* requestPicture(job, isStored)\n",
     replace:
-      "        const routed = yield* Effect.onError(make(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
+      "        const routed = yield* Effect.onError(requestPicture(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
     caughtBy: ["test/http/images/Charges.test.ts"]
   },
   {

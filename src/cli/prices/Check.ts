@@ -12,9 +12,8 @@ export interface CheckedRoute {
   readonly provider: string
   readonly preference: number
   readonly weight: number
-  /** Why it cannot be called; undefined where it can. */
   readonly blocked: string | undefined
-  /** Empty where the catalog does not say what the provider charges. */
+  /** Empty without a cost in the catalog. */
   readonly margins: ReadonlyArray<Margin>
 }
 
@@ -29,7 +28,7 @@ export interface CheckedModel {
 
 export interface CatalogReport {
   readonly models: ReadonlyArray<CheckedModel>
-  /** One line for every price below its cost, or below what the feed says that it costs. Empty: the catalog is good. */
+  /** One line for every price below its cost, in the catalog or the feed. */
   readonly losses: ReadonlyArray<string>
   readonly feed: FeedReport | undefined
 }
@@ -62,10 +61,7 @@ const ownCaps = ({ models }: Entries): ReadonlyMap<string, number> =>
     )
   )
 
-/**
- * Judges a catalog as a start would, and looks for prices below cost on every route, callable or not; with a price
- * feed, also for what differs from it.
- */
+/** Checks a catalog as a start would, and every route, callable or not, for prices below cost. */
 export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptions, feed?: Feed) {
   const { all, entries } = yield* readOffers(options)
   const models = all.map(checkedModel)

@@ -3,7 +3,6 @@ import { ratesAt } from "../../domain/Pricing.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import type { FedModel, FedTier } from "./FedModel.ts"
 
-/** One price of a route: what customers pay, what the catalog says that it costs, what the feed says. */
 export interface Row {
   readonly unit: string
   readonly price: bigint
@@ -11,7 +10,6 @@ export interface Row {
   readonly fed: bigint
 }
 
-/** Something of a model that the catalog and the feed say differently; amounts of money are bigints. */
 export interface Difference {
   readonly what: string
   readonly catalog: bigint | number
@@ -25,11 +23,11 @@ const parts = [
   ["completion", "completion"]
 ] as const
 
-/** A tier's cache prices, where it has none, are those of the tiers below. */
+/** A tier's missing cache prices are those of the tiers below. */
 const fedAt = (tiers: ReadonlyArray<FedTier>, tokens: number, part: (typeof parts)[number][0]): bigint | undefined =>
   tiers.findLast((tier) => tier.above < tokens && tier[part] !== undefined)?.[part]
 
-/** A catalog that is silent takes the prompt price for a cache write: more than feeds say of hosts that hardly charge it. */
+/** Without its own price a cache write costs the prompt price, more than at hosts that hardly charge it. */
 const saysCacheWrite = (cost: ChatModel["routes"][number]["cost"]): boolean =>
   cost?.cacheWrite !== undefined || cost?.longContext?.cacheWrite !== undefined
 
@@ -75,7 +73,6 @@ const videoRows = (model: VideoModel, route: VideoModel["routes"][number], { per
     }))
 }
 
-/** Every price that both sides know, of the routes that `fedOf` finds an entry for. */
 export const routeRows = (
   model: Model,
   fedOf: (id: string) => FedModel | undefined
@@ -94,7 +91,6 @@ export const routeRows = (
 
 type Listed = readonly [what: string, listed: bigint | undefined, fed: bigint | undefined]
 
-/** The vendor's list prices: `official`, or, where the catalog has none and is asked to, the price itself. */
 const listed = (model: Model, fed: FedModel, orPrice: boolean): ReadonlyArray<Listed> => {
   const or = (official: bigint | undefined, price: bigint) => official ?? (orPrice ? price : undefined)
   if (model.surface === "chat") {
@@ -121,7 +117,7 @@ const limits = (model: ChatModel, fed: FedModel, ownCap: number | undefined): Re
   if (context !== undefined && !contextLengths.includes(model.contextLength)) {
     found.push({ what: "context_length", catalog: model.contextLength, feed: context })
   }
-  // A cap as large as the window is a feed's way of saying that it knows none; a lower one of the family is a choice.
+  // A cap as large as the window is unknown to the feed; a lower one of the family is a choice.
   if (maxOutput === undefined || (context !== undefined && maxOutput >= context)) return found
   if (model.maxOutput > maxOutput || (ownCap !== undefined && ownCap !== maxOutput)) {
     found.push({ what: "max_output", catalog: ownCap ?? model.maxOutput, feed: maxOutput })
@@ -134,7 +130,7 @@ export interface Comparison {
   readonly differences: ReadonlyArray<Difference>
 }
 
-/** A model against the entry of its vendor: list prices and limits. `ownCap` is the model's own `max_output`. */
+/** `ownCap` is the model's own `max_output`. */
 export const modelAgainst = (
   model: Model,
   fed: FedModel,

@@ -1,7 +1,6 @@
 import { Predicate } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 
-/** What a feed cannot mean; the word for the operator. */
 export class Unreadable {
   readonly message: string
   constructor(message: string) {
@@ -9,9 +8,8 @@ export class Unreadable {
   }
 }
 
-/** Prices from some prompt size on, in nano-USD per million tokens; undefined where the feed is silent. */
+/** In nano-USD per million tokens; undefined where the feed is silent. */
 export interface FedTier {
-  /** The prompt tokens it starts above; 0 for the base tier. */
   readonly above: number
   readonly prompt: bigint | undefined
   readonly completion: bigint | undefined
@@ -19,29 +17,25 @@ export interface FedTier {
   readonly cacheWrite: bigint | undefined
 }
 
-/** What a feed says of one model, in the catalog's units. */
 export interface FedModel {
-  /** The feed's own name of the entry. */
   readonly entry: string
   readonly tiers: ReadonlyArray<FedTier>
-  /** In nano-USD. Feeds do not say of which size: it is taken for the smallest. */
+  /** In nano-USD; feeds name no size, so it is taken for the smallest. */
   readonly perImage: bigint | undefined
   readonly perSecond: bigint | undefined
-  /** Either of them is the context window: some vendors count the output in it, some do not. */
+  /** Either may be the context window: only some vendors count the output in it. */
   readonly contextLengths: ReadonlyArray<number>
   readonly maxOutput: number | undefined
 }
 
-/** An exported price feed. Lookups fail by `Unreadable` where the entry that they find makes no sense. */
 export interface PriceList {
   readonly kind: "LiteLLM" | "models.dev"
   readonly entries: number
   readonly ofRoute: (route: RouteBase) => FedModel | Unreadable | undefined
-  /** The entry of a well-known vendor for a model of this id. */
+  /** The entry of the model's vendor. */
   readonly ofMaker: (id: string) => FedModel | Unreadable | undefined
 }
 
-/** What the feeds call the vendor behind an API host. */
 const vendors = [
   { host: "generativelanguage.googleapis.com", LiteLLM: "gemini", "models.dev": "google" },
   { host: "api.openai.com", LiteLLM: "openai", "models.dev": "openai" },
@@ -57,13 +51,13 @@ export const makers = (kind: PriceList["kind"]): ReadonlyArray<string> => vendor
 export const hostOf = (url: string | undefined): string | undefined =>
   url !== undefined && URL.canParse(url) ? new URL(url).host : undefined
 
-/** What the feed may call an account's vendor, the likeliest first. */
+/** The likeliest first. */
 export const vendorNames = ({ baseUrl, name }: ProviderAccount, kind: PriceList["kind"]): ReadonlyArray<string> => {
   const host = hostOf(baseUrl)
   return [...vendors.filter((vendor) => vendor.host === host).map((vendor) => vendor[kind]), name]
 }
 
-/** The fields of one entry. A field that is there and is no amount makes the whole entry unreadable. */
+/** A present field that is no amount makes the entry unreadable. */
 export class Fields {
   readonly #record: Readonly<Record<string, unknown>>
   readonly #where: string
@@ -92,13 +86,13 @@ export class Fields {
     return undefined
   }
 
-  /** An amount in nano-USD of something that the feed prices `per` at a time, in USD. */
+  /** In nano-USD; the feed prices `per` units at a time in USD. */
   nano(key: string, per: number): bigint | undefined {
     const usd = this.#number(key)
     return usd === undefined ? undefined : BigInt(Math.round(usd * per * 1e9))
   }
 
-  /** A count of tokens. Feeds write 0 for what they do not know. */
+  /** Feeds write 0 for unknown. */
   tokens(key: string): number | undefined {
     const count = this.#number(key)
     return count === undefined || count < 1 ? undefined : Math.floor(count)

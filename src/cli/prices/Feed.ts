@@ -6,7 +6,6 @@ import { type FedModel, type PriceList, Unreadable } from "./FedModel.ts"
 import { isLiteLlm, liteLlm } from "./LiteLlm.ts"
 import { isModelsDev, modelsDev } from "./ModelsDev.ts"
 
-/** Why a price feed cannot be compared with; `message` names the file. */
 export class FeedInvalid extends Data.TaggedError("FeedInvalid")<{ readonly message: string }> {}
 
 export interface Feed {
@@ -14,19 +13,16 @@ export interface Feed {
   readonly prices: PriceList
 }
 
-/** An entry of the feed that stands for a route, or, without a route, for the model by its id. */
 export interface Match {
   readonly model: string
   readonly route: string | undefined
   readonly entry: string
-  /** How many prices and limits both sides know. */
   readonly compared: number
   readonly drifted: number
 }
 
 export interface Drift extends Difference {
   readonly model: string
-  /** Undefined where it is about the model. */
   readonly route: string | undefined
   readonly entry: string
 }
@@ -37,7 +33,6 @@ export interface FeedReport {
   readonly entries: number
   readonly matches: ReadonlyArray<Match>
   readonly drifts: ReadonlyArray<Drift>
-  /** One line for every price that is below what the feed says the provider charges. */
   readonly losses: ReadonlyArray<string>
   readonly unmatched: ReadonlyArray<string>
 }
@@ -46,7 +41,7 @@ const largestBytes = 64 * 1024 * 1024
 
 const shapes = "LiteLLM's model_prices_and_context_window.json or models.dev's api.json"
 
-/** Reads an exported feed, LiteLLM's or models.dev's; its shape tells which. */
+/** LiteLLM's or models.dev's, by its shape. */
 export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
   const files = yield* FileSystem.FileSystem
   const refuse = (why: string) => new FeedInvalid({ message: `${file}: ${why}` })
@@ -67,11 +62,7 @@ export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
   return yield* refuse(`has the shape of neither ${shapes}`)
 })
 
-/**
- * Compares models, callable or not, with a feed: each route's `cost`, the vendor's list prices (`official`, or the
- * price of a model whose costs cannot be compared), context length and output cap. `ownCaps` are the output caps
- * that models state themselves.
- */
+/** Compares costs, list prices, context length and output cap; `ownCaps` are caps that models state themselves. */
 export const compare = Effect.fn("Catalog.compareFeed")(function* (
   models: ReadonlyArray<Model>,
   ownCaps: ReadonlyMap<string, number>,

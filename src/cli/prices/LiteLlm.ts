@@ -11,7 +11,6 @@ import {
   vendorNames
 } from "./FedModel.ts"
 
-/** LiteLLM prices single tokens. */
 const million = 1_000_000
 
 const above = /^(?:input|output)_cost_per_token_above_(\d+)k_tokens$/
@@ -36,7 +35,7 @@ const sizesOf = (fields: Fields): ReadonlyArray<number> => {
   return [0, ...new Set(sizes)]
 }
 
-/** Entries of one quality and size, such as `medium/1024-x-1024/gpt-image-1.5`, call the picture's price an input's. */
+/** Entries such as `medium/1024-x-1024/gpt-image-1.5` call the price of the picture an input's. */
 const sized = /(?:^|\/)\d+-x-\d+\//
 
 const model = (entry: string, value: unknown): FedModel | Unreadable => {
@@ -55,7 +54,7 @@ const model = (entry: string, value: unknown): FedModel | Unreadable => {
   return fields.wrong ?? fed
 }
 
-/** The quality and size that a route pins, as LiteLLM writes them before a model's name. */
+/** Such as `medium/1024-x-1024`. */
 const sizedName = ({ model: name, options: { quality, size, image_size: imageSize } }: RouteBase) => {
   const [, width, height] = /^(\d+)x(\d+)$/.exec(String(size ?? imageSize)) ?? []
   return width === undefined || typeof quality !== "string" ? [] : [`${quality}/${width}-x-${height}/${name}`]
@@ -68,7 +67,7 @@ export const isLiteLlm = (document: Document): boolean =>
     (value) => Predicate.isReadonlyRecord(value) && typeof value.litellm_provider === "string"
   )
 
-/** `model_prices_and_context_window.json`: entries named `<provider>/<model>`, or `<model>` with its provider inside. */
+/** Keys are `<provider>/<model>`, or `<model>` with the provider inside. */
 export const liteLlm = (document: Document): PriceList => {
   const isOf = (vendor: string, key: string) => {
     const value = Object.hasOwn(document, key) ? document[key] : undefined

@@ -19,7 +19,7 @@ const tier = (cost: Fields, above: number): FedTier => ({
   cacheWrite: cost.nano("cache_write", 1)
 })
 
-/** Feeds of before `tiers` have one dearer tier under a name of its own. */
+/** Before `tiers` there was one dearer tier under this name. */
 const oneTier = "context_over_200k"
 
 const tiersOf = (cost: Fields): { readonly tiers: ReadonlyArray<FedTier>; readonly parts: ReadonlyArray<Fields> } => {
@@ -60,7 +60,7 @@ const modelsOf = (value: unknown): Document | undefined =>
 export const isModelsDev = (document: Document): boolean =>
   Object.keys(document).length > 0 && Object.values(document).every((provider) => modelsOf(provider) !== undefined)
 
-/** `api.json`: providers by id, each with its `models` by id; prices per million tokens. */
+/** `api.json`: providers, then `models`, by id; prices per million tokens. */
 export const modelsDev = (document: Document): PriceList => {
   const providers = Object.entries(document)
   const find = (vendors: ReadonlyArray<string>, id: string) => {

@@ -9,7 +9,7 @@ import { perform, type Runner } from "./Runner.ts"
 
 const socketFile = ".s.PGSQL.5432"
 
-/** What the smallest `sun_path` of the supported systems holds. */
+/** The smallest `sun_path` of the supported systems. */
 const maxPathBytes = 103
 
 const isWritable = (directory: string) => {
@@ -21,7 +21,7 @@ const isWritable = (directory: string) => {
   }
 }
 
-/** Where the server of `home` listens. Every process must come to the same answer, so TMPDIR only comes last. */
+/** Every process must choose the same directory, so TMPDIR comes last. */
 const directoryOf = (home: string) => {
   const beside = path.join(home, "run")
   if (Buffer.byteLength(path.join(beside, socketFile)) <= maxPathBytes) return beside
@@ -29,7 +29,7 @@ const directoryOf = (home: string) => {
   return path.join(["/tmp", "/var/tmp"].find(isWritable) ?? tmpdir(), name)
 }
 
-/** Makes the directory as the runner's own and private: its users are superusers of the database. */
+/** Private, because the socket's users are superusers of the database. */
 export const prepareSocket = Effect.fn("Access.prepareSocket")(function* (home: string, runner: Runner) {
   const directory = directoryOf(home)
   yield* perform(runner, home, ["mkdir", "-p", "-m", "700", directory])
@@ -40,7 +40,7 @@ export const prepareSocket = Effect.fn("Access.prepareSocket")(function* (home: 
   return directory
 })
 
-/** Whether a server accepts connections there, if only to refuse them. */
+/** True even if the server refuses them. */
 export const isListening = (directory: string) =>
   Effect.async<boolean>((resume) => {
     const socket = net.connect(path.join(directory, socketFile))
@@ -61,11 +61,7 @@ const write = (file: string, text: string) => {
   renameSync(draft, file)
 }
 
-/**
- * Server settings that let in only the caller's own account, which the kernel vouches for. They matter where
- * the server runs as an account that other programs run as, too; elsewhere the socket's directory keeps others out.
- * The files are beside the server's own, which that account could change.
- */
+/** Admits only the caller's own account, by the kernel's word: other programs may run as the server's account. */
 export const settings = (dataDir: string, user: string, { uid }: Runner) =>
   Effect.try({
     try: (): Readonly<Record<string, string>> => {

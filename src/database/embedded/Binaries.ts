@@ -3,7 +3,7 @@ import { createRequire } from "node:module"
 import path from "node:path"
 import { Data, Effect, Schema } from "effect"
 
-/** The embedded PostgreSQL cannot serve. The message is one line for the operator and names the way out. */
+/** One line for the operator, with the way out. */
 export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{ readonly message: string }> {
   static because(reason: string) {
     const line = reason.replace(/\s+/g, " ").trim().replace(/\.$/, "")
@@ -13,7 +13,6 @@ export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")
   }
 }
 
-/** Absolute paths of the PostgreSQL programs that npm installed for this platform. */
 export interface Binaries {
   readonly initdb: string
   readonly postgres: string
@@ -23,7 +22,7 @@ const Symlinks = Schema.parseJson(
   Schema.Array(Schema.Struct({ source: Schema.NonEmptyString, target: Schema.NonEmptyString }))
 )
 
-/** npm leaves the libraries' symlinks to an install script, which may have been switched off. */
+/** npm leaves the libraries' symlinks to an install script, which may be switched off. */
 const completeLibraries = (packageDirectory: string) =>
   Effect.gen(function* () {
     const list = path.join(packageDirectory, "native", "pg-symlinks.json")

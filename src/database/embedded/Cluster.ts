@@ -33,10 +33,7 @@ const build = (draft: string, { initdb, postgres }: Binaries, runner: Runner) =>
   )
 }
 
-/**
- * Makes sure that `home/data` is a database directory of this program's major version. It is built beside its place
- * and moved there whole, so of several first starters one wins and a killed one leaves nothing half made.
- */
+/** Moved into place complete: one of several first starters wins, and a kill leaves nothing half made. */
 export const ensure = Effect.fn("Cluster.ensure")(function* (options: {
   readonly home: string
   readonly binaries: Binaries

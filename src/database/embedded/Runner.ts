@@ -4,7 +4,7 @@ import path from "node:path"
 import { Effect } from "effect"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 
-/** As whom the server's processes run. PostgreSQL refuses to run as root. */
+/** PostgreSQL refuses to run as root. */
 export interface Runner {
   readonly uid?: number
   readonly gid?: number
@@ -14,12 +14,12 @@ export interface Runner {
 const asCaller: Runner = { wrapper: [] }
 const nobody = process.platform === "darwin" ? -2 : 65534
 const asNobody: Runner = { uid: nobody, gid: nobody, wrapper: [] }
-/** Root outside, nobody inside: reads what lies under /root, where another account cannot go. */
-const asRootInDisguise: Runner = {
+/** Unlike another account, this one can read below /root. */
+const asMappedRoot: Runner = {
   wrapper: ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
 }
 
-/** Starts a process as the runner, in a directory it may enter and with nothing of our environment but PATH. */
+/** Passes on no variable but PATH. */
 export const start = (
   runner: Runner,
   command: readonly [string, ...ReadonlyArray<string>],
@@ -41,7 +41,7 @@ export interface Outcome {
   readonly complaint: string
 }
 
-/** Runs a command to its end; interruption kills it. A command that cannot even start has code -1. */
+/** Interruption kills it; a command that cannot start has code -1. */
 export const run = (
   runner: Runner,
   cwd: string,
@@ -76,23 +76,23 @@ const firstLine = (text: string) => text.split("\n").find((line) => line.trim() 
 
 const candidates = (home: string): ReadonlyArray<Runner> => {
   if (process.getuid?.() !== 0) return [asCaller]
-  if (!existsSync(path.join(home, "data"))) return [asNobody, asRootInDisguise]
+  if (!existsSync(path.join(home, "data"))) return [asNobody, asMappedRoot]
   const { gid, uid } = statSync(home)
-  return uid === 0 ? [asRootInDisguise] : [{ uid, gid, wrapper: [] }]
+  return uid === 0 ? [asMappedRoot] : [{ uid, gid, wrapper: [] }]
 }
 
-const give = (directory: string, { gid = 0, uid = 0 }: Runner) => {
+const changeOwner = (directory: string, { gid = 0, uid = 0 }: Runner) => {
   if (process.getuid?.() === 0) chownSync(directory, uid, gid)
 }
 
 const probe = `cd "$1" && if test -w .; then exec "$2" --version; else echo "$1 is not writable" >&2; exit 1; fi`
 
-/** The first candidate that may write beside `home` and run the program, with the program's major version. */
-const capable = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
+/** It must be able to write beside `home` and run the program. */
+const findRunner = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
   const complaints: Array<string> = []
   for (const runner of candidates(home)) {
     const scratch = mkdtempSync(`${home}-probe-`)
-    give(scratch, runner)
+    changeOwner(scratch, runner)
     const outcome = yield* run(runner, "/", ["/bin/sh", "-c", probe, "sh", scratch, binaries.postgres]).pipe(
       Effect.ensuring(Effect.sync(() => rmdirSync(scratch)))
     )
@@ -103,16 +103,13 @@ const capable = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
   return yield* EmbeddedUnavailable.because(`no permitted user can run it here (${complaints.join("; ")})`)
 })
 
-/**
- * Settles who runs the server for the directory `home`, which is made if missing, and asks the program's major
- * version on the way. Data that exist already stay with their owner. Answers the directory's one true path, too.
- */
+/** Existing data stay with their owner; returns the directory's real path too. */
 export const choose = Effect.fn("Runner.choose")(
   function* (home: string, binaries: Binaries) {
     mkdirSync(path.dirname(home), { recursive: true })
     mkdirSync(home, { recursive: true, mode: 0o700 })
-    const chosen = yield* capable(home, binaries)
-    give(home, chosen.runner)
+    const chosen = yield* findRunner(home, binaries)
+    changeOwner(home, chosen.runner)
     return { ...chosen, home: realpathSync(home) }
   },
   Effect.catchAllDefect((defect) => EmbeddedUnavailable.because(`its directory cannot be used (${String(defect)})`))

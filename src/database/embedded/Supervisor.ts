@@ -15,14 +15,9 @@ import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 import { perform, type Runner, run, start as startProcess } from "./Runner.ts"
 
 /*
- * One supervisor, a shell in a session of its own, stands between the server and its users. Every user holds
- * the FIFO `attached` open for writing, and the supervisor alone holds it open for reading, so that the kernel tells
- * each side of the other's end, kill -9 included: the supervisor reads end-of-file when the last user is gone, and
- * a user's write fails with EPIPE when there is no supervisor.
- *
- * A user writes its token and waits for the file `attachments/<token>`. Once that is there the supervisor cannot
- * have seen end-of-file already, which a successful connection alone would not prove. Only the supervisor whose
- * server owns the data directory reads, so one that lost a race to start swallows no token.
+ * Users hold the FIFO `attached` open for writing, the supervisor alone for reading, so the kernel tells each of the
+ * other's end, kill -9 included. An acknowledged token proves that the supervisor has not seen end-of-file before,
+ * and only the supervisor of the server that owns the data reads: one that lost the race swallows no token.
  */
 const script = `
 home=$1
@@ -63,11 +58,10 @@ const fifo = (home: string) => path.join(home, "attached")
 
 const makeFifo = `[ -p "$1" ] || mkfifo -m 600 "$1" || [ -p "$1" ]`
 
-/** Makes what a supervisor needs beside the data, as the account that will use it. */
 export const prepare = (home: string, runner: Runner) =>
   perform(runner, home, ["/bin/sh", "-c", makeFifo, "sh", fifo(home)])
 
-/** The user's end of the FIFO. Its descriptor is closed on exec, so no child keeps the server alive. */
+/** Closed on exec, so that no child keeps the server alive. */
 export const open = (home: string) =>
   Effect.acquireRelease(
     Effect.try({
@@ -84,7 +78,7 @@ export const open = (home: string) =>
     (descriptor) => Effect.sync(() => closeSync(descriptor))
   )
 
-/** Whether a supervisor holds the other end. With a token, asks it to acknowledge that token too. */
+/** With a token, also requests its acknowledgement. */
 export const isPresent = (descriptor: number, token = "") => {
   try {
     writeSync(descriptor, `${token}\n`)
@@ -110,7 +104,7 @@ export const lastComplaint = (home: string) => {
 
 const setting = ([name, value]: readonly [string, string]) => ["-c", `${name}=${value}`]
 
-/** Starts a server with its supervisor. The caller must hold the FIFO open. */
+/** The caller must hold the FIFO open. */
 export const start = (options: {
   readonly home: string
   readonly binaries: Binaries
@@ -143,7 +137,6 @@ const recordedPid = (data: string) => {
   return pid > 1 ? pid : undefined
 }
 
-/** Asks a server that lost its supervisor to shut down, ending its sessions. */
 export const interruptServer = (data: string) =>
   Effect.ignore(
     Effect.try(() => {
@@ -157,10 +150,7 @@ const commandOf = (pid: number, runner: Runner) =>
     ? Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
     : Effect.map(run(runner, "/", ["ps", "-o", "command=", "-p", String(pid)]), ({ stdout }) => stdout)
 
-/**
- * After a power loss the recorded pid may belong to some other process by now, for whose sake PostgreSQL would
- * refuse to start for ever.
- */
+/** After a power loss the recorded pid may be another process, for which PostgreSQL would never start. */
 export const forgetReusedPid = Effect.fn("Supervisor.forgetReusedPid")(
   function* (data: string, binaries: Binaries, runner: Runner) {
     const pid = recordedPid(data)

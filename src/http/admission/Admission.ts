@@ -42,12 +42,12 @@ export interface Admitted extends Incoming {
 export interface Endpoint {
   readonly surface: Surface
   readonly scope: KeyScope
-  /** Whether a small request takes its rate unit together with its hold, in one statement. */
+  /** A small request takes its rate unit and its hold in one statement. */
   readonly admitsWithHold: boolean
   readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
 }
 
-/** A body of up to so many bytes, if it came with its head, is read before the rate unit is taken. */
+/** A body of this size that came with its head is read before the rate unit is taken. */
 const smallBody = 64 * 1024
 
 const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
@@ -66,14 +66,13 @@ interface Outcome {
   readonly code: string | null
 }
 
-/** The response to a request that failed, and the code of its row in the log. */
 const explain = (
   cause: Cause.Cause<Failure | BodyCutOff>,
   record: RequestRecord,
   response: ServerResponse
 ): Effect.Effect<Outcome> => {
   const tag = Option.getOrUndefined(Cause.failureOption(cause))?._tag
-  // Nothing of it counts as having been looked at.
+  // The request counts as not looked at.
   if (tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
   if (tag === "BodyCutOff") {
     record.departed = true
@@ -90,7 +89,7 @@ interface PaymentServices {
   readonly idempotency: Context.Tag.Service<Idempotency>
 }
 
-/** Spares receiving a large body in vain; a repetition passes, since a replay costs nothing. */
+/** Before a large body is received; a replay passes, since it costs nothing. */
 const checkSolvency = Effect.fnUntraced(function* (
   { idempotency, ledger }: PaymentServices,
   org: OrgId,
@@ -103,7 +102,7 @@ const checkSolvency = Effect.fnUntraced(function* (
   return yield* new InsufficientCredits()
 })
 
-/** Runs in one fiber, which goes on when the client leaves: what was begun is paid for and logged. */
+/** The fiber goes on when the client leaves: begun work is paid for and logged. */
 export class Admission extends Context.Tag("gateway/http/Admission")<
   Admission,
   { readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void> }
@@ -153,12 +152,11 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
           })
 
-        /** Takes the rate unit of a request that failed before it was taken; without one left, that is the failure. */
         const failLate = (record: RequestRecord, cause: Cause.Cause<Failure | BodyCutOff>) => {
           const failed = Effect.failCause(cause)
           if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed
           if (Option.isSome(Cause.failureOption(cause))) return Effect.zipRight(takeRate(record), failed)
-          // It may have been taken all the same, or the database may be away, which a client must not wait for again.
+          // It may have been taken all the same, or the database is away: a client must not wait again.
           if (Chunk.some(Cause.defects(cause), (defect) => defect instanceof NoAnswer)) return failed
           return takeRate(record).pipe(
             Effect.interruptible,
@@ -235,7 +233,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               ),
               Effect.flatMap((answer) => {
                 if (answer === undefined) return Effect.void
-                // A client that reuses the connection would meet its end.
+                // A client that reuses the connection would find it closed.
                 const closing = inFlight.isStopping() ? { connection: "close" } : undefined
                 return Answer.send(response, { ...answer, headers: { ...answer.headers, ...closing } })
               })

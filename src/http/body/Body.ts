@@ -59,7 +59,7 @@ export const parseBody = (body: Buffer): Effect.Effect<unknown, InvalidRequest> 
   const bytes = withoutMark(body)
   return bytes.length <= smallDocument
     ? Either.mapLeft(parseSmall(bytes), unreadable)
-    : EventLoop.inSlices(parseJson(bytes, bodyLimits)).pipe(Effect.flatten, Effect.mapError(unreadable))
+    : EventLoop.runInSlices(parseJson(bytes, bodyLimits)).pipe(Effect.flatten, Effect.mapError(unreadable))
 }
 
 const isForm = (contentType: string): boolean =>

@@ -2,19 +2,17 @@ import { Deferred, Effect, FiberId } from "effect"
 import { GatewayBusy } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 
-/** Bytes of all request bodies in memory at a time. */
 const totalBytes = 512 * 1024 * 1024
-/** What one body counts for at most, so that the limit of a body may be set above the budget. */
+/** The limit of a body may then exceed the budget. */
 const mostOfOne = totalBytes / 2
 const patience = "20 seconds"
 
 export interface BodyMemory {
   readonly reserved: () => number
-  /** Reserves up to so many bytes in all, if there is room now. */
+  /** Reserves up to so many bytes in all, without waiting. */
   readonly tryReserve: (bytes: number) => boolean
-  /** Waits until so many bytes in all can be reserved. Fails with `GatewayBusy` after 20 seconds. */
+  /** Waits for up to so many bytes in all; fails with `GatewayBusy` after 20 seconds. */
   readonly reserve: (bytes: number) => Effect.Effect<void, GatewayBusy>
-  /** Gives back what is reserved beyond so many bytes. */
   readonly shrink: (bytes: number) => void
 }
 
@@ -24,7 +22,7 @@ interface Waiter {
   readonly admit: () => void
 }
 
-/** An organization may take more only while as much is left for all others, so that a newcomer finds room. */
+/** An organization may take more only while as much is left for all others. */
 export class BodyMemoryBudget {
   #free = totalBytes
   readonly #held = new Map<OrgId, number>()
@@ -58,7 +56,7 @@ export class BodyMemoryBudget {
         }
       }
       this.#waiting.add(waiter)
-      // A large body that came later is not to overtake those that wait for longer.
+      // A later large body must not overtake.
       this.#admitWaiting()
       yield* Deferred.await(admitted).pipe(
         Effect.timeoutFail({ duration: patience, onTimeout: () => new GatewayBusy() }),
@@ -97,7 +95,7 @@ export class BodyMemoryBudget {
     else this.#held.delete(org)
   }
 
-  /** In the order in which they came, except for those that their own organization holds up. */
+  /** In order of arrival, except for those that their own organization holds up. */
   #admitWaiting(): void {
     for (const waiter of this.#waiting) {
       const { more, org } = waiter

@@ -12,9 +12,9 @@ import { type BodyMemory, BodyMemoryBudget } from "./BodyMemoryBudget.ts"
 import { type BodyCutOff, looseBytes, Reception } from "./Reception.ts"
 
 const mib = 1024 * 1024
-/** A body takes memory as it comes, and from so many bytes on for all that is still to come of it. */
+/** From this size on, the rest of the body is reserved at once. */
 const smallBytes = mib
-/** So many bytes of bodies make a collection worth its pause, and so many seconds are between two. */
+/** How much makes a garbage collection worth its pause, and how often. */
 const collectedBytes = 64 * mib
 const collectionSeconds = 10
 
@@ -22,7 +22,7 @@ export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff |
 
 export interface Incoming {
   readonly request: IncomingMessage
-  /** Receives the body, of at most so many bytes; of a longer one hardly more than that is received. */
+  /** Up to so many bytes; of a longer body hardly more is received. */
   readonly receive: (limitBytes: number) => Effect.Effect<Buffer, ReceiveFailure>
 }
 
@@ -30,7 +30,7 @@ interface IncomingBody extends Incoming {
   readonly release: () => void
 }
 
-/** Receives the bodies of requests, all under one budget of memory and one timer for their pace and their garbage. */
+/** One memory budget and one timer for all bodies. */
 export class BodyReceiver {
   readonly #budget = new BodyMemoryBudget()
   readonly #receptions = new Set<Reception>()
@@ -43,7 +43,7 @@ export class BodyReceiver {
     this.#collectGarbage = collectGarbage
   }
 
-  /** `admitLarge` runs before a body of more than 1 MiB is received, `whileReceiving` around what has to be waited for. */
+  /** `admitLarge` runs before a body of more than 1 MiB, `whileReceiving` around the wait. */
   body(
     request: IncomingMessage,
     org: OrgId,
@@ -71,7 +71,7 @@ export class BodyReceiver {
     if (this.#secondsSinceCollection >= collectionSeconds) this.#collect()
   })
 
-  /** A silent process collects large bodies only here; what their connections kept goes with a second collection. */
+  /** A silent process never collects large bodies by itself; their connections need a second collection. */
   #collect(): void {
     const { reserved } = this.#budget
     if (this.#uncollected - reserved >= collectedBytes) {
@@ -114,7 +114,7 @@ export class BodyReceiver {
         if (progress === "complete") return reception.bytes()
         if (progress === "longer") return yield* new BodyTooLarge({ limitBytes })
         if (!(announced > smallBytes) && !isLarge && reception.received > smallBytes) yield* admitLarge
-        // One that does not say how long it is may become as long as any.
+        // A body without a length may reach the limit.
         const all = announced || limitBytes
         yield* reserve(isLarge || reception.received <= smallBytes ? reception.received : all)
         isLarge = reception.received > smallBytes
@@ -124,7 +124,7 @@ export class BodyReceiver {
       this.#receptions.add(reception)
       return receiving
     }).pipe(
-      // Else the answer would find the connection stuck in what is still to come.
+      // Else the response would find the connection blocked by the rest of the body.
       Effect.onError(() => Effect.sync(() => request.resume())),
       Effect.ensuring(
         Effect.sync(() => {

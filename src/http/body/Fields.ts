@@ -2,14 +2,13 @@ import { InvalidRequest } from "../../domain/Failure.ts"
 
 export type JsonObject = { readonly [key: string]: unknown }
 
-/** A plain union: wrapping each piece of a long conversation costs more than reading it. */
+/** A plain union: wrapping each field costs more than reading it. */
 export type Read<A> = A | InvalidRequest
 
 export const refused = (read: unknown): read is InvalidRequest => read instanceof InvalidRequest
 
 export const refuse = (param: string | null, message: string): InvalidRequest => new InvalidRequest({ message, param })
 
-/** ``refuseAt("messages", "messages[0].role", "is required")`` says: `messages[0].role` is required. */
 export const refuseAt = (param: string, path: string, problem: string): InvalidRequest =>
   refuse(param, `\`${path}\` ${problem}.`)
 
@@ -29,7 +28,6 @@ export const isOneOf =
   (value: unknown): value is A =>
     words.some((word) => word === value)
 
-/** The model that a body names, for the log of a request that is refused. */
 export const modelIn = (body: unknown): string | undefined =>
   isObject(body) && isString(body.model) ? body.model : undefined
 

@@ -1,19 +1,15 @@
 import { Data, Either } from "effect"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 
-/** What a document may hold at most. */
 export interface JsonLimits {
   readonly levels: number
   readonly values: number
-  /** Of one object. */
   readonly members: number
-  /** Of one member's name. */
   readonly nameBytes: number
-  /** Of one number. */
   readonly numberBytes: number
 }
 
-/** The limit that a document is over, or `syntax` where it is no JSON. */
+/** The exceeded limit, or `syntax`. */
 export class JsonUnreadable extends Data.TaggedError("JsonUnreadable")<{
   readonly reason: keyof JsonLimits | "syntax"
 }> {}
@@ -22,7 +18,7 @@ const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
 const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d]
 const letterU = 0x75
 
-/** Bytes looked at, and values read, between two steps: a tenth of a millisecond or so. */
+/** About 0.1 ms of work. */
 const stretchBytes = 64 * 1024
 const stretchValues = 256
 
@@ -35,7 +31,6 @@ const literals: ReadonlyMap<string, unknown> = new Map<string, unknown>([
 
 const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-/** Letters, digits, signs and points: what numbers and literals consist of. */
 const isPlain = (byte: number): boolean =>
   (byte >= 0x30 && byte <= 0x39) ||
   (byte >= 0x61 && byte <= 0x7a) ||
@@ -79,7 +74,7 @@ class Reader {
     this.limits = limits
   }
 
-  /** 0 past the end, which is a byte that nothing expects. */
+  /** 0 past the end, which no rule expects. */
   byte(at = this.at): number {
     return at < this.bytes.length ? (this.bytes[at] ?? 0) : 0
   }
@@ -101,7 +96,6 @@ class Reader {
     this.at++
   }
 
-  /** A number or a literal. */
   word(): unknown {
     const start = this.at
     while (isPlain(this.byte()) && this.at - start <= this.limits.numberBytes) this.at++
@@ -137,7 +131,7 @@ class Reader {
     return pieces.join("")
   }
 
-  /** Moves on to the end of a string, or a stretch further; never into the middle of a character or an escape. */
+  /** Stops within a stretch, but never inside a character or an escape. */
   private scan(): { readonly isEnd: boolean; readonly isPlainAscii: boolean } {
     const { bytes } = this
     const end = Math.min(this.at + stretchBytes, bytes.length)
@@ -168,7 +162,7 @@ class Reader {
       const text: unknown = JSON.parse(`"${this.bytes.toString("utf8", start, end)}"`)
       if (typeof text === "string") return text
     } catch {
-      // An escape that does not exist.
+      // An invalid escape.
     }
     throw wrong("syntax")
   }
@@ -227,10 +221,7 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
   }
 }
 
-/**
- * Parses a document of valid UTF-8 as `JSON.parse` does, in steps and within limits: what a document costs depends on
- * what it holds far more than on its size.
- */
+/** Parses as `JSON.parse` does, in steps and within limits: the cost depends on content more than on size. */
 export function* parseJson(bytes: Buffer, limits: JsonLimits): Steps<Either.Either<unknown, JsonUnreadable>> {
   try {
     return Either.right(yield* parse(bytes, limits))

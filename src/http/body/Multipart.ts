@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
+import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
 import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
 import { decodeUtf8 } from "./Utf8.ts"
 
@@ -17,7 +17,7 @@ export interface Part {
 const wrong = (problem: string): InvalidRequest => refuse(null, `The form ${problem}.`)
 const malformed = wrong("is not valid multipart/form-data")
 
-/** The parameters of `value; name=token; other="quoted"`, by their names in lower case. */
+/** `value; name=token; other="quoted"`, keys in lower case. */
 const readParameters = (header: string): ReadonlyMap<string, string> | undefined => {
   const found = new Map<string, string>()
   const parameter = /;[ \t]*(?:([^\s=;"]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))[ \t]*)?/y
@@ -78,13 +78,13 @@ function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps
   return value === undefined ? wrong("has a text part that is not UTF-8") : { name, value }
 }
 
-/** Written by hand: the body is in memory already, and stream parsers lose parts whose file name is not Latin. */
+/** Written by hand: stream parsers lose parts whose file name is not Latin. */
 export function* parseForm(contentType: string, body: Buffer): Steps<Read<ReadonlyArray<Part>>> {
   const boundary = readBoundary(contentType)
   if (refused(boundary)) return boundary
   const opening = `--${boundary}`
   const delimiter = Buffer.from(crlf + opening)
-  // The first one may stand at the very beginning, without the line's end before it.
+  // The first may stand at the very beginning, without a line end.
   const first = body.toString("latin1", 0, opening.length) === opening ? -crlf.length : body.indexOf(delimiter)
   if (first === -1) return wrong("does not have its own boundary in it")
   const parts: Array<Part> = []
@@ -109,9 +109,9 @@ export function* parseForm(contentType: string, body: Buffer): Steps<Read<Readon
 }
 
 export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<Part>> =>
-  atOnce(parseForm(contentType, body))
+  runAtOnce(parseForm(contentType, body))
 
-/** What is repeated, or named as in `image[]`, is an array; an empty text is left out, as clients mean it. */
+/** Repeated names and `image[]` become arrays; empty texts are left out. */
 export const formObject = (parts: ReadonlyArray<Part>): JsonObject => {
   const values = new Map<string, ReadonlyArray<string | Uint8Array>>()
   const lists = new Set<string>()

@@ -4,19 +4,19 @@ import { BodyTooSlow } from "../../domain/Failure.ts"
 import type { BodyMemory } from "./BodyMemoryBudget.ts"
 
 const mib = 1024 * 1024
-/** A large body that comes slower than this, in bytes per second, gives back what it has not filled. */
+/** A slower large body gives back what it has not filled; bytes per second. */
 const fastPace = mib
-/** Below this, in bytes per second over so many seconds, a body is refused. */
+/** A slower body is refused; bytes per second. */
 const minimumPace = 1000
 const paceSeconds = 10
-/** Chunks are kept as they come up to so many bytes, and copied into blocks from then on. */
+/** Chunks are kept up to this size, then copied into blocks. */
 export const looseBytes = 128 * 1024
-/** The system takes back a block of this size when it is freed; the many chunks of a large body stay with the process. */
+/** The system takes back a freed block of this size; many small chunks stay with the process. */
 const mostOfBlock = 4 * mib
-/** The connection ended before the body did; there is nobody left to answer. */
+/** The connection ended before the body did. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 
-/** `full`: there is no memory for more now; `longer`: it is longer than it may be. */
+/** `full`: no memory; `longer`: over the limit. */
 type Progress = "complete" | "full" | "longer"
 
 export class Reception {
@@ -39,7 +39,6 @@ export class Reception {
     request.on("error", () => {})
   }
 
-  /** Receives until the body ends, has more than so many bytes, or there is no memory for more. */
   next(upTo: number): Effect.Effect<Progress, BodyCutOff | BodyTooSlow> {
     return Effect.async((resume) => {
       const request = this.#request

@@ -27,7 +27,7 @@ const dataUrl = /^data:[^,]*;base64,/i
 
 export const base64In = (value: string): string | undefined => {
   if (/^https?:\/\//i.test(value)) return undefined
-  // Only the start is looked at: the rest is megabytes of base64.
+  // Only the start: the rest is megabytes of base64.
   const [prefix] = dataUrl.exec(value.slice(0, 300)) ?? []
   return prefix === undefined ? value : value.slice(prefix.length)
 }
@@ -43,7 +43,7 @@ const readImage = (value: unknown): Read<Reference> => {
   return isString(value) ? readString(value) : refuseAt("image", "image", "must be a string or an array of strings")
 }
 
-/** The official clients name a reference that is no file as `{image_url}` or `{file_id}`. */
+/** The official clients send a reference without a file as `{image_url}` or `{file_id}`. */
 const readInputReference = (value: unknown): Read<Reference> => {
   const param = "input_reference"
   if (value instanceof Uint8Array) return readBytes(value)
@@ -70,9 +70,9 @@ export const readReferences = (param: Field, value: unknown): Read<ReadonlyArray
     : refuseAt(param, param, `must hold at most ${mostReferences} images`)
 }
 
-/** Characters of base64 that are decoded where the fields are read. */
+/** Longer base64 is decoded in slices. */
 const smallText = 256 * 1024
-/** Twice the base64 of the largest reference: what is longer is no reference, whatever blanks are in it. */
+/** Twice the largest reference's base64, which leaves room for blanks. */
 const longestText = 3 * largestReference
 
 const noBytes = new Uint8Array()
@@ -111,14 +111,14 @@ function* decodeFields(body: JsonObject, fields: ReadonlyArray<Field>): EventLoo
   return decoded
 }
 
-/** Puts their bytes in the place of large references, as forms have them: the base64 is decoded in slices. */
+/** Replaces long base64 by its bytes, decoded in slices. */
 export const decodeReferences = (body: unknown): Effect.Effect<unknown> => {
   if (!isObject(body)) return Effect.succeed(body)
   const large = fields.filter((field) => isLargeField(field, body[field]))
   return large.length === 0 ? Effect.succeed(body) : EventLoop.inSlices(decodeFields(body, large))
 }
 
-/** Only described: `readReferences` takes bytes too, which stand in the place of a form's files and of long texts. */
+/** Only described: `readReferences` also takes bytes, in place of a form's files and of long texts. */
 const Reference = Schema.declare((_value): _value is unknown => true, {
   identifier: "ReferenceImage",
   description:
@@ -152,6 +152,5 @@ export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), (v
   readReferences("input_reference", value)
 )
 
-/** A file of a form, or a text that JSON could have in its place. */
 const File = Schema.String.annotations({ jsonSchema: { type: "string", format: "binary" } })
 export const Files = Schema.Union(File, few(Schema.Array(File)))

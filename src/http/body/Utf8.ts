@@ -2,12 +2,10 @@ import type { Steps } from "../../services/runtime/EventLoop.ts"
 
 const pieceBytes = 64 * 1024
 
-/** The text of bytes that are valid UTF-8. */
 export function* decodeUtf8(bytes: Buffer): Steps<string> {
   const pieces: Array<string> = []
   for (let start = 0; start < bytes.length; ) {
     let end = Math.min(start + pieceBytes, bytes.length)
-    // Not in the middle of a character.
     while (((bytes[end] ?? 0) & 0xc0) === 0x80) end++
     pieces.push(bytes.toString("utf8", start, end))
     start = end

@@ -17,7 +17,7 @@ const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({
   function: { name: called.name, arguments: called.arguments }
 })
 
-/** A whole answer. `created` is in Unix seconds, `model` the catalog id that was asked for. */
+/** `created` in Unix seconds, `model` as requested. */
 export const completionJson = (options: {
   readonly id: string
   readonly created: number
@@ -56,7 +56,7 @@ type Shown = Exclude<ChatEvent, { readonly type: "usage" }>
 const isShown = (event: ChatEvent): event is Shown =>
   event.type !== "usage" && !(event.type === "content" && event.text === "")
 
-/** Writes one stream. Events are put together around their text, so that a delta costs one string. */
+/** Concatenates around the text, so that a delta costs one string. */
 export class SseEncoder {
   private opened = false
   private readonly head: string
@@ -90,7 +90,7 @@ export class SseEncoder {
     return this.includeUsage ? `${this.usageHead}${JSON.stringify(usageJson(usage))}}\n\n${done}` : done
   }
 
-  /** The end of a broken one: clients take a chunk without `choices` for an error, and miss the end mark. */
+  /** Clients take a chunk without `choices` for an error, and notice the missing end mark. */
   error(body: Envelope): string {
     return `data: ${JSON.stringify(body)}\n\n`
   }
@@ -113,7 +113,6 @@ export class SseEncoder {
   }
 }
 
-/** `name` and `id` open a call; without them it is more of its arguments. */
 const toolDelta = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): string => {
   const args = `"arguments":${JSON.stringify(event.arguments)}`
   const name = event.name === undefined ? "" : `"name":${JSON.stringify(event.name)},`

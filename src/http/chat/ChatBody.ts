@@ -12,7 +12,7 @@ import { ChatCompletionRequest } from "./Schema.ts"
 
 const defaultMaxTokens = 4096
 
-/** The published schema, but for what is read by hand: a schema takes several times as long on a long conversation. */
+/** Messages are read by hand: a schema takes several times as long on a long conversation. */
 const Body = Schema.Struct({
   ...ChatCompletionRequest.fields,
   messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), readMessages).annotations(
@@ -25,7 +25,7 @@ const Body = Schema.Struct({
 
 const decode = decoder(Body)
 
-/** `none` is what clients send that ask for no reasoning, and `minimal` the least that there is. */
+/** `none` asks for no reasoning, and `minimal` for the least that there is. */
 const effortOf = ({ reasoning_effort: effort }: typeof Body.Type) => {
   if (effort === "none" || effort === null) return undefined
   return effort === "minimal" ? "low" : effort
@@ -75,13 +75,13 @@ export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, Invali
     return refused(request) ? Either.left(request) : Either.right(request)
   })
 
-/** Bytes of a body past which a request is worked on in slices. */
+/** Larger requests are processed in slices. */
 export const largeRequest = 256 * 1024
 
 const most = bodyLimits.values.toLocaleString("en-US")
 const tooMany = refuse("messages", `The arguments of all tool calls must hold at most ${most} values together.`)
 
-/** Whether the arguments of all tool calls, which are JSON in JSON, can be parsed in one go. */
+/** Tool arguments are JSON in JSON, which is parsed in one go. */
 function* holdsFewArguments({ messages }: ChatRequest): EventLoop.Steps<boolean> {
   let values = 0
   for (const message of messages) {
@@ -93,6 +93,6 @@ function* holdsFewArguments({ messages }: ChatRequest): EventLoop.Steps<boolean>
 }
 
 export const largeChat = (request: ChatRequest): Effect.Effect<ChatRequest, InvalidRequest> =>
-  Effect.flatMap(EventLoop.inSlices(holdsFewArguments(request)), (isUsable) =>
+  Effect.flatMap(EventLoop.runInSlices(holdsFewArguments(request)), (isUsable) =>
     isUsable ? Effect.succeed({ ...request, isLarge: true }) : tooMany
   )

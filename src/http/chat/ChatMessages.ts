@@ -18,7 +18,7 @@ import {
 import { isWithin, longestUrl } from "../schema/Constraints.ts"
 import { longestName } from "./Schema.ts"
 
-/** Where a message, part or call is, e.g. `messages[0].content[1]`; written out only when something is wrong. */
+/** Lazy, since it is needed only for errors. */
 type Path = () => string
 
 const wrong = (path: Path, problem: string): InvalidRequest => refuseAt("messages", path(), problem)
@@ -30,7 +30,7 @@ const isDetail = isOneOf("auto", "low", "high")
 const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 
-/** Only the start of a data URL is looked at: the rest is megabytes of base64, judged once it is decoded. */
+/** Only the start: the rest is base64, judged once it is decoded. */
 const isReference = (url: string): boolean =>
   webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
@@ -179,7 +179,7 @@ const readMessage = (message: unknown, path: Path, calls: Set<string>): Read<Mes
   }
 }
 
-/** Reads the messages in order: a tool's result must answer a call made before it. */
+/** In order: a tool's result must answer a call made before it. */
 export const readMessages = (messages: ReadonlyArray<unknown>): Read<ReadonlyArray<Message>> => {
   const calls = new Set<string>()
   return each(messages, (message, index) => readMessage(message, () => `messages[${index}]`, calls))

@@ -73,7 +73,7 @@ const isWord = isOneOf("auto", "none", "required")
 /** Some clients send a word as the type of an object. */
 const wordIn = (choice: unknown): unknown => (isObject(choice) && isWord(choice.type) ? choice.type : choice)
 
-/** Without tools `auto` and `none` say nothing; anything else asks for a tool that is not there. */
+/** Without tools `auto` and `none` are harmless; anything else asks for a missing tool. */
 export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Read<ToolChoice | undefined> => {
   const choice = wordIn(given)
   const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
@@ -99,7 +99,7 @@ const readJsonSchema = (definition: unknown, path: string): Read<ResponseFormat>
   return { type: "json_schema", json_schema: { ...read.named, ...schema } }
 }
 
-/** Other hosts take the schema beside `json_object`, which means the same as a schema of any name. */
+/** Other hosts take the schema beside `json_object`. */
 const readJsonObject = ({ json_schema, schema }: JsonObject): Read<ResponseFormat> => {
   if (!isAbsent(json_schema)) {
     return refuseAt("response_format", "response_format.json_schema", "needs the type json_schema")
@@ -107,7 +107,7 @@ const readJsonObject = ({ json_schema, schema }: JsonObject): Read<ResponseForma
   return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, "response_format")
 }
 
-/** `text` is what a model answers anyway, so it counts as absent. */
+/** `text` is the default, so it counts as absent. */
 export const readResponseFormat = (format: unknown): Read<ResponseFormat | undefined> => {
   if (isAbsent(format)) return undefined
   if (!isObject(format)) return refuseAt("response_format", "response_format", "must be an object")

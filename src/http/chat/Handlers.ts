@@ -53,7 +53,7 @@ export const chatEndpoint = Effect.gen(function* () {
         created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
         model: job.model.id
       }
-      // A head that goes out before any route has answered is the sandbox's if nothing else could serve it.
+      // Before any route has answered, the head is marked if only the sandbox could serve it.
       const marked = () =>
         (record.route === undefined ? job.model.routes.every(isSandbox) : isSandbox(record.route))
           ? { ...headers(), "x-gateway-sandbox": "true" }

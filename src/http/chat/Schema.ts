@@ -156,7 +156,6 @@ const Stop = Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(maxStops))).a
   )
 )
 
-/** Unlisted fields are ignored, null means left out, and the first wrong field is the one reported. */
 export const ChatCompletionRequest = Schema.Struct({
   model: modelOf("a chat model"),
   messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)),

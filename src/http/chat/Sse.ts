@@ -17,7 +17,6 @@ const sseHeaders = {
   "x-accel-buffering": "no"
 }
 
-/** Resolves when the response can take more, is closed, or has stalled for too long. */
 const drained = (response: ServerResponse): Effect.Effect<void> =>
   Effect.async((resume) => {
     const stalled = setTimeout(() => response.destroy(), stalledMillis)
@@ -30,7 +29,7 @@ const drained = (response: ServerResponse): Effect.Effect<void> =>
     return Effect.sync(done)
   })
 
-/** One string per batch of events; waits while the client does not read, so that the provider is not read either. */
+/** Waits while the client does not read, so that the provider is not read either. */
 export const makeSink = (options: {
   readonly response: ServerResponse
   readonly headers: () => Readonly<Record<string, string>>
@@ -41,7 +40,7 @@ export const makeSink = (options: {
   let firstDeltaSent = false
   let keepAlive: NodeJS.Timeout | undefined
   const isGone = () => response.destroyed || response.closed || response.writableEnded
-  // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
+  // Without a listener the error would end the process.
   response.on("error", () => {})
 
   const send = (text: string): Effect.Effect<void> => {

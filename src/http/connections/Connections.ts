@@ -11,17 +11,16 @@ export interface Exchange {
 
 const isOver = ({ response }: Exchange): boolean => response.writableFinished || response.destroyed
 
-/** In so many milliseconds the first bytes of a connection should have come. */
+/** A connection's first bytes should have come by then. */
 const arrivalMillis = 1000
 
-/** One client connection. A client may send requests ahead; they are answered in their order. */
+/** Pipelined requests are answered in order. */
 export class Connection {
   readonly socket: Socket
   readonly address: string
   latest: Exchange | undefined
-  /** The one before the latest, if it was not over when the latest came. */
   previous: Exchange | undefined
-  /** Its client sent what is no HTTP: nothing more is read from it. */
+  /** Its client sent no HTTP: nothing more is read. */
   isRefused = false
   readonly #openedAt = performance.now()
   lastUse = 0
@@ -35,7 +34,7 @@ export class Connection {
     return this.latest === undefined || isOver(this.latest)
   }
 
-  /** Whether it may be closed to make room. A new one, of which nothing was read yet, may have sent its request. */
+  /** May be closed to make room; a new one may have sent its request already. */
   get isSpare(): boolean {
     const isNew = this.socket.bytesRead === 0 && performance.now() - this.#openedAt < arrivalMillis
     return this.isIdle && !isNew
@@ -47,7 +46,7 @@ export class Connection {
   }
 }
 
-/** What `/proc` says of this process; a usual limit where there is none. */
+/** From `/proc`; a usual limit where there is none. */
 const descriptorLimit = (): number => {
   try {
     const soft = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1]
@@ -57,11 +56,10 @@ const descriptorLimit = (): number => {
   }
 }
 
-/** Descriptors for the database, files, logs and what the runtime itself needs. */
 const reservedDescriptors = 128
 const mostConnections = 10_000
 
-/** Half of what the reserve leaves, since a request may need one more descriptor for its provider. */
+/** A request may need a second descriptor for its provider. */
 export const connectionLimits = (options: { readonly trustedProxies: number; readonly descriptors?: number }) => {
   const { descriptors = descriptorLimit(), trustedProxies } = options
   const total = Math.min(mostConnections, Math.max(2, Math.floor((descriptors - reservedDescriptors) / 2)))
@@ -72,7 +70,6 @@ export class ConnectionLimits extends Context.Reference<ConnectionLimits>()("gat
   defaultValue: () => connectionLimits({ trustedProxies: 0 })
 }) {}
 
-/** The longest unused of those on which no request is being worked on. */
 const longestIdle = (connections: Iterable<Connection>): Connection | undefined => {
   let longest: Connection | undefined
   for (const connection of connections) {
@@ -81,7 +78,7 @@ const longestIdle = (connections: Iterable<Connection>): Connection | undefined 
   return longest
 }
 
-/** All open connections, within limits. Where there are too many, idle ones make room for new ones. */
+/** Idle connections make room for new ones. */
 export class Connections {
   readonly #limits: typeof ConnectionLimits.Service
   readonly #open = new Map<Duplex, Connection>()
@@ -92,7 +89,6 @@ export class Connections {
     this.#limits = limits
   }
 
-  /** Undefined where there is no room for the connection. */
   add(socket: Socket): Connection | undefined {
     const address = socket.remoteAddress ?? "unknown"
     const neighbours = this.#byAddress.get(address) ?? new Set()

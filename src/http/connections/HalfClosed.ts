@@ -1,16 +1,11 @@
 import type { Connection } from "./Connections.ts"
 
-/** Emitted on a response whose head is sent, for whoever can write something to it that has no meaning. */
 export const probe = Symbol("gateway/http/probe")
 
 const startOfHead = Buffer.from("HTTP/1.1 ")
 const probeMillis = [1, 4, 16, 64, 256, 1024, 4096, 16_384]
 
-/**
- * A client that shuts down its sending side may still read; one that closed its connection sends the same FIN, and
- * answers the first byte that it gets with a reset, which the second write meets. Before the head those bytes are
- * the start of the status line, the same for every answer, which is then left out of the head.
- */
+/** A client that closed resets at our second write, a half-closed one reads on; the probe is the status line's start. */
 export const watchHalfClosed = (connection: Connection): void => {
   const { socket } = connection
   const delays = probeMillis.values()

@@ -13,7 +13,7 @@ const asFailure = (error: unknown): Option.Option<Failure> => {
   return Option.liftPredicate(error, isFailure)
 }
 
-/** The reasons of `Metrics.refused`: requests that are not logged, since nobody is known to have sent them. */
+/** Labels of `Metrics.refused`, for requests without a log row. */
 const refusals: Readonly<Partial<Record<Failure["_tag"], string>>> = {
   AddressBlocked: "access_denied",
   MissingApiKey: "invalid_api_key",
@@ -34,7 +34,7 @@ const expected = (failure: Failure, cause: Cause.Cause<unknown>): Effect.Effect<
   return wire.status === 500 ? Effect.as(logUnexpected(cause), wire) : Effect.succeed(wire)
 }
 
-/** The response to whatever ended a request. A defect is an internal error whatever it looks like, and is logged. */
+/** Logs defects, which become an internal error. */
 export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
   if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Aborted()))
   const failure = Option.flatMap(Cause.failureOption(cause), asFailure)

@@ -28,7 +28,6 @@ import { Envelope, toWire } from "./Wire.ts"
 
 type FailureClass = abstract new (...args: never) => Failure
 
-/** The failures that share a status, encoded as the envelope; a handler fails with them as they are. */
 export const onWire = <Classes extends ReadonlyArray<FailureClass>>(status: number, ...failures: Classes) => {
   const failure = Schema.Union(...failures.map((type) => Schema.instanceOf<Classes[number]>(type)))
   return Schema.transformOrFail(Envelope, failure, {
@@ -69,10 +68,8 @@ const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted, 
 })
 const OutOfTime = onWire(504, TimedOut).annotations({ description: "The request exceeded the allowed time." })
 
-/** What reading anything may fail with, beside a wrong key. */
 export const ReadErrors = Schema.Union(Blocked, Internal)
 
-/** What generating anything may fail with, beside a wrong key. */
 export const GenerationErrors = Schema.Union(
   BadRequest,
   PaymentRequired,

@@ -68,7 +68,7 @@ const timedOut = answer(504, "api_error", "timeout", "The request exceeded the a
 const unavailable = (message: string): WireError => answer(503, "service_unavailable", "no_provider_available", message)
 const noProvider = unavailable("No healthy provider is available for this model.")
 
-/** Seconds that a start takes; behind a load balancer another instance answers sooner. */
+/** A restart takes this long; another instance answers sooner. */
 const restartSeconds = 5
 const restarting: WireError = {
   ...answer(503, "service_unavailable", null, "The gateway is restarting; retry."),
@@ -77,7 +77,7 @@ const restarting: WireError = {
 
 export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
 
-/** The same while the database is out of reach: what failed may well succeed then. */
+/** A retry may succeed once the database is back. */
 export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }
 
 const kindOf: Record<Surface, string> = { chat: "a chat", image: "an image", video: "a video" }
@@ -85,7 +85,6 @@ const kindOf: Record<Surface, string> = { chat: "a chat", image: "an image", vid
 /** Adapters name these fields only for a reference image that the provider could not read. */
 const imageParams: ReadonlySet<string | null> = new Set(["messages", "image"])
 
-/** Status, body and headers of every failure: the one place that knows them. */
 export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, WireError>()({
   InvalidRequest: ({ message, param }) => badRequest(message, param),
   UpstreamRejected: ({ param }) =>
@@ -135,7 +134,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   }),
   RateLimited: () => ({
     ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."),
-    // Worst case of what is left of the window.
+    // The worst case of the window's remainder.
     headers: { "retry-after": String(rateWindowSeconds) }
   }),
   SettleFailed: () => outage,
@@ -147,7 +146,6 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   TimedOut: () => timedOut
 })
 
-/** After output the client learns only that the stream broke or ran out of time. */
 export const brokenStream = (failure: Failure): Envelope => {
   if (failure._tag === "SettleFailed") return internalError.body
   return failure._tag === "TimedOut" ? timedOut.body : upstreamError.body

@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import { type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
-import type { ImageAsk } from "../../domain/Image.ts"
+import type { ImageParams } from "../../domain/Image.ts"
 import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { ImageGenerations, type ImageResult } from "../../services/images/ImageGenerations.ts"
@@ -25,7 +25,7 @@ const isHd = (quality: unknown): boolean => isString(quality) && quality.toLower
 export const decodeImageBody = (
   body: unknown,
   { needsReference }: { readonly needsReference: boolean }
-): Either.Either<ImageAsk, InvalidRequest> =>
+): Either.Either<ImageParams, InvalidRequest> =>
   Either.map(
     needsReference ? decodeEdit(body) : decodeGeneration(body),
     ({ image, model, prompt, quality, resolution, response_format }) => ({
@@ -42,7 +42,6 @@ const jsonValues: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
   ["false", false]
 ])
 
-/** The body that a form stands for: what is no text in JSON is none here, and files are bytes. */
 export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
   const body = formObject(parts)
   const decode = (value: unknown) => jsonValues.get(value) ?? value
@@ -53,7 +52,7 @@ const endpoint = { surface: "image", scope: "images", admitsWithHold: false } as
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body.parts) : body.value)
 
-/** Always in the same order: a replay is equal to the first answer to the byte. */
+/** A replay equals the first response to the byte. */
 const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
   created,
   data: [
@@ -70,13 +69,13 @@ export const imageEndpoints = Effect.gen(function* () {
   const images = yield* ImageGenerations
   const limits = yield* Limits
 
-  // Apart from what follows, so that the body is let go of before the picture is made.
+  // A function of its own, so that the body is freed before the picture is made.
   const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
     record.model = modelIn(body)
-    const ask = yield* decodeImageBody(body, { needsReference })
-    const model = catalog.find(ask.model)
-    if (model?.surface !== "image") return yield* new ModelNotFound({ model: ask.model, surface: "image" })
-    return { model, variant: yield* variantFor(model, ask), ask }
+    const params = yield* decodeImageBody(body, { needsReference })
+    const model = catalog.find(params.model)
+    if (model?.surface !== "image") return yield* new ModelNotFound({ model: params.model, surface: "image" })
+    return { model, variant: yield* variantFor(model, params), params }
   })
 
   const answer = Effect.fnUntraced(function* (

@@ -24,7 +24,7 @@ const prompt = promptFor("What the image shows, or what is to change.")
 const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
 const longestEcho = 32
 
-/** Any text: `domain/ImageRules.ts` refuses what the model does not have. */
+/** `domain/Image.ts` checks it against the model. */
 const AnyResolution = Filled.annotations({
   ...problem("must be one of 1K, 2K, 4K"),
   jsonSchema: { type: "string", enum: [...resolutions] }
@@ -45,7 +45,6 @@ const texts = {
 }
 const insteadOf = { mask: "describe the edit in `prompt`", images: "use `image`" }
 
-/** Unlisted fields are ignored, null means left out, and the first wrong field is the one reported. */
 export const ImageGenerationRequest = Schema.Struct({
   model,
   prompt,
@@ -64,7 +63,7 @@ export const ImageEditRequest = Schema.Struct({
   image: RequiredReferences.annotations({ description: "The images to edit." })
 }).annotations({ identifier: "ImageEditRequest" })
 
-/** The same as a form, where an empty text means left out. */
+/** In a form an empty text means left out. */
 const ImageEditForm = Schema.Struct({
   model,
   prompt,

@@ -12,11 +12,11 @@ import { RequestContext } from "../admission/RequestContext.ts"
 /** A client that takes nothing for this long is gone, whatever its socket says. */
 const stalledMillis = 180_000
 
-/** The target of a request as it was sent: nothing in a name is ever decoded, so nothing can hide in an escape. */
+/** As sent: nothing is decoded, so nothing can hide in an escape. */
 const target = /^(?:https?:\/\/[^/?#]*)?\/media\/([^?#]*)(?:[?#].*)?$/is
 
 const servedHeaders = ({ id, type }: MediaName) => ({
-  // A file never changes under its name, so the name says all that a hash would.
+  // A file never changes under its name.
   etag: `"${id}"`,
   "content-type": type,
   "cache-control": "public, max-age=31536000, immutable",
@@ -37,7 +37,7 @@ const refused = (status: number, message: string, contentRange: string | undefin
     )
   )
 
-/** Asked for more from the end than there is, the library would refuse where the standard gives all. */
+/** The library would refuse a suffix beyond the size, where the standard gives all. */
 const wholeForLongSuffix = (request: IncomingMessage, size: number) => {
   const suffix = /^ *bytes=-(\d+)$/.exec(request.headers.range ?? "")?.[1]
   if (suffix !== undefined && size > 0 && Number(suffix) > size) request.headers.range = "bytes=0-"
@@ -48,7 +48,6 @@ interface Unsendable extends Error {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Writes a file, or the part that is asked for, to the client; what cannot be written is an answer to be given. */
 const serve = (options: {
   readonly directory: string
   readonly name: string
@@ -68,9 +67,9 @@ const serve = (options: {
         status === 404 ? new UnknownEndpoint() : Effect.dieMessage(`a file of the media cannot be sent: ${message}`)
       )
     }
-    // The server interrupts us when a client leaves, but not once everything was handed to its socket.
+    // The server does not interrupt us for a client that leaves after the last write.
     response.once("finish", done).once("close", () => response.writableEnded && done())
-    // A socket that breaks under a write is a departure like any other; unheard, its error would end the process.
+    // Without a listener the error would end the process.
     response.on("error", () => {})
     response.setTimeout(stalledMillis, () => response.destroy())
     send(request, `/${name}`, { root: directory, index: false, cacheControl: false, etag: false })
@@ -81,7 +80,6 @@ const serve = (options: {
       .pipe(response)
   })
 
-/** Public media of a local directory, for everybody who knows a name. */
 export const MediaRoutes = ({ mediaDirectory: directory }: { readonly mediaDirectory?: string | undefined }) =>
   directory === undefined
     ? Layer.empty

@@ -6,7 +6,6 @@ type Tag = Failure.Failure["_tag"]
 
 const scopes = { chat: "chat", image: "images", video: "videos" } as const
 
-/** Every failure as an endpoint of a surface answers it, one for each fixed message. */
 export const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
   InvalidRequest: [new Failure.InvalidRequest({ message: "`model` is required.", param: "model" })],
   UpstreamRejected: [null, surface === "chat" ? "messages" : "image"].map(
@@ -47,7 +46,6 @@ const patterns: { readonly [tag in Tag]?: string } = {
 
 const unique = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(values)]
 
-/** The content of an error response: its types, codes and messages, and an example of each. */
 export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface) => {
   const errors = Object.values(failuresOf(surface))
     .flat()

@@ -26,7 +26,7 @@ const headersOf: Readonly<Record<string, object>> = {
 
 const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
 
-/** The platform adds its own decode error to every endpoint; ours name their failures. */
+/** The platform adds its own decode error to every endpoint. */
 const isOurs = (
   schema: object
 ): schema is { readonly failures: ReadonlyArray<unknown>; readonly description: string } => "failures" in schema
@@ -45,7 +45,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
 }
 
 const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
-  // Only the generating endpoints are rated, and only they refuse for it. What comes before the rate has none.
+  // Only generating endpoints are rated; what precedes the rate check has no headers of it.
   const rated = operation.responses[429] !== undefined
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
   const isOneVideo = operation.parameters.some(({ name }) => name === "id")
@@ -134,7 +134,7 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
   }
 }
 
-/** `openapi.json` for a catalog; `baseUrl` is the service's base address with its version, e.g. `https://host/v1`. */
+/** `baseUrl` includes the version, e.g. `https://host/v1`. */
 export const openApiDocument = (
   models: ReadonlyArray<Pick<Model, "id" | "surface">>,
   baseUrl: string

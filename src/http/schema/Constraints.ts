@@ -22,7 +22,6 @@ export const Anything = Schema.declare((value: unknown): value is unknown => val
 const isEmpty = (value: unknown): boolean =>
   value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0)
 
-/** Nothing: null, or a text, a list or an object without content. */
 export const Empty = Schema.declare((value: unknown): value is unknown => isEmpty(value), {
   jsonSchema: { type: ["array", "null", "object", "string"], maxItems: 0, maxLength: 0, maxProperties: 0 },
   arbitrary: () => (fc) => fc.constantFrom<unknown>(null, "", [], {})
@@ -63,7 +62,6 @@ export const atMost =
 export const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
   Schema.optional(schema).annotations({ description })
 
-/** An optional field of a request in JSON, where null is the same as leaving it out. */
 export const optional = <A, I>(schema: Schema.Schema<A, I>, description?: string) =>
   Schema.optional(Schema.NullOr(schema)).annotations(description === undefined ? {} : { description })
 

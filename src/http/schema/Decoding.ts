@@ -6,10 +6,10 @@ const problemId = Symbol.for("gateway/http/problem")
 
 type Problem = (value: unknown) => string
 
-/** Says what is wrong with a value that a schema refuses: "must be 1". */
+/** Completes "`field` …", e.g. "must be 1". */
 export const problem = (text: string | Problem) => ({ [problemId]: typeof text === "string" ? () => text : text })
 
-/** A field that a function reads once it has the documented shape; its refusal travels as the issue's value. */
+/** A refusal of `read` travels as the issue's value. */
 export const readWith = <A, I, R>(documented: Schema.Schema<A, I>, read: (value: A) => Read<R>) =>
   Schema.transformOrFail(
     documented,
@@ -34,7 +34,7 @@ const annotationsOf = (issue: ParseResult.ParseIssue) => {
   return "ast" in issue ? issue.ast.annotations : {}
 }
 
-/** The innermost explanation: what encloses it only knows that something in it is wrong. */
+/** The innermost explanation, since outer ones say no more. */
 const explain = (issue: ParseResult.ParseIssue, param: string, path: string): InvalidRequest | undefined => {
   if (refused(issue.actual)) return issue.actual
   const at = issue._tag === "Pointer" ? `${path}.${String(issue.path)}` : path
@@ -53,7 +53,7 @@ const refusalOf = (issue: ParseResult.ParseIssue): InvalidRequest => {
   return explain(field.issue, name, name) ?? refuseAt(name, name, "is not valid")
 }
 
-/** Decodes a body, already parsed; the first field that is wrong, in their order in the schema, is the one reported. */
+/** Reports the first wrong field in the schema's order. */
 export const decoder = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = ParseResult.decodeUnknownEither(schema)
   return (body: unknown): Either.Either<A, InvalidRequest> => Either.mapLeft(decode(body), refusalOf)

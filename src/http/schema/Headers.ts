@@ -14,7 +14,7 @@ export class Authenticated extends HttpApiMiddleware.Tag<Authenticated>()("gatew
 
 export const idempotencyKey = "idempotency-key"
 
-/** Only described: the services check it, after the body. */
+/** Only described: the services check it. */
 export const IdempotencyKey = Schema.Struct({
   [idempotencyKey]: Schema.optional(
     Schema.String.annotations({

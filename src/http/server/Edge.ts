@@ -10,7 +10,7 @@ import { errorResponse } from "../errors/ErrorResponse.ts"
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
-/** Health is answered even while the database cannot say who is blocked. */
+/** Health is answered even while the database is away. */
 const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
   isBlocked.pipe(
     Effect.interruptible,
@@ -18,7 +18,7 @@ const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
     Effect.catchAllDefect(() => Effect.succeed(false))
   )
 
-/** The outermost layer: the block list comes before routing, and every failure gets an envelope. */
+/** The block list precedes routing, and every failure gets an envelope. */
 export const edge = Effect.fnUntraced(function* (options: { readonly trustedProxies: number }) {
   const auth = yield* Auth
   const inFlight = yield* InFlight
@@ -40,7 +40,7 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
             : Effect.map(errorResponse(cause, requestId), (error) => respond(wireError(error)))
         )
       )
-      // A client that reuses the connection would meet its end.
+      // A client that reuses the connection would find it closed.
       return HttpServerResponse.setHeaders(
         response,
         inFlight.isStopping() ? { "x-request-id": requestId, connection: "close" } : { "x-request-id": requestId }

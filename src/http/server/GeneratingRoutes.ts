@@ -19,7 +19,7 @@ const decoded = (path: string): string => {
   }
 }
 
-/** The path of a request's target, spelled as it is in the contract: the router for everything else is as lenient. */
+/** As lenient as the platform's router. */
 const pathOf = (target: string): string => {
   const path = target
     .replace(origin, "")
@@ -28,7 +28,7 @@ const pathOf = (target: string): string => {
   return (path.includes("%") ? decoded(path) : path).replace(/(?<=.)\/$/, "")
 }
 
-/** Generating requests skip the platform's router and middleware: one fiber each. */
+/** Skips the platform's router and middleware: one fiber per request. */
 export const layer = (node: Server) =>
   Layer.effect(
     HttpServer.HttpServer,

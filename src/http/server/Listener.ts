@@ -32,7 +32,6 @@ const refuse = (socket: Duplex, answer: string): void => {
   socket.end(answer, () => socket.destroy())
 }
 
-/** Descriptors that refused connections may hold until their clients have read why. */
 const mostLingering = 32
 const lingerMillis = 1000
 
@@ -42,7 +41,7 @@ const makeTurnAway = () => {
     socket.on("error", () => {})
     if (lingering >= mostLingering) return void socket.destroy()
     lingering += 1
-    // Closed with something unread, the connection would be reset before its client has read the answer.
+    // A close with unread data would reset the connection before the client reads the response.
     const timer = setTimeout(() => socket.destroy(), lingerMillis).unref()
     socket.once("close", () => {
       clearTimeout(timer)
@@ -93,7 +92,7 @@ const lingerOverBody = (connection: Connection): void => {
   Object.assign(socket, { destroySoon: linger })
 }
 
-/** Answers what Node's parser refuses, after the answers to earlier requests of the same connection. */
+/** After the responses to earlier requests of the connection. */
 const refuseUnparsed = ({ latest, previous, socket }: Connection, answer: string): void => {
   const isWithinLatest = latest !== undefined && !latest.request.complete
   if (isWithinLatest && latest.response.headersSent) {
@@ -102,26 +101,26 @@ const refuseUnparsed = ({ latest, previous, socket }: Connection, answer: string
   }
   const before = (isWithinLatest ? previous : latest)?.response
   if (before === undefined || before.writableFinished || before.destroyed) return refuse(socket, answer)
-  // Node itself would close the connection at once if the client has shut down its sending side.
+  // Node would close the connection at once if the client has shut down its sending side.
   before.prependOnceListener("finish", () => refuse(socket, answer))
 }
 
-/** A Node server with limits on everything, whose own refusals are in the envelope too. */
+/** Its own refusals have the envelope too. */
 export const listener: Effect.Effect<Server> = Effect.gen(function* () {
   const ids = yield* Ids
   const connections = new Connections(yield* ConnectionLimits)
   const raw = (failure: Failure) => rawAnswer(toWire(failure), ids.prefixed("req"))
   const server = createServer({
-    // Room for a slow 48 MiB upload; headers alone have a minute.
+    // Room for a slow 48 MiB upload.
     requestTimeout: Duration.toMillis("5 minutes"),
     headersTimeout: Duration.toMillis("1 minute"),
     keepAliveTimeout: Duration.toMillis("75 seconds"),
     connectionsCheckingInterval: Duration.toMillis("5 seconds"),
     maxHeaderSize: 32 * 1024,
-    // Node's own answer to a missing Host, and below to a strange Expect, has no envelope.
+    // Node's own answer to a missing Host, or below to an unknown Expect, has no envelope.
     requireHostHeader: false
   })
-  // Not in the documentation of Node, and the only way to answer a client that shuts down its sending side.
+  // Undocumented, and the only way to answer a client that shuts down its sending side.
   Object.assign(server, { httpAllowHalfOpen: true })
   const turnAway = makeTurnAway()
   const accept = server.listeners("connection")
@@ -142,7 +141,7 @@ export const listener: Effect.Effect<Server> = Effect.gen(function* () {
     const { code = "" } = error
     const isUnparsed = code.startsWith("HPE_") || code === "ERR_HTTP_REQUEST_TIMEOUT"
     if (connection === undefined || !isUnparsed) return void socket.destroy()
-    // The parser refuses all that follows too, and what follows a last request is nobody's.
+    // The parser refuses all that follows too.
     if (connection.isRefused) return
     connection.isRefused = true
     if (code === "HPE_CLOSED_CONNECTION" && !connection.isIdle) return

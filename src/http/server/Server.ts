@@ -29,20 +29,20 @@ export interface ServerOptions {
   readonly metricsPublic: boolean
   readonly chatBodyBytes: number
   readonly mediaBodyBytes: number
-  /** Where local media are, to be served under `/media/`; undefined leaves that to somebody else. */
+  /** Served under `/media/`; undefined: not served. */
   readonly mediaDirectory?: string | undefined
-  /** How long a stop goes on serving before it drains; undefined: `peerDelay` where another instance lives. */
+  /** Time to serve on before draining; undefined: `peerDelay` if another instance lives. */
   readonly shutdownDelay: Duration.Duration | undefined
   readonly shutdownTimeout: Duration.Duration
 }
 
-/** Load balancers notice within this time that an instance is unready. */
+/** Load balancers notice an unready instance within this time. */
 const peerDelay = Duration.seconds(5)
 
-/** More than Node takes as a request's head; with a shorter limit the router would not know the path of a long id. */
+/** Longer than Node's limit for a head, so that the router sees the path of a long id. */
 const longestTarget = 64 * 1024
 
-/** Runs first at a stop, while the server still answers; connections that never finish their request get two seconds more. */
+/** Runs first at a stop; unfinished connections get two seconds more. */
 const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {
@@ -78,7 +78,6 @@ const generatingRoutes = Layer.effect(
   })
 )
 
-/** The wire: routes, middleware and the Node server. Needs every service, and is the first to close. */
 export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {

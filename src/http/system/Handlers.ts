@@ -11,14 +11,14 @@ import { exposition, MetricsSource } from "./Prometheus.ts"
 export class Readiness extends Context.Tag("gateway/http/Readiness")<
   Readiness,
   {
-    /** A reason not to send traffic here, or undefined. */
+    /** The reason not to send traffic here. */
     readonly unready: Effect.Effect<string | undefined>
-    /** What does not work although the rest can be served, or undefined. */
+    /** What does not work, although the rest is served. */
     readonly impaired: () => string | undefined
   }
 >() {}
 
-/** What proxies add, by whatever name, to say who is really asking, or that they were there. */
+/** Headers by which proxies name the client or themselves. */
 const forwardingHeader =
   /^(?:via|cdn-loop|cf-.*|x-envoy-.*|x-original-.*|x-real-.*|x-remote-.*|.*forward.*|.*proxy.*|.*-?(?:client|connecting|user|cluster)-?ip)$/
 

@@ -1,6 +1,6 @@
 import { Context, Effect, Metric, MetricKeyType, MetricState, Option, Schema } from "effect"
 
-/** A metric with all its series. Values are decimal text, since some are larger than a number is exact. */
+/** Values are decimal text, since some exceed exact numbers. */
 export const Family = Schema.Struct({
   name: Schema.String,
   help: Schema.NullOr(Schema.String),
@@ -77,7 +77,6 @@ const add = (left: string, right: string) =>
     ? String(BigInt(left) + BigInt(right))
     : String(Number(left) + Number(right))
 
-/** The sums over several processes, series by series; gauges too, all of which count something. */
 export const sum = (processes: ReadonlyArray<Families>): Families => {
   const families = new Map<string, Family>()
   for (const family of processes.flat()) {
@@ -89,7 +88,6 @@ export const sum = (processes: ReadonlyArray<Families>): Families => {
   return [...families.values()]
 }
 
-/** What outlives the process that counted it: everything but its gauges. */
 export const withoutGauges = (families: Families): Families => families.filter((family) => family.kind !== "gauge")
 
 export const exposition = (families: Families): string => {
@@ -101,7 +99,6 @@ export const exposition = (families: Families): string => {
   return `${lines.join("\n")}\n`
 }
 
-/** What `/metrics` shows: the metrics of this process, or of all workers of which it is one. */
 export class MetricsSource extends Context.Reference<MetricsSource>()("gateway/http/MetricsSource", {
   defaultValue: (): { readonly families: Effect.Effect<Families> } => ({ families: Effect.sync(snapshot) })
 }) {}

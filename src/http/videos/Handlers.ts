@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Either, Predicate } from "effect"
 import { InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
-import type { VideoAsk } from "../../domain/Video.ts"
+import type { VideoParams } from "../../domain/Video.ts"
 import { secondsFor } from "../../domain/Video.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/Rules.ts"
@@ -21,7 +21,7 @@ import { VideoCreateRequest } from "./Schema.ts"
 
 const decode = decoder(VideoCreateRequest)
 
-export const decodeVideoBody = (body: unknown): Either.Either<VideoAsk, InvalidRequest> =>
+export const decodeVideoBody = (body: unknown): Either.Either<VideoParams, InvalidRequest> =>
   Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
     model,
     prompt,
@@ -34,7 +34,6 @@ const asList = (value: unknown): ReadonlyArray<unknown> => {
   return isArray(value) ? value : [value]
 }
 
-/** The body that a form stands for: what is no text in JSON is none here, and files are bytes. */
 export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
   const { "input_reference[file_id]": file_id, "input_reference[image_url]": image_url, ...body } = formObject(parts)
   const named = isAbsent(file_id) && isAbsent(image_url) ? [] : [{ file_id, image_url }]
@@ -45,7 +44,7 @@ export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
   }
 }
 
-/** Always in the same order: a replay is equal to the first answer to the byte. */
+/** A replay equals the first response to the byte. */
 export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({
   id,
   object: "video",
@@ -75,7 +74,7 @@ const limitOf = (asked: string | ReadonlyArray<string> | undefined): number => {
   return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
 }
 
-/** Of an id that none can have the database is not asked; it has no NUL, for one. */
+/** Other ids never reach the database; some hold NUL. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
 export const videoEndpoint = Effect.gen(function* () {
@@ -88,10 +87,10 @@ export const videoEndpoint = Effect.gen(function* () {
     const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes)
     const body = yield* decodeReferences(fieldsOf(received))
     record.model = modelIn(body)
-    const ask = yield* decodeVideoBody(body)
-    const model = catalog.find(ask.model)
-    if (model?.surface !== "video") return yield* new ModelNotFound({ model: ask.model, surface: "video" })
-    return { model, seconds: yield* secondsFor(model, ask), ask }
+    const params = yield* decodeVideoBody(body)
+    const model = catalog.find(params.model)
+    if (model?.surface !== "video") return yield* new ModelNotFound({ model: params.model, surface: "video" })
+    return { model, seconds: yield* secondsFor(model, params), params }
   })
 
   const create = Effect.fnUntraced(function* (admitted: Admitted) {

@@ -11,7 +11,7 @@ const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
 
-/** Any integer: `domain/VideoRules.ts` moves it to a length that the model has. */
+/** `domain/Video.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
   strict: true,
   decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),
@@ -26,7 +26,7 @@ const texts = {
   inputReference: "Alias of `image`, which wins when both are given."
 }
 
-/** Unlisted fields are ignored, null means left out; a wrong alias is refused even where it is overruled. */
+/** A wrong alias is refused even where it is overruled. */
 export const VideoCreateRequest = Schema.Struct({
   model,
   prompt,
@@ -37,7 +37,7 @@ export const VideoCreateRequest = Schema.Struct({
   n
 }).annotations({ identifier: "VideoCreateRequest" })
 
-/** The same as a form, where an empty text means left out. */
+/** In a form an empty text means left out. */
 const VideoCreateForm = Schema.Struct({
   model,
   prompt,
@@ -79,7 +79,7 @@ const VideoList = Schema.Struct({
 
 const Id = Schema.String.annotations({ description: "The `vid_` id." })
 
-/** Only described: `limitOf` in `Handlers.ts` reads whatever is sent. */
+/** Only described: `limitOf` in `Handlers.ts` reads it. */
 const Limit = described(
   Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
     jsonSchema: { type: "integer", minimum: 1, maximum: 100, default: 20 }

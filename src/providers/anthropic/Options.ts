@@ -15,7 +15,6 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-/** This wire has no sampling, no format of an answer and no search that the gateway asks for. */
 export const features = (): ReadonlySet<Feature> => new Set(["tools", "vision", "reasoning"])
 
 export const options = makeOptions(Options, identity)

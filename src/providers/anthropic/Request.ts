@@ -25,7 +25,7 @@ interface Turn {
   readonly content: Array<Block>
 }
 
-/** White space alone, which this wire refuses wherever it stands. */
+/** This wire refuses white space alone. */
 const isBlank = (text: string): boolean => text.trim() === ""
 
 const encodeTexts = (content: string | ReadonlyArray<TextPart> | null): Array<TextBlock> =>
@@ -40,7 +40,7 @@ const signatures: ReadonlyArray<readonly [string, MediaType]> = [
   ["UklGR", "image/webp"]
 ]
 
-/** The bytes say the type: the host refuses one that they contradict. */
+/** The host refuses a type that the bytes contradict. */
 const encodeImage = (url: string): ImageBlock => {
   if (!/^data:/i.test(url.slice(0, 5))) return { type: "image", source: { type: "url", url } }
   const given = url.slice(url.indexOf(",") + 1)
@@ -52,7 +52,7 @@ const encodeImage = (url: string): ImageBlock => {
 const encodePart = (part: Part): Array<TextBlock | ImageBlock> =>
   part.type === "text" ? encodeTexts(part.text) : [encodeImage(part.image_url.url)]
 
-/** Ids of other vendors may be longer, hold other characters, or begin anew with every answer. */
+/** Other vendors' ids may be too long, hold other characters, or repeat. */
 const makeCallIds = () => {
   const seen = new Set<string>()
   const unanswered = new Map<string, Array<string>>()
@@ -95,7 +95,7 @@ const isResult = ({ type }: Block): boolean => type === "tool_result"
 const orderResults = (content: Array<Block>): Array<Block> =>
   content.some(isResult) ? [...content.filter(isResult), ...content.filter((block) => !isResult(block))] : content
 
-/** A turn begun for the model must not end in white space. */
+/** A prefilled turn must not end in white space. */
 const trimEnd = (content: Array<Block>): Array<Block> =>
   content.map((block, at) =>
     block.type === "text" && at === content.length - 1 ? { ...block, text: block.text.trimEnd() } : block
@@ -116,11 +116,11 @@ const encodeTurns = (messages: ReadonlyArray<Message>): Array<Turn> => {
     if (role === "user") return { role, content: orderResults(content) }
     return { role, content: at === turns.length - 1 ? trimEnd(content) : content }
   })
-  // A conversation may open with the model's greeting, which this wire has no place for.
+  // This wire has no conversation that opens with the model's turn.
   return ordered[0]?.role === "assistant" ? [{ role: "user", content: encodeTexts(".") }, ...ordered] : ordered
 }
 
-/** At least one turn is wanted: without any, the system's text is the user's. */
+/** At least one turn is required: without any, the system's text is the user's. */
 const conversationFields = (system: Array<TextBlock>, turns: Array<Turn>) => {
   const [first, ...others] = system
   if (turns.length === 0) return { messages: [{ role: "user" as const, content: system }] }
@@ -136,7 +136,7 @@ const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
   return toolChoice === "auto" || parallelToolCalls === false ? { type: "auto" as const, ...parallel } : undefined
 }
 
-/** Calls of earlier turns need their tools defined, even where none may be called any more. */
+/** Calls of earlier turns need their tools defined, even where none may be called. */
 const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>) => {
   if (request.tools.length > 0) {
     const tools = request.tools.map(({ function: { description, name, parameters } }) => {
@@ -150,13 +150,13 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>) => {
   return { tools, tool_choice: { type: "none" as const } }
 }
 
-/** Stop sequences of white space alone, which this wire refuses: the gateway cuts at them itself. */
+/** This wire refuses stop sequences of white space alone. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
 
 const leastBudget = 1_024
 const leastAnswer = 512
 
-/** Thinking comes out of `max_tokens`: half of it, and what is left has to hold an answer. */
+/** Thinking comes out of `max_tokens`: half of it, if the rest can hold an answer. */
 const budgetOf = (maxTokens: number) => {
   if (maxTokens < leastBudget + leastAnswer) return undefined
   const tokens = Math.min(Math.max(Math.floor(maxTokens / 2), leastBudget), maxTokens - leastAnswer)
@@ -166,7 +166,7 @@ const budgetOf = (maxTokens: number) => {
 export const forcesTool = ({ toolChoice, tools }: ChatRequest): boolean =>
   tools.length > 0 && toolChoice !== undefined && toolChoice !== "auto" && toolChoice !== "none"
 
-/** With a budget such a turn must open with its signed thinking, which the chat-completions wire does not carry. */
+/** With a budget such a turn must open with its signed thinking, which our wire does not carry. */
 const continuesTurn = ({ messages }: ChatRequest): boolean => {
   const last = messages.findLast(({ role }) => role === "assistant")
   if (last === undefined) return false
@@ -178,14 +178,14 @@ const adaptive = { type: "adaptive", display: "summarized" } as const
 export const thinkingOf = (options: Options, request: ChatRequest) => {
   const isAsked = request.reasoningEffort !== undefined
   if (options.thinking === "always") return isAsked ? adaptive : undefined
-  // Models differ in whether they think before a forced tool call, and all take one without thinking.
+  // Models differ in whether they think before a forced tool call; all accept one without thinking.
   const isOn = isAsked && !forcesTool(request)
   if (isOn && options.thinking === "adaptive") return adaptive
   const budget = isOn && !continuesTurn(request) ? budgetOf(request.maxTokens) : undefined
   return budget ?? (options.thinking_off && { type: options.thinking_off })
 }
 
-/** Whether the model's text is all there is to count: it does not think, or thinking is turned off. */
+/** Without thinking, the text is all there is to count. */
 export const isCountable = ({ options, quirks, request }: ChatCall<Options, Quirks>): boolean => {
   const type = quirks.thinking ? thinkingOf(options, request)?.type : undefined
   return options.thinking !== "always" && type !== "enabled" && type !== "adaptive"

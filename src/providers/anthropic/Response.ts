@@ -75,7 +75,7 @@ export const errorIn = (body: Fields): Fields | undefined =>
 
 interface HostError {
   readonly type: string
-  /** Names the cause more precisely than the type, where the host gives it. */
+  /** More precise than the type, where the host gives it. */
   readonly code: string
   readonly message: string
 }
@@ -85,11 +85,11 @@ const readError = (body: string): HostError => {
   return { type: asText(type), code: asText(asFields(details).error_code), message: asText(message) }
 }
 
-/** The operator's account by its codes, whatever the status: money, a hold, keys and settings of the organization. */
+/** Codes that blame the operator's account, whatever the status. */
 const accountCode =
   /spend_limit_reached$|^organization_(on_hold|type_not_supported)$|^parent_organization_required$|billing|^cmek_|^claude_code_|^sandbox_egress_restricted$/
 
-/** A 400 may speak to the operator. Only its first words count: further on stands what the customer sent. */
+/** Only a 400's first words: later ones quote the customer. */
 const toOperator =
   /^(your (credit|organization|workspace|account|api key|plan)|you have (reached|exceeded|run out)|this (organization|workspace|account|api key))\b/i
 

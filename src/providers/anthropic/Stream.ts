@@ -14,11 +14,11 @@ import { decodeUsage, finishReason } from "./Response.ts"
 
 interface CallBlock {
   readonly call: StreamedCall
-  /** The input of the block's start, which counts where no piece follows. */
+  /** The block's initial input, used where no delta follows. */
   readonly input: string
 }
 
-/** The usage of the prompt is passed on at the start as well, for streams that are cut short. */
+/** The prompt's usage is passed on at the start, for streams that are cut short. */
 export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable"> => {
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
@@ -81,7 +81,7 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
       switch (event.type) {
         case "message_start":
           count(asFields(event.message).usage)
-          // Of the output only `message_delta` knows: a stream without one is counted by the gateway.
+          // Only `message_delta` knows the output's count.
           counts = { ...counts, output_tokens: 0 }
           return pushUsage(out)
         case "content_block_start":

@@ -5,12 +5,11 @@ import { encodeRequest, forcesTool, isCountable, ownStops, type Quirks, thinking
 import { decodeAnswer, decodeFailure, decodeUsage, errorIn, refusesThinking } from "./Response.ts"
 import { makeDecoder } from "./Stream.ts"
 
-/** Anthropic's Messages API, and any host that speaks it. */
 export const make = makeChatProvider<Options, Quirks>("anthropic", {
   options,
   features,
   inlines: inlinesImages,
-  // Left to the model, the answer would be another than the one asked for.
+  // Leaving the choice to the model would change the request's meaning.
   declines: (route, request) => (!options.of(route).forced_tools && forcesTool(request) ? "tool_choice" : undefined),
   endpoint: ({ options: { auth, version } }) => ({
     path: "/v1/messages",

@@ -2,7 +2,7 @@ import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
 import { parseJson } from "../client/Json.ts"
 
-/** Usage from a host's counts, of which a part never exceeds its whole; undefined where the host counted nothing. */
+/** Parts never exceed their whole; undefined without counts. */
 export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: Usage): Usage | undefined => {
   if (prompt === 0 && completion === 0) return undefined
   const read = Math.min(prompt, cached)
@@ -15,7 +15,6 @@ export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: U
   }
 }
 
-/** The host's own reason where it has one of ours, else what the answer's content implies. */
 export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
   reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
 
@@ -44,7 +43,7 @@ export interface AnswerParts {
   readonly usage: Usage | undefined
 }
 
-/** The answer that the parts make up; Left says what breaks the protocol. */
+/** Left: what breaks the protocol. */
 export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { calls, finish, reasoning, refusal = "", text, usage } = parts
   if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
@@ -68,7 +67,6 @@ export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either
   })
 }
 
-/** The same answer as the events of a stream. */
 export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   const events: Array<ChatEvent> = []
   if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
@@ -87,7 +85,6 @@ export interface StreamedCall {
   isEmpty: boolean
 }
 
-/** The tool calls of one stream, counted from 0 in the order in which they begin. */
 export class StreamedCalls {
   readonly #calls: Array<StreamedCall> = []
 
@@ -117,7 +114,7 @@ export class StreamedCalls {
     out.push({ type: "tool_call", index: call.index, arguments: text })
   }
 
-  /** Completes calls without arguments; false where one never had a name. */
+  /** False where one never had a name. */
   close(out: Array<ChatEvent>): boolean {
     for (const call of this.#calls) {
       if (!call.isOpen) return false

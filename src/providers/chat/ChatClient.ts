@@ -19,25 +19,25 @@ export interface ChatCall<Options, Quirks = {}> {
   readonly options: Options
   readonly isStream: boolean
   readonly quirks: Quirks
-  /** Those of the quirks that this call has found out. */
+  /** The quirks that this call has discovered. */
   readonly adapted: Partial<Quirks>
   readonly newId: () => string
 }
 
 export interface Adaptation<Quirks> {
   readonly changes: Partial<Quirks>
-  /** Whether the route's later requests are encoded so from the start. */
+  /** Later requests of the route are encoded so from the start. */
   readonly isLasting: boolean
 }
 
-/** A wire format for chats. `Quirks` is in what its hosts, or this account with one, differ. */
+/** `Quirks`: differences between hosts, or accounts, of this wire. */
 export interface ChatFormat<Options, Quirks extends object = {}>
   extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
   readonly options: OptionsDecoder<Options>
   readonly unencodable?: (request: ChatRequest) => string | undefined
   readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
   readonly encode: (call: ChatCall<Options, Quirks>) => object
-  /** Left says what breaks the protocol. */
+  /** Left: what breaks the protocol. */
   readonly decode: (
     body: unknown,
     call: ChatCall<Options, Quirks>
@@ -47,14 +47,14 @@ export interface ChatFormat<Options, Quirks extends object = {}>
     body: UpstreamRequest["body"],
     failureIn: (error: Fields) => ProviderFailure
   ) => ChatDecoder
-  /** The error in a body or an event of a good status, in the shape of an error response. */
+  /** The error in a body or event of a good status. */
   readonly errorIn: (body: Fields) => Fields | undefined
   readonly usageIn: (body: Fields) => Usage | undefined
   readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
   readonly quirks: (options: Options) => Quirks
-  /** Undefined where the request's encoding is not what was refused. */
+  /** Undefined where the encoding is not what was refused. */
   readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined
-  /** The stop sequences that the gateway looks for itself. */
+  /** Stop sequences that the gateway cuts at itself. */
   readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
 }
 
@@ -65,7 +65,7 @@ interface EncodedRequest<Options, Quirks> {
 
 const rememberedRoutes = 1_000
 
-/** A chat adapter for a wire format. A host may answer a stream's request in one piece. */
+/** A host may answer a stream's request in one piece. */
 export const makeChatAdapter = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>
 ): Effect.Effect<ChatAdapter, never, Upstream> =>
@@ -133,7 +133,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       })
     }
 
-    /** An event has no headers of its own, hence no Retry-After that would need the time. */
+    /** An event has no headers, hence no Retry-After. */
     const failureIn = ({ route }: Call, error: Fields) =>
       failureOf(route.provider, { status: 200, headers: {}, body: JSON.stringify(error) }, 0)
 
@@ -186,7 +186,6 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     }
   })
 
-/** A provider of chats alone. */
 export const makeChatProvider = <Options, Quirks extends object>(
   adapter: string,
   format: ChatFormat<Options, Quirks>

@@ -11,13 +11,13 @@ import { reader, type SseEvent } from "./Sse.ts"
 export type StreamOutcome = ProviderFailure | string | undefined
 
 export interface ChatDecoder {
-  /** Appends what an event means. An event without a `type` has its SSE name as one. */
+  /** An event without a `type` gets its SSE name as one. */
   readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
-  /** Called at `[DONE]` and at the end of the bytes; undefined where the stream is not whole without an event of its own. */
+  /** Called at `[DONE]` and at the end; undefined where only an event can complete the stream. */
   readonly finish?: ((out: Array<ChatEvent>) => StreamOutcome) | undefined
-  /** Counts not yet passed on as an event: a stream that breaks ends with them. */
+  /** Counts not yet sent as an event: a broken stream ends with them. */
   readonly usage: () => Usage | undefined
-  /** Whether the gateway itself can count what the host has used so far; it cannot where this is left out. */
+  /** The gateway can count what the host has used so far. */
   readonly isCountable?: (() => boolean) | undefined
 }
 

@@ -9,12 +9,11 @@ export interface SseEvent {
 }
 
 export interface SseReader {
-  /** False once an event has passed 10 MiB: nothing more can be read then. */
+  /** False once an event has passed 10 MiB: nothing more can be read. */
   readonly feed: (bytes: Uint8Array) => boolean
   readonly end: () => void
 }
 
-/** Reads server-sent events from bytes cut anywhere, synchronously. */
 export const reader = (onEvent: (event: SseEvent) => void): SseReader => {
   const decoder = new StringDecoder("utf8")
   let started = false

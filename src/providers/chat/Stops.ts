@@ -4,9 +4,9 @@ import type { ChatPull } from "../../services/routing/Provider.ts"
 
 class Stop {
   readonly text: string
-  /** How many of its first characters the text so far ends with. */
+  /** How many of its first characters the text ends with. */
   matched = 0
-  /** For each beginning met so far: how long a shorter beginning it ends with. */
+  /** Knuth-Morris-Pratt's failure function, filled lazily. */
   readonly #borders: Array<number> = []
 
   constructor(text: string) {
@@ -28,11 +28,10 @@ class Stop {
   }
 }
 
-/** Looks for stop sequences in text that comes in pieces, and holds back only what may be the beginning of one. */
+/** Holds back only what may begin a stop sequence. */
 export class Cut {
   readonly #stops: ReadonlyArray<Stop>
   #held = ""
-  /** Whether one was met: nothing after it is shown. */
   over = false
 
   constructor(stops: ReadonlyArray<string>) {
@@ -65,14 +64,14 @@ export class Cut {
   }
 }
 
-/** An answer as it would be had its host known the stop sequences. Its usage stays what the host counted. */
+/** Its usage stays what the host counted. */
 export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): ChatAnswer => {
   const cut = new Cut(stops)
   const content = cut.take(answer.content ?? "")
   return cut.over ? { ...answer, content, toolCalls: [], finish: "stop" } : answer
 }
 
-/** Ends a stream at the stop sequence where the gateway can count what was used; else reads on for its usage. */
+/** Ends the stream where the gateway can count the usage, else reads on for it. */
 export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
@@ -97,7 +96,7 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     return out.length > 0 ? Effect.succeed(out) : next
   }
 
-  /** The client has its answer: however the rest ends, the stream is whole. */
+  /** The client has its answer, so a later failure does not matter. */
   const afterwards: ChatPull = Effect.matchEffect(pull, {
     onFailure: () => Effect.fail(Option.none()),
     onSuccess: step

@@ -7,7 +7,7 @@ export const sentinel = "skip_thought_signature_validator"
 const digestLength = 12
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 
-/** A signature is good for the host and the model that made it, and for no byte less than was made. */
+/** Valid for one host and model, and only undamaged. */
 const digest = ({ model, provider }: RouteBase, signature: string): string =>
   createHash("sha256")
     .update(JSON.stringify([provider.baseUrl, model, signature]))
@@ -17,7 +17,7 @@ const digest = ({ model, provider }: RouteBase, signature: string): string =>
 export const seal = (route: RouteBase, signature: unknown): string | undefined =>
   typeof signature === "string" && base64.test(signature) ? digest(route, signature) + signature : undefined
 
-/** The signature that this route sealed; undefined where it is another's, or was damaged on its way. */
+/** Undefined where it is another route's, or damaged. */
 export const unseal = (route: RouteBase, sealed: string | undefined): string | undefined => {
   const signature = sealed?.slice(digestLength)
   return signature !== undefined && seal(route, signature) === sealed ? signature : undefined

@@ -1,7 +1,7 @@
 import { identity, Schema } from "effect"
 import { asFields, asRecords, asText } from "../client/Json.ts"
 
-/** Schemas of answers as hosts really send them: what is missing or of another type reads as nothing. */
+/** Missing fields and fields of another type read as absent. */
 export const lenient = <A, I>(to: Schema.Schema<A, I>, read: (value: unknown) => unknown) =>
   Schema.transform(Schema.Unknown, to, { strict: false, decode: read, encode: identity })
 
@@ -14,5 +14,4 @@ export const Arguments = (read: (value: unknown) => string | undefined) =>
 export const fields = <const F extends Schema.Struct.Fields>(of: F) =>
   Schema.transform(Schema.Unknown, Schema.Struct(of), { strict: false, decode: asFields, encode: identity })
 
-/** The objects of a list, without what else is in it. */
 export const records = <A, I>(item: Schema.Schema<A, I>) => lenient(Schema.Array(item), asRecords)

@@ -6,14 +6,14 @@ import type { UpstreamHeaders, UpstreamResponse } from "./Exchange.ts"
 import { parseJson } from "./Json.ts"
 import { loggable } from "./Upstream.ts"
 
-/** What an OpenAI-compatible host said about its error, in lower-case words; `words` in order of weight. */
+/** Lower-case `words`, in order of weight. */
 export interface HostError {
   readonly words: ReadonlyArray<string>
   readonly param: string | undefined
-  /** A status hidden in the body: some hosts put it where the code should be. */
+  /** Some hosts put a status where the code should be. */
   readonly status: number | undefined
   readonly moderated: boolean
-  /** In the host's own words: for the log, never for a client. */
+  /** For the log, never for a client. */
   readonly message: string
 }
 
@@ -78,7 +78,7 @@ const statusIn = (words: ReadonlyArray<string>): number | undefined => {
   return status === undefined ? undefined : Number(status)
 }
 
-/** Reads the usual shapes: `{error: {…}}`, `{error: "text"}`, a flat error, `{detail: […]}`, any of them in an array. */
+/** Reads `{error: {…}}`, `{error: "text"}`, a flat error, `{detail: […]}`, or one in an array. */
 export const readHostError = (body: unknown): HostError | undefined => {
   const outer = Array.isArray(body) ? body[0] : body
   if (!Predicate.isRecord(outer)) return undefined
@@ -124,17 +124,14 @@ export const classOfStatus = (status: number): FailureClass => {
   return status === 429 ? "limit" : "retry"
 }
 
-/** A page, or a text where JSON belongs, comes from something in front of the host, which knows nothing of the request. */
+/** Text without JSON comes from a proxy, which knows nothing of the request. */
 const classOfText = (status: number, body: string): FailureClass => {
   if (body.trim() === "") return classOfStatus(status)
   const page = body.trimStart().startsWith("<")
   return status === 400 || status === 422 || (status === 403 && page) ? "retry" : classOfStatus(status)
 }
 
-/**
- * What an answer of an OpenAI-compatible host means, by its body before its status; never for a good answer.
- * @param imageParam the field that carries images on this surface
- */
+/** The body counts before the status; `imageParam` is the field with this surface's images. */
 export const classify = (
   answer: UpstreamResponse,
   nowMillis: number,
@@ -161,7 +158,7 @@ export const classify = (
   return classified(byStatus === "request" && error.words.includes("model_not_found") ? "retry" : byStatus)
 }
 
-/** Error texts only: what came with a good status may be output, which is never logged. */
+/** A body of a good status may be output, which is never logged. */
 const detailOf = (answer: UpstreamResponse, error: HostError | undefined): string => {
   if (error !== undefined) return [answer.status, ...error.words, error.param ?? "", error.message].join(" ")
   return answer.status < 400 ? `${answer.status} without an answer` : `${answer.status} ${answer.body}`
@@ -211,6 +208,6 @@ export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureF
   return new ProviderFailure({ class: kind, status, retryAfterSeconds, unsent, param, spent, detail, ...changes })
 }
 
-/** The same failure of a host that has counted these tokens for it. */
+/** The host counted these tokens. */
 export const withSpent = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure =>
   spent === undefined ? failure : amendFailure(failure, { spent })

@@ -2,7 +2,7 @@ import { Effect, Option } from "effect"
 import type { Dispatcher } from "undici"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 
-/** Lower-case names; a header that came several times is a list. */
+/** Lower-case names; repeated headers are a list. */
 export type UpstreamHeaders = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 export interface UpstreamHead {
@@ -16,7 +16,7 @@ export interface UpstreamResponse extends UpstreamHead {
 
 type Controller = Dispatcher.DispatchController
 
-/** One request on the wire. Cancelling destroys its socket, now or as soon as it has one. */
+/** Cancelling destroys its socket, now or once it has one. */
 class Exchange {
   protected controller: Controller | undefined
   private cancelled = false
@@ -31,7 +31,7 @@ class Exchange {
     this.controller?.abort(new Error("cancelled"))
   }
 
-  /** It never had a connected socket: nothing of it can have arrived anywhere. */
+  /** It never had a connected socket. */
   protected get unsent(): boolean {
     return this.controller === undefined
   }
@@ -47,7 +47,7 @@ export interface Broken {
 
 export type Outcome = UpstreamResponse | Broken
 
-/** An answer collected up to a limit. Only the first call of `done` counts. */
+/** Only the first call of `done` counts. */
 export class Gathered extends Exchange {
   private readonly limitBytes: number
   private readonly done: (outcome: Outcome) => void
@@ -95,7 +95,7 @@ export type Taken =
   | { readonly _tag: "Chunks"; readonly chunks: ReadonlyArray<Uint8Array> }
   | { readonly _tag: "Over"; readonly outcome: Option.Option<ProviderFailure> }
 
-/** A body read piece by piece. Past `highWaterBytes` unread, the socket is paused until the next `next`. */
+/** Past `highWaterBytes` unread, the socket is paused until the next `next`. */
 export class Flowing extends Exchange {
   private readonly onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void
   private readonly failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure
@@ -147,7 +147,7 @@ export class Flowing extends Exchange {
     this.onHead(Effect.fail(failure))
   }
 
-  /** Hands over everything since the last call, now or once something comes; returns a canceller. */
+  /** Hands over all pending bytes, now or later; returns a canceller. */
   next(done: (taken: Taken) => void): () => void {
     const taken = this.taken()
     if (taken === undefined) this.waiting = done
@@ -157,7 +157,7 @@ export class Flowing extends Exchange {
     }
   }
 
-  /** Lets a host that is about to end do so by itself, so that its connection can serve again. */
+  /** Lets a response that is about to end do so, which keeps its connection usable. */
   finish(): void {
     if (this.outcome !== undefined || this.discarding) return
     this.discarding = true

@@ -53,7 +53,7 @@ export const asCount = (value: unknown): number =>
 
 type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
 
-/** The fields that have a value: hosts read `null` and absence differently, and undefined is neither. */
+/** Hosts read `null` and absence differently. */
 export const defined = <A extends object>(fields: A): Partial<Defined<A>> => {
   const kept: Partial<Defined<A>> = {}
   for (const name in fields) {
@@ -63,7 +63,7 @@ export const defined = <A extends object>(fields: A): Partial<Defined<A>> => {
   return kept
 }
 
-/** A body of many MiB, to be written out in slices just before it is sent. */
+/** Many MiB, written out in slices just before it is sent. */
 export class LargeJson {
   readonly value: unknown
 

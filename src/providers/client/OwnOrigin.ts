@@ -4,7 +4,7 @@ import type { FetchFailed, FetchRequest } from "../../services/media/Fetcher.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import { loggable, type UpstreamRequest } from "./Upstream.ts"
 
-/** An account's own origin for the fetcher, with the headers of its calls: the credential goes nowhere else. */
+/** The credential goes nowhere else. */
 const ownOrigin = (account: ProviderAccount, authorization: UpstreamRequest["authorization"]): FetchRequest["own"] => {
   if (account.baseUrl === undefined) return undefined
   const { credential } = account
@@ -29,7 +29,7 @@ const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
   network: "network"
 }
 
-/** What a result that could not be fetched means for the route, which had answered well: 200 stands for that answer. */
+/** 200 stands for the response that named the result. */
 export const fetchFailure =
   (account: ProviderAccount) =>
   ({ detail, reason, status }: FetchFailed): ProviderFailure =>

@@ -10,11 +10,11 @@ export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<str
 
 export interface OptionsDecoder<A> {
   readonly decode: (options: RouteOptions) => Either.Either<A, ParseResult.ParseError>
-  /** Dies where they are wrong, which the catalog rules out. */
+  /** Dies on invalid options, which the catalog rules out. */
   readonly of: (route: RouteBase) => A
 }
 
-/** Decodes routes' options, each once: a catalog's stay the same for as long as it is served. */
+/** Decodes each options object once: a catalog's never change. */
 export const makeOptions = <A, I, B>(schema: Schema.Schema<A, I>, build: (decoded: A) => B): OptionsDecoder<B> => {
   const decodeOnce = Schema.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })
   const known = new WeakMap<RouteOptions, Either.Either<B, ParseResult.ParseError>>()

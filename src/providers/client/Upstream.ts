@@ -12,13 +12,13 @@ const answerLimitBytes = 64 * 1024 * 1024
 const detailLimit = 1_000
 const detailSource = 65_536
 
-/** A request to a path below the account's base address; no redirect leads away from it. */
+/** A path below the account's base address; redirects are not followed. */
 export interface UpstreamRequest {
   readonly account: ProviderAccount
   readonly method?: "GET" | "POST" | "PUT" | undefined
   readonly path: string
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
-  /** Lower-case names; the account's own headers win over them. */
+  /** Lower-case names; the account's own headers win. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: string | Uint8Array | Pieces | LargeJson | undefined
   readonly contentType?: string | undefined
@@ -27,13 +27,13 @@ export interface UpstreamRequest {
 export const bearer: UpstreamRequest["authorization"] = (secret) => ({ authorization: `Bearer ${secret}` })
 
 export interface UpstreamStream extends UpstreamHead {
-  /** Hands over the bytes since the last time, at least one, or the end; what it returns calls it off. */
+  /** Hands over new bytes or the end; returns a canceller. */
   readonly next: (done: (taken: Taken) => void) => () => void
-  /** Says that the rest is of no interest: the scope then lets the body end instead of breaking the connection. */
+  /** The scope then lets the body end instead of breaking the connection. */
   readonly finish: () => void
 }
 
-/** Text for the operator's log: bounded, on one line, without the account's credential. */
+/** Bounded, on one line, without the account's credential. */
 export const loggable = (account: ProviderAccount, text: string): string => {
   const secret = account.credential === undefined ? "" : Redacted.value(account.credential)
   const source = text.slice(0, detailSource)
@@ -43,7 +43,7 @@ export const loggable = (account: ProviderAccount, text: string): string => {
 
 const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : "")
 
-/** Undici's words for connecting too long, and for a body that fell silent. */
+/** Undici's codes for a slow connect and a silent body. */
 const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
 
 const broken =
@@ -66,7 +66,6 @@ type Body = Exclude<UpstreamRequest["body"], LargeJson>
 const inPieces = (body: Body): body is Pieces =>
   body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
 
-/** Pieces are made as the connection takes them. */
 const sendable = (body: Body): string | Uint8Array | Readable | null =>
   inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
 
@@ -77,7 +76,7 @@ const encoded = <A, E, R>(
   send: (request: Sendable) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   body instanceof LargeJson
-    ? Effect.flatMap(EventLoop.inSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
+    ? Effect.flatMap(EventLoop.runInSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
     : send({ ...request, body })
 
 const headersOf = (request: Sendable, accept: string): Record<string, string> => {
@@ -96,7 +95,7 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
 }
 
 const make = (agent: Agent, idleTimeoutMillis: number) => {
-  // The router bounds every attempt: zeros keep undici's own 300 s from cutting in.
+  // The router bounds every attempt: zeros switch off undici's own 300 s.
   const send = (request: Sendable, accept: string, bodyTimeout: number, exchange: Gathered | Flowing) => {
     try {
       const url = new URL(`${request.account.baseUrl}${request.path}`)
@@ -148,17 +147,15 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
   }
 }
 
-/** Providers over HTTP: bodies as they come, failures as `ProviderFailure`, sockets closed on interruption. */
 export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {
-    /** The whole answer to a request of any method, whatever its status; past 64 MiB a failure of class `retry`. */
+    /** Any method and status; past 64 MiB a failure of class `retry`. */
     readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamResponse, ProviderFailure>
-    /** Head first, body by pulls; the call is cancelled when the scope closes. */
+    /** Cancelled when the scope closes. */
     readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>
   }
 >() {
-  /** Timeouts in seconds: for connecting, and for silence inside a stream while it is being read. */
   static readonly layer = (timeouts: { readonly connectTimeoutSeconds: number; readonly idleTimeoutSeconds: number }) =>
     Layer.scoped(
       Upstream,

@@ -16,7 +16,7 @@ const contentType = (stream: UpstreamStream): string => String(stream.headers["c
 export const isEventStream = (stream: UpstreamStream): boolean =>
   isSuccess(stream) && !/json|html/.test(contentType(stream))
 
-/** Collects a stream's response that is no stream; an error's body is taken as far as it came. */
+/** An error's body is taken as far as it came. */
 export const collect = (stream: UpstreamStream): Effect.Effect<UpstreamResponse, ProviderFailure> => {
   const { headers, status } = stream
   const chunks: Array<Uint8Array> = []
@@ -41,11 +41,11 @@ export const collect = (stream: UpstreamStream): Effect.Effect<UpstreamResponse,
   })
 }
 
-/** Parses a body that may hold a picture of many MiB: other requests get their turn before and after it. */
+/** The body may hold a picture of many MiB, so other requests run before and after it. */
 export const parseLargeJson = ({ body }: UpstreamResponse): Effect.Effect<unknown> =>
-  EventLoop.turn.pipe(
+  EventLoop.yieldTurn.pipe(
     Effect.map(() => parseJson(body)),
-    Effect.zipLeft(EventLoop.turn)
+    Effect.zipLeft(EventLoop.yieldTurn)
   )
 
 /** Decodes a response; an exception becomes a `ProviderFailure` of class `retry`. */

@@ -73,7 +73,7 @@ export const decodeFailure = (
 export const isEarly = (response: UpstreamResponse): boolean =>
   response.status === 400 && /\bin (progress|queue)\b/i.test(readError(response).text)
 
-/** Whether a refusal says how the job ended: a typed error does, and so does any fault of the request. */
+/** A typed error, or any fault of the request, says how the job ended. */
 export const isOutcome = (response: UpstreamResponse, failure: ProviderFailure): boolean => {
   if (failure.class === "moderation" || failure.class === "request") return true
   if (failure.class !== "retry") return false

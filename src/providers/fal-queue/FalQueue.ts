@@ -11,7 +11,7 @@ import { decodeHandle, decodeProgress, decodeResult, isCompleted } from "./Respo
 
 export const optionNames: ReadonlySet<string> = new Set(Object.keys(commonOptions))
 
-/** Some of a route's options say how a request is written, all others are fields of it. */
+/** Unknown options are fields of the request. */
 const Options = Schema.Struct(commonOptions, { key: Schema.String, value: Schema.Unknown })
 
 export const options = makeOptions(Options, (given) => {
@@ -34,7 +34,6 @@ export const format: JobFormat = {
   isCompleted
 }
 
-/** fal.ai's queue, and whatever speaks like it, with `Authorization: Key`. */
 export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.map(
   makeJobAdapters(format),
   (surfaces) => ({ adapter: "fal-queue", options: options.decode, ...surfaces })

@@ -11,7 +11,7 @@ import { decodeFailure, isEarly, isOutcome } from "./Failure.ts"
 
 const namespaces = new Set(["workflows", "comfy"])
 
-/** Where fal's own client looks for a job: an app's paths below its name are not part of the address. */
+/** As fal's own client does: paths below an app's name are not part of the address. */
 const usualPath = (model: string, id: string): string => {
   const words = model.split("/")
   return `/${words.slice(0, namespaces.has(words[0] ?? "") ? 3 : 2).join("/")}/requests/${encodeURIComponent(id)}`
@@ -51,7 +51,6 @@ const decodeMedia = (body: unknown): Media | undefined => {
     : { url, revisedPrompt: typeof revised_prompt === "string" ? revised_prompt : undefined }
 }
 
-/** A refusal that says nothing of the job is a failure. */
 export const decodeResult = (
   account: ProviderAccount,
   response: UpstreamResponse,

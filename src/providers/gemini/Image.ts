@@ -51,7 +51,7 @@ const decodePicture = (text: string, prompt: unknown): Decoded => {
   return Either.right({ bytes, revisedPrompt: asText(prompt) || undefined })
 }
 
-/** What models draw on the way to their picture is marked as a thought. */
+/** Intermediate pictures are marked as thoughts. */
 const pictureIn = (content: unknown): string | undefined => {
   for (const { inlineData, thought } of asRecords(asFields(content).parts)) {
     const { data } = asFields(inlineData)

@@ -6,7 +6,7 @@ import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
 import { defined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
-/** Replayed calls keep their signatures; `required` puts the sentinel for a missing one, `sentinel` for each. */
+/** For replayed calls: `required` fills a missing signature with the sentinel, `sentinel` each. */
 export type SignaturePolicy = "required" | "optional" | "sentinel"
 
 export interface Quirks {
@@ -62,7 +62,7 @@ export const hasInlineImages = (messages: ReadonlyArray<Message>): boolean =>
       content.every((part) => part.type === "text" || inlineData(part.image_url.url) !== undefined)
   )
 
-/** A conversation on this wire. A system's words stand apart, unless there are no others. */
+/** System texts stand apart, unless there is nothing else. */
 export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message>, policy: SignaturePolicy) => {
   const system: Array<WirePart> = []
   const contents: Array<WireContent> = []
@@ -73,7 +73,7 @@ export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message
     const own = policy === "sentinel" ? undefined : unseal(route, call.signature)
     return own ?? (isFirst && isCurrent && policy !== "optional" ? sentinel : undefined)
   }
-  /** Calls have to follow at once what they answer, and results their calls: several messages are one turn. */
+  /** Calls and results have to alternate, so several messages are one turn. */
   const partsOf = (role: WireContent["role"], isSameTurn: (last: WireContent) => boolean): Array<WirePart> => {
     const last = contents.at(-1)
     if (last !== undefined && isSameTurn(last)) return last.parts
@@ -121,17 +121,17 @@ export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message
 
 const levels = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH" } as const
 
-/** In tokens, as the host's own endpoint for OpenAI's clients has them. */
+/** In tokens, as in the host's OpenAI-compatible endpoint. */
 const budgets: Readonly<Record<ReasoningEffort, number>> = { low: 1_024, medium: 8_192, high: 24_576, xhigh: 24_576 }
 const leastBudget = 512
 
-/** Thoughts count as output: half of what a request may put out is left for the answer itself. */
+/** Thoughts count as output: half is left for the answer. */
 const budgetOf = (effort: ReasoningEffort, maxTokens: number): number => {
   const budget = Math.min(budgets[effort], Math.floor(maxTokens / 2))
   return budget < leastBudget ? 0 : budget
 }
 
-/** Gemini 3 thinks by levels, asked or not; Gemini 2.5 has a budget. A host refuses both in one request. */
+/** Gemini 3 has levels, Gemini 2.5 a budget, and a host refuses both in one request. */
 export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Options) => {
   const effort = request.reasoningEffort
   if (thinking === "none") return undefined
@@ -147,11 +147,11 @@ const mostStops = 5
 
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > mostStops ? stop : [])
 
-/** The host's seeds have 32 bits: a longer one keeps its lower ones, so that the same seed stays the same. */
+/** The host's seeds have 32 bits. */
 const encodeSeed = (seed: number | undefined): number | undefined =>
   seed === undefined ? undefined : Number(BigInt.asIntN(32, BigInt(seed)))
 
-/** Zero is the default, and the one number that models take that know no penalties. */
+/** Zero is the default, and refused by models without penalties. */
 const encodePenalty = (penalty: number | undefined): number | undefined => (penalty === 0 ? undefined : penalty)
 
 const encodeTools = ({ tools, webSearch }: ChatRequest) => {

@@ -21,7 +21,7 @@ type Context = Pick<ChatCall<Options>, "route" | "request" | "options" | "newId"
 
 export const errorIn = ({ error }: Fields): Fields | undefined => (error ? { error } : undefined)
 
-/** What the host says of fields that only the gateway, or the route's options, can have put there. */
+/** Fields that only the gateway or the route's options set. */
 const ownFields = /thinking[ _]?(level|budget|config)|thinking (is|mode)|unknown name|cannot find field/i
 const moderated = /responsible ai|sensitive words/i
 const depleted = /credits are depleted|spend(ing)? (cap|limit)/i
@@ -29,7 +29,7 @@ const inMessages = /ending with a model turn|function (call|response) turn|funct
 const picture = /\bimages?\b|mime ?type/i
 const seconds = /^(\d{1,9}(?:\.\d{1,9})?)s$/
 
-/** Of the host's `RetryInfo`, which has the delay as `7.5s`. */
+/** `RetryInfo` has the delay as `7.5s`. */
 const readRetryDelay = (body: unknown): number | undefined => {
   const { error } = asFields(Array.isArray(body) ? body[0] : body)
   for (const { retryDelay } of asRecords(asFields(error).details)) {
@@ -46,7 +46,6 @@ const classify = (known: FailureClass, message: string): FailureClass => {
   return ownFields.test(message) ? "retry" : known
 }
 
-/** The failure that a response means; `imageParam` is the field that carries pictures on this surface. */
 export const decodeFailure = (
   account: ProviderAccount,
   response: UpstreamResponse,
@@ -74,7 +73,7 @@ export const moderationFailure = (status: number, reason: unknown): ProviderFail
 export const blockIn = ({ promptFeedback }: Fields): string | undefined =>
   asText(asFields(promptFeedback).blockReason) || undefined
 
-/** Thoughts are counted beside the answer, what a search brought beside the prompt. */
+/** Thoughts are counted beside the answer, search results beside the prompt. */
 export const decodeUsage = (meta: unknown): Usage | undefined => {
   const counts = asFields(meta)
   const reasoning = asCount(counts.thoughtsTokenCount)
@@ -87,7 +86,7 @@ export const decodeUsage = (meta: unknown): Usage | undefined => {
   })
 }
 
-/** Reasons that say that the host gave up. The names of new ones tell as much. */
+/** The host gave up; new reasons follow the same pattern. */
 const isBreak = (reason: string): boolean =>
   /^(OTHER|LANGUAGE|NO_IMAGE|IMAGE_OTHER)$|^(MALFORMED|UNEXPECTED|TOO_MANY|MISSING)_/.test(reason)
 
@@ -100,10 +99,10 @@ const finishReason = (reason: string): FinishReason | undefined => {
 
 const hostId = /^[\w.:-]{1,64}$/
 
-/** Decodes an answer, whole or chunk by chunk. The host has no mark for the end: one with a `finishReason` is whole. */
+/** The host has no end mark: a `finishReason` makes it complete. */
 export const makeDecoder = ({ newId, options, request, route }: Context): ChatDecoder => {
   const ids = new Set<string>()
-  // The host knows no way to ask for one call only: the others were never made, as far as the model will know.
+  // The host has no option for a single call, so further ones are dropped.
   const mostCalls = request.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY
   let reason = ""
   let usage: Usage | undefined
@@ -177,7 +176,6 @@ const toolCallOf = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): 
   ...(event.signature && { signature: event.signature })
 })
 
-/** What the events of a whole answer add up to; calls come whole on this wire. */
 const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
   let content = ""
   let reasoning = ""

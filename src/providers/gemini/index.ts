@@ -34,7 +34,7 @@ const adapt = (
   if (quirks.penalties && noPenalties.test(message)) return { changes: { penalties: false }, isLasting: true }
   if (quirks.sampling && noSampling.test(message)) return { changes: { sampling: false }, isLasting: true }
   const isOfSignature = quirks.signatures !== "sentinel" && /thought.?signature/i.test(message)
-  // Of this conversation, not of the route.
+  // Concerns the conversation, not the route.
   return isOfSignature ? { changes: { signatures: "sentinel" }, isLasting: false } : undefined
 }
 
@@ -92,7 +92,6 @@ const image = Effect.gen(function* () {
   return adapter
 })
 
-/** Google's Gemini API, with `x-goog-api-key`: chats, pictures by Gemini, and by Imagen's `predict`. */
 export const make: Effect.Effect<Provider, never, Upstream> = Effect.map(Effect.all({ chat, image }), (surfaces) => ({
   adapter: "gemini",
   options: options.decode,

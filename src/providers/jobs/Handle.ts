@@ -25,7 +25,7 @@ export const isInside = (account: ProviderAccount, path: string): boolean => {
   return url.origin === base.origin && `${url.pathname}${url.search}` === `${base.pathname.slice(0, -1)}${path}`
 }
 
-/** A URL of the host's own, or of a proxy's, as a path below the account's address. */
+/** The URL may be the host's or a proxy's. */
 export const rebase = (account: ProviderAccount, url: unknown): string | undefined => {
   if (typeof url !== "string" || !URL.canParse(url)) return undefined
   const base = new URL(`${account.baseUrl}/`)
@@ -43,7 +43,7 @@ export const encodeHandle: (handle: Handle) => VideoHandle = Schema.encodeSync(S
 
 const decode = Schema.decodeUnknownEither(Stored)
 
-/** A handle as it was kept; left where it is none, or leads away from the account's own address. */
+/** Left where it leads away from the account's own address. */
 export const decodeHandleText = (account: ProviderAccount, text: VideoHandle): Either.Either<Handle, string> =>
   Either.flatMap(
     Either.mapLeft(decode(text), () => "the handle cannot be read"),

@@ -58,7 +58,7 @@ const encodeSeconds: Readonly<Record<SecondsAs, (seconds: number) => string | nu
   omitted: () => undefined
 }
 
-/** A route of several resolutions has to say each of them: a smaller picture must not be sold as a large one. */
+/** Each of several resolutions must be named: a small picture must not be sold as a large one. */
 const sizeFields = (route: ImageRoute, options: JobOptions, { resolution }: ImageRequest): Encoded<Fields> => {
   if (options.sizes === undefined && route.resolutions.size === 1) return Either.right({})
   const size = options.sizes?.[resolution]

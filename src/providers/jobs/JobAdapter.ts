@@ -23,14 +23,10 @@ import type { End, Media, Progress, Reported } from "./Progress.ts"
 
 const isOver = (progress: Reported): progress is End => progress.state === "done" || progress.state === "failed"
 
-/** A host that takes pictures and clips as jobs: each is submitted, polled until it is over, and its result fetched. */
 export interface JobFormat extends InputFormat {
   readonly name: string
   readonly authorization: UpstreamRequest["authorization"]
-  /**
-   * @param mark cannot be guessed
-   * @param isAwaited whether somebody waits for the response, so that a host may well take its time for it
-   */
+  /** `mark` is unguessable; `isAwaited`: the host may take its time to respond. */
   readonly encode: (
     submission: Submission,
     mark: string,
@@ -47,7 +43,7 @@ export interface JobFormat extends InputFormat {
   ) => Either.Either<Progress, ProviderFailure>
   readonly decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
   readonly cancelMethod: "POST" | "PUT"
-  /** Whether a refusal to cancel says that the job is over. */
+  /** A refusal to cancel can mean that the job is over. */
   readonly isCompleted?: (body: unknown) => boolean
 }
 
@@ -65,11 +61,11 @@ const mayPass = (failure: ProviderFailure) => passing.has(failure.class)
 const mayComeYet = ({ reason, status = 0 }: FetchFailed) =>
   reason === "network" || reason === "timeout" || status >= 500
 
-/** A job that was taken is paid for: its host is asked again before it is given up. */
+/** An accepted job is paid for, so its host is asked again before giving up. */
 const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => boolean) =>
   Effect.retry(effect, { while: mayRetry, times: attempts - 1, schedule: Schedule.exponential(firstPauseMillis) })
 
-/** It is not known whether the job was taken. No status: what came, if anything came, was not the host's own. */
+/** The job may have been taken; without a status, because the response was not the host's own. */
 const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>
   new ProviderFailure({ class: failure, status: undefined, detail: loggable(account, what) })
 
@@ -194,7 +190,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
       isOver(progress) ? Effect.succeed(progress) : awaitEnd(route, handle, Math.min(pause * 1.5, longestPauseMillis))
     )
 
-  /** Best effort, and short: somebody may be waiting. */
+  /** Best effort, and short: a request may be waiting. */
   const cancelBriefly = (route: RouteBase, handle: Handle) =>
     cancel(route, handle).pipe(Effect.interruptible, Effect.timeout("2 seconds"), Effect.ignore)
 

@@ -5,9 +5,7 @@ import { optional } from "../client/RouteOptions.ts"
 export type Fields = Readonly<Record<string, unknown>>
 
 export interface JobOptions {
-  /** Where references go. Undefined: the surface's usual field. */
   readonly imageField: string | undefined
-  /** Whether a field takes a list of references, or one. */
   readonly isList: (field: string) => boolean
   readonly secondsField: string
   readonly sizeField: string

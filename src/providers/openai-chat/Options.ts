@@ -8,7 +8,7 @@ export const Options = Schema.Struct({
   thought_signatures: optional(Schema.Boolean),
   inline_images: optional(Schema.Boolean),
   stop: optional(oneOf("cut")),
-  /** What is no mapping takes back what the provider says. */
+  /** Anything but a mapping revokes the provider's option. */
   web_search: optional(Schema.Unknown)
 })
 export type Options = typeof Options.Type
@@ -17,6 +17,6 @@ export const options = makeOptions(Options, identity)
 
 const everywhere: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "sampling", "reasoning"]
 
-/** How a web search is asked for differs by host: without an option that says it there is none. */
+/** Hosts differ in how they search: without the option there is none. */
 export const features = ({ web_search }: RouteOptions): ReadonlySet<Feature> =>
   new Set(Predicate.isRecord(web_search) ? [...everywhere, "web_search"] : everywhere)

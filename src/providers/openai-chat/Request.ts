@@ -11,12 +11,12 @@ export interface Quirks {
   readonly streamOptions: boolean
 }
 
-/** Of OpenAI's own hosts, which refuse longer ones. */
+/** OpenAI's own hosts refuse longer ones. */
 const longestCallId = 40
 
 const encodeText = ({ text }: TextPart) => ({ type: "text", text }) as const
 
-/** One text part is a plain string: some hosts know nothing else outside of user messages. */
+/** Some hosts take only a plain string outside of user messages. */
 const encodeTexts = (content: string | ReadonlyArray<TextPart>) => {
   if (typeof content === "string") return content
   const [first] = content
@@ -32,7 +32,7 @@ const encodePart = (part: Part) => {
 
 interface History {
   readonly hasReasoning: boolean
-  /** Whether its first call carries the placeholder for a missing signature. */
+  /** Its first call carries the placeholder for a missing signature. */
   readonly isUnsigned: boolean
 }
 
@@ -92,7 +92,6 @@ const encodeTools = ({ tools }: ChatRequest) =>
 export const ownStops = ({ stop }: ChatRequest, options: Options): ReadonlyArray<string> =>
   options.stop === "cut" ? stop : []
 
-/** A web search is whatever the route's options say it is on this host, beside the client's tools. */
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
   const hasTools = request.tools.length > 0
   const body = {

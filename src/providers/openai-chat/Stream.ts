@@ -7,7 +7,7 @@ import { decodeUsage, finishReason, isBreak, textOf } from "./Response.ts"
 
 interface Call {
   readonly call: StreamedCall
-  /** The host's own id, by which fragments without an index find their call. */
+  /** Fragments without an index find their call by the host's id. */
   readonly hostId: string | undefined
   readonly index: unknown
   /** Another call came with the same id. */
@@ -57,7 +57,7 @@ const makeCallDecoder = (newId: () => string) => {
   return { calls, take }
 }
 
-/** Decodes `chat.completion.chunk` events. Finish and usage come last, once the stream is known to be whole. */
+/** Finish and usage come last, once the stream is complete. */
 export const makeDecoder = (newId: () => string): ChatDecoder => {
   const { calls, take: takeCall } = makeCallDecoder(newId)
   let reason: string | undefined

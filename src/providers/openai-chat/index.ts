@@ -25,7 +25,6 @@ const adapt = (
   return { changes: { maxTokensField: other }, isLasting: true }
 }
 
-/** Any host that speaks the chat-completions convention, with `Authorization: Bearer`. */
 export const make = makeChatProvider<Options, Quirks>("openai-chat", {
   options,
   features,

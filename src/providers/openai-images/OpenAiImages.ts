@@ -27,7 +27,7 @@ const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` }
 
 const ofCustomer = /^(prompt|images?)(\W|$)/
 
-/** A field that only the route's options can have put there is no fault of the request's: another route may do. */
+/** A field that only the route's options set is not the request's fault. */
 const decodeFailure = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number): ProviderFailure => {
   const failure = decodeConvention(account, response, nowMillis, "image")
   const field = readHostError(parseJson(response.body))?.param
@@ -37,7 +37,6 @@ const decodeFailure = (account: ProviderAccount, response: UpstreamResponse, now
 
 const fail = failWith(decodeFailure)
 
-/** Any host that speaks OpenAI's images API, with `Authorization: Bearer`. */
 export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.gen(function* () {
   const upstream = yield* Upstream
   const fetcher = yield* Fetcher

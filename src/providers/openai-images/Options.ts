@@ -4,7 +4,7 @@ import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 const Size = Schema.NonEmptyString
 const Fields = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 
-/** What a route's `options` may say. Fields of a request that they leave out are not sent. */
+/** Absent options are not sent. */
 export const Options = Schema.Struct({
   quality: optional(oneOf("auto", "low", "medium", "high", "standard")),
   size: optional(Size),

@@ -43,7 +43,7 @@ interface FilePart {
 const quoted = (name: string): string =>
   `"${name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")}"`
 
-/** `multipart/form-data`. The boundary must not occur in what customers send: take one nobody can guess. */
+/** The boundary must be unguessable, so that it does not occur in what customers send. */
 const multipart = (
   boundary: string,
   fields: Readonly<Record<string, string>>,
@@ -93,7 +93,7 @@ const edit = (model: string, request: ImageRequest, options: Options, mark: stri
   return { path, ...multipart(mark, texts(fields), files) }
 }
 
-/** Undefined where the route cannot edit. The mark sets files apart: take one that nobody can guess. */
+/** Undefined where the route cannot edit; `mark` must be unguessable. */
 export const encodeContent = (
   route: ImageRoute,
   request: ImageRequest,

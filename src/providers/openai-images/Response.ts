@@ -7,7 +7,7 @@ export type Decoded = Data.TaggedEnum<{
   Url: { readonly url: string; readonly revisedPrompt: string | undefined }
   Error: { readonly body: string }
   Moderated: {}
-  /** Says what is wrong, without a word of the response. */
+  /** Without a word of the response. */
   Broken: { readonly what: string }
 }>
 export const Decoded = Data.taggedEnum<Decoded>()

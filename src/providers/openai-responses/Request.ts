@@ -4,7 +4,7 @@ import { fitCallId, textsOf } from "../chat/Messages.ts"
 import { defined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
-/** What this account may ask for: the gateway adds both itself. */
+/** What this account may request; the gateway adds both itself. */
 export interface Quirks {
   readonly summary: boolean
   readonly stream: boolean
@@ -24,7 +24,7 @@ const encodePart = (part: Part) => {
   return { type: "input_image", image_url, detail: detail === "low" || detail === "high" ? detail : "auto" } as const
 }
 
-/** Calls go without their item id: with it the host demands the reasoning item that came before them. */
+/** With an item id the host demands the reasoning item before the call. */
 const encodeAssistant = (message: Extract<Message, { role: "assistant" }>) => {
   const text = joinTexts(message.content)
   const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: given, name } }) => {
@@ -33,7 +33,7 @@ const encodeAssistant = (message: Extract<Message, { role: "assistant" }>) => {
   return text === "" && calls.length > 0 ? calls : [{ role: "assistant", content: text } as const, ...calls]
 }
 
-/** System messages stay where they are: the host looks for the word JSON in the input, never in `instructions`. */
+/** The host looks for the word JSON in the input, never in `instructions`. */
 const encodeItems = (message: Message) => {
   switch (message.role) {
     case "system": {
@@ -55,7 +55,7 @@ const encodeItems = (message: Message) => {
 
 const noParameters = { type: "object", properties: {} }
 
-/** `strict` is said aloud: this host's default is the opposite of the convention's. */
+/** This host's default for `strict` is the opposite of the convention's. */
 const encodeFunction = ({ function: { description, name, parameters, strict } }: Tool) => ({
   type: "function" as const,
   name,
@@ -85,7 +85,7 @@ const encodeFormat = (format: ResponseFormat) => {
   return { type: "json_schema" as const, name, ...defined({ description }), schema, strict: strict ?? false }
 }
 
-/** Without a summary asked for, the host's reasoning has no text at all. Sampling does not exist on this wire. */
+/** Reasoning has no text without a summary; this wire has no sampling. */
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
   const { reasoning_summary = "auto", web_search = { type: "web_search" } } = options
   const { reasoningEffort: effort, responseFormat } = request

@@ -18,7 +18,7 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
   })
 }
 
-/** The error of a response that failed; some hosts answer 200 with an error alone. */
+/** Some hosts answer 200 with an error alone. */
 export const errorIn = (body: Fields): Fields | undefined =>
   Boolean(body.error) || body.status === "failed" || body.object === "error" ? body : undefined
 
@@ -28,7 +28,7 @@ export const isOver = (status: unknown): boolean =>
 export const finishReason = (status: unknown, cutBy: unknown): FinishReason | undefined =>
   status === "incomplete" ? (cutBy === "content_filter" ? "content_filter" : "length") : undefined
 
-/** A call is known to the client by its `call_id`: the item's own `id` is the host's business. */
+/** The client knows a call by `call_id`, not by the item's `id`. */
 export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unknown }): string =>
   asText(item.call_id) || asText(item.id)
 

@@ -13,7 +13,7 @@ import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { callIdOf, decodeAnswer, decodeUsage, errorIn, finishReason, isOver, paragraph } from "./Response.ts"
 
-/** Pieces of a call name its item or, with hosts whose item ids change, its output position. */
+/** Deltas name their item or, where item ids change, its output position. */
 const makeCallDecoder = (newId: () => string) => {
   const calls = new StreamedCalls()
   const byCallId = new Map<unknown, StreamedCall>()

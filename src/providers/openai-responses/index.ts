@@ -13,7 +13,7 @@ import { makeDecoder } from "./Stream.ts"
 /** Below this, no host bills a part of the prompt at its cached price. */
 const cacheableCharacters = 4_096
 
-/** An organization that is not verified gets no summaries, and of some models no streams. */
+/** An unverified organization gets no summaries, and of some models no streams. */
 const adapt = ({ quirks }: ChatCall<Options, Quirks>, { body }: UpstreamResponse): Adaptation<Quirks> | undefined => {
   const { param, words = [] } = readHostError(parseJson(body)) ?? {}
   if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
@@ -21,7 +21,6 @@ const adapt = ({ quirks }: ChatCall<Options, Quirks>, { body }: UpstreamResponse
   return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined
 }
 
-/** Any host that speaks OpenAI's Responses API, with `Authorization: Bearer`. */
 export const make = makeChatProvider<Options, Quirks>("openai-responses", {
   options,
   features,

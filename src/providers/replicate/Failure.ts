@@ -5,7 +5,7 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, asRecords, asText, parsePruned } from "../client/Json.ts"
 import { loggable } from "../client/Upstream.ts"
 
-/** How models say that they refused the content: there is no code for it, each has words of its own. */
+/** Models have no code for refused content, only their own words. */
 const moderated =
   /\bnsfw\b|(?<!case[- ])\bsensitive\b|\bE005\b|content (was |has been )?flagged|moderation|safety (system|filter|polic|guideline)|(content|usage) polic|responsible ai|risk control/i
 
@@ -29,7 +29,7 @@ const readRefusal = ({ body }: UpstreamResponse): Refusal => {
 }
 
 const imageField = /^([a-z]+_)*(image|images|image_input)(_\d+)?$/
-/** Fields that are about pictures, and are none. */
+/** Fields about pictures that hold none. */
 const imageCount = /(max|number_of|num)_images$/
 
 const resets = /resets in ~?(\d+(?:\.\d+)?)\s?s\b/i
@@ -43,7 +43,7 @@ const classify = (response: UpstreamResponse, { fields, text }: Refusal, nowMill
   }
   if (usual.class !== "request") return usual
   if (moderated.test(text)) return { ...usual, class: "moderation" }
-  // What it says of a model it does not have, or that this account may not run.
+  // An unknown model, or one that this account may not run.
   if (/version does not exist|not permitted/i.test(text)) return { ...usual, class: "retry" }
   const image = fields.some((field) => imageField.test(field) && !imageCount.test(field))
   return image ? { ...usual, param: "image" } : usual

@@ -15,14 +15,14 @@ export const Options = Schema.Struct({
   input: optional(InputFields)
 })
 
-/** As with most of Replicate's models; `image_list` is for the others. */
+/** True of most models; `image_list` is for the others. */
 const isUsuallyList = (field: string): boolean => field.endsWith("s") || field === "image_input"
 
 export const options = makeOptions(Options, ({ image_list, input = {}, ...given }) =>
   makeJobOptions(given, { fixed: input, isList: (field) => image_list ?? isUsuallyList(field) })
 )
 
-/** Longer than anybody waits for a picture: one whose response is lost must not run on, and be paid, for long. */
+/** A picture whose response is lost must not run, and be paid for, much longer. */
 const pictureHeaders = { prefer: "wait=30", "cancel-after": "5m" }
 const clipHeaders = { prefer: "respond-async" }
 
@@ -34,7 +34,7 @@ export const format: JobFormat = {
   authorization: (secret) => ({ authorization: `Bearer ${secret}` }),
   encode: ({ input, model }, mark, isAwaited) => {
     const headers = isAwaited ? pictureHeaders : clipHeaders
-    // A model is `owner/name`; a community's is run by its version, `owner/name:version`.
+    // `owner/name`, or a community model's `owner/name:version`.
     const [name = "", version] = model.split(":")
     return version === undefined
       ? { path: `/v1/models/${name}/predictions`, headers, body: jsonPieces({ input }, mark) }
@@ -46,7 +46,6 @@ export const format: JobFormat = {
   cancelMethod: "POST"
 }
 
-/** Replicate's predictions, and whatever speaks like it, with `Authorization: Bearer`. */
 export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.map(
   makeJobAdapters(format),
   (surfaces) => ({ adapter: "replicate", options: options.decode, ...surfaces })

@@ -18,7 +18,7 @@ export const decodeHandle = (account: ProviderAccount, body: unknown): Handle | 
 
 const errorText = (error: unknown): string => (typeof error === "string" ? error : JSON.stringify(error ?? null))
 
-/** Where a prediction stands; undefined where the response does not say. Of several outputs the first counts. */
+/** Undefined where the response does not say; the first of several outputs counts. */
 export const decodeProgress = (
   account: ProviderAccount,
   response: Pick<UpstreamResponse, "body" | "status">

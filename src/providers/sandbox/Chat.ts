@@ -10,7 +10,6 @@ import { cancelled, cutFailure, type Faults, inject, readFaults } from "./Faults
 import { scriptFor, textsOf } from "./Script.ts"
 
 const imageTokens = 85
-/** Deltas that arrive together where no gap is asked for. */
 const together = 4
 
 const untilStop = (text: string, stop: ReadonlyArray<string>): string => {
@@ -18,7 +17,6 @@ const untilStop = (text: string, stop: ReadonlyArray<string>): string => {
   return text.slice(0, Math.min(text.length, ...found.map((sequence) => text.indexOf(sequence))))
 }
 
-/** Words with the space before them, as tokens come; a long word comes in parts. */
 const wordsIn = (text: string): ReadonlyArray<string> => text.match(/\s*\S{1,20}|\s+/gu) ?? []
 
 const deltasOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => [
@@ -34,7 +32,7 @@ const deltasOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => [
 
 type Closed = Effect.Effect<never, Option.Option<ProviderFailure>>
 
-/** Fails once the scope has closed, so that a pull that waits out a gap does not outlive its stream. */
+/** Else a pull that waits out a gap would outlive its stream. */
 const untilClosed = Effect.acquireRelease(Deferred.make<never, Option.Option<ProviderFailure>>(), (closed) =>
   Deferred.fail(closed, Option.some(cancelled))
 ).pipe(Effect.map((closed): Closed => Deferred.await(closed)))
@@ -63,7 +61,6 @@ function* textsIn({ messages }: ChatRequest): Generator<string> {
 }
 
 export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
-  /** The script as far as the request's stop sequences and token limit let it be said. */
   const answerTo = Effect.fnUntraced(function* (request: ChatRequest): Effect.fn.Return<ChatAnswer> {
     const script = scriptFor(request)
     let [room, isWhole] = [request.maxTokens, true]

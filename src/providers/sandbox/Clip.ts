@@ -6,13 +6,10 @@ export const height = 360
 const frames = 40
 const columns = width / 16
 const rows = Math.ceil(height / 16)
-/** From one macroblock's samples to the next: 256 of luma, 64 each of blue and of red difference, two that announce it. */
+/** Bytes per macroblock: 256 luma, 64 each of both chromas, a header of two. */
 const stride = 386
 
-/**
- * A grey second of H.264, constrained baseline, made once by the encoder that this project had until commit 405a78a: a
- * key frame of plain samples (I_PCM), which can be written over, and frames that repeat it (P_Skip).
- */
+/** A grey second of H.264, made by the encoder up to commit 405a78a: an I_PCM key frame to paint over, then P_Skip. */
 const sample = [
   "WwRwBeCqwDYWjTmECO6Kmxhad+sa0cnDXxI8+dO9u98NqLGGm7JKICQ7vkEjJNsI4lFIgjE0QIEBUqMu3Sf5BLRha0AZv1a+VXoMeSwgHSkgccp9",
   "EUYYYYTtRBGe8A3IrP2/wv/9/z8V837WzZgWD0UsURyryyrUUyrYBmq9pxTxjgVYtpqOBVhQ7e7cWq2VWsEwSz4MAjVZdue1F4FCY7yCKanZJErn",
@@ -21,10 +18,7 @@ const sample = [
   "k0apXWajxrCX1LewubnFdwryNE6bJf/lMGfyn4iTErmJuO7zF+knD/C7EyJ4oYIV7MKmI3C2ZypVg2AExclvXwBCMILi5FfPuIHWCA=="
 ].join("")
 
-/**
- * Writes a picture, of three bytes a pixel, over a frame's macroblocks as BT.601 in limited range: no sample is ever a
- * zero, which would need escapes.
- */
+/** BT.601 in limited range from RGB: no sample is ever zero, which would need escapes. */
 const paint = (frame: Buffer, pixels: Uint8Array): void => {
   for (let y = 0; y < rows * 16; y++) {
     for (let x = 0; x < width; x++) {
@@ -40,7 +34,6 @@ const paint = (frame: Buffer, pixels: Uint8Array): void => {
   }
 }
 
-/** An MP4 file that shows a picture, of three bytes a pixel, for so many seconds. */
 export const clip = (pixels: Uint8Array, seconds: number): Buffer => {
   const file = brotliDecompressSync(Buffer.from(sample, "base64"))
   const after = (box: string): number => file.indexOf(box, 0, "latin1") + 4

@@ -9,7 +9,6 @@ export interface Tools {
   readonly fontfile: string
 }
 
-/** Draws off the event loop, few pictures at a time. */
 export interface Studio {
   /** Work runs to its end, also when its caller is interrupted. */
   readonly draw: <A>(work: (tools: Tools) => Effect.Effect<A, ProviderFailure>) => Effect.Effect<A, ProviderFailure>
@@ -25,7 +24,6 @@ export interface Box {
 export interface Scene {
   readonly width: number
   readonly height: number
-  /** Pixels drawn for each pixel of the layout. */
   readonly scale: number
   readonly prompt: string
   readonly promptBox: Box
@@ -34,10 +32,10 @@ export interface Scene {
   readonly noteBox: Box
 }
 
-/** Of the four threads that the process has for files, names and pictures. */
+/** Of the four threads for files, names and pictures. */
 const mostAtOnce = 2
 export const mostRead = 1_000
-/** What a camera takes; a picture that claims more is not decoded. */
+/** A picture that claims more is not decoded. */
 const mostReferencePixels = 100_000_000
 const longestDecode = { seconds: 60 }
 
@@ -51,11 +49,11 @@ const failed = (what: string) => (cause: unknown) =>
 export const drawn = <A>(work: () => Promise<A>): Effect.Effect<A, ProviderFailure> =>
   Effect.tryPromise({ try: work, catch: failed("a picture could not be drawn") })
 
-// Loaded by the first picture, so that a machine where the library cannot be loaded serves all else.
+// Loaded lazily: where sharp cannot load, all else works.
 const load = Effect.tryPromise({
   try: async (): Promise<Tools> => {
     const { resolve } = createRequire(import.meta.url)
-    // A configuration without directories: no font of the machine's makes a picture differ.
+    // Without directories no system font makes a picture differ.
     process.env["FONTCONFIG_FILE"] = resolve("dejavu-fonts-ttf/fontconfig/57-dejavu-sans.conf")
     const { default: sharp } = await import("sharp")
     sharp.concurrency(1)
@@ -76,7 +74,6 @@ export const make: Effect.Effect<Studio> = Effect.gen(function* () {
   }
 })
 
-/** What leaves a trace: a text that leaves none cannot be drawn. */
 const drawable = (text: string): ReadonlyArray<string> => {
   const visible = text
     .slice(0, 2 * mostRead)
@@ -96,7 +93,7 @@ interface Lettering {
   readonly opacity?: number
 }
 
-/** Text from the top left of its box, in the largest of the sizes at which it fits; at the last one it is cut. */
+/** In the largest size that fits; cut at the smallest. */
 const lettering = async (
   { fontfile, sharp }: Tools,
   { box, opacity = 1, sizes, text }: Lettering,
@@ -164,7 +161,7 @@ export const picture = async (tools: Tools, scene: Scene, others: ReadonlyArray<
     .removeAlpha()
 }
 
-/** A reference made to fit a place, upright, as sRGB; its bytes are to blame where it cannot be decoded. */
+/** Upright sRGB; an undecodable reference is the request's fault. */
 export const fitted = (
   { sharp }: Tools,
   reference: Uint8Array,

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { atOnce, type Steps } from "../../services/runtime/EventLoop.ts"
+import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
 import { classOfStatus } from "../client/Classification.ts"
 
 // Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
@@ -10,7 +10,7 @@ const longestBracket = 250
 const pieceLength = 64 * 1024
 const longestWait = 3_600_000
 
-/** The switches that take a number, with the least and the most of it. Waits are in ms. */
+/** Least and most; waits are in ms. */
 const ranges = {
   status: [400, 599],
   routes: [1, 100],
@@ -20,10 +20,7 @@ const ranges = {
 } as const
 type Numeric = keyof typeof ranges
 
-/**
- * What a prompt asks of a route. Moderation refuses the request itself, or, in one bracket with `fail`, a render that
- * has been taken.
- */
+/** Moderation refuses the request or, in one bracket with `fail`, the accepted render. */
 export type Faults = Partial<Record<Numeric, number>> & { moderation?: "request" | "render"; fail?: true }
 
 const isNumeric = (key: string): key is Numeric => Object.hasOwn(ranges, key)
@@ -43,7 +40,7 @@ const switchesIn = (inside: string): Faults => {
   return switches
 }
 
-/** `sandbox` is a model's first route, `sandbox-b` its second and so on; any other name counts as a first one. */
+/** `sandbox` is a model's first route, `sandbox-b` its second; any other name counts as a first. */
 const ordinal = (route: RouteBase): number => {
   const letter = /^sandbox-([b-z])$/.exec(route.provider.name)?.[1]
   return letter === undefined ? 1 : letter.charCodeAt(0) - "a".charCodeAt(0) + 1
@@ -51,7 +48,7 @@ const ordinal = (route: RouteBase): number => {
 
 export const withoutSwitches = (text: string): string => text.replace(bracket, " ").trim()
 
-/** A text in pieces, none of which ends inside a bracket. */
+/** No piece ends inside a bracket. */
 function* piecesOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = start + pieceLength
@@ -62,7 +59,7 @@ function* piecesOf(text: string): Generator<string> {
   }
 }
 
-/** The faults for a route. Each bracket is bound by its own `routes`; where two disagree the later one holds. */
+/** Each bracket applies to its own `routes`; later ones win. */
 export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Faults> {
   let faults: Faults = {}
   for (const text of texts) {
@@ -77,7 +74,7 @@ export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Fa
   return faults
 }
 
-export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => atOnce(readFaults(route, texts))
+export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => runAtOnce(readFaults(route, texts))
 
 const failureIn = ({ moderation, status }: Faults): Effect.Effect<void, ProviderFailure> => {
   if (status !== undefined) return failure(classOfStatus(status), status, `status ${status}`)

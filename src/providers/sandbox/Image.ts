@@ -29,7 +29,6 @@ const sceneOf = (route: ImageRoute, { prompt, references, resolution }: ImageReq
   }
 }
 
-/** Places for so many references, right of the prompt: one column, or two for more than three. */
 const places = (count: number): ReadonlyArray<Box> => {
   const columns = count > 3 ? 2 : 1
   const rows = Math.ceil(count / columns)
@@ -44,7 +43,7 @@ const places = (count: number): ReadonlyArray<Box> => {
   }))
 }
 
-/** One after the other: a reference can be large while it is decoded. */
+/** One at a time: a reference can be large while it is decoded. */
 const placed = (tools: Tools, references: ReadonlyArray<Picture>, scale: number) => {
   const shown = references.slice(0, mostReferences)
   const boxes = places(shown.length)
@@ -59,7 +58,7 @@ const placed = (tools: Tools, references: ReadonlyArray<Picture>, scale: number)
   })
 }
 
-/** Pictures that show their prompt. The same model and request give the same bytes, whatever fonts a machine has. */
+/** The same model and request give the same bytes on any machine. */
 export const make = ({ draw }: Studio): ImageAdapter => ({
   generate: Effect.fn("Sandbox.generate")(function* (route: ImageRoute, request: ImageRequest) {
     yield* inject(faultsFor(route, [request.prompt]))

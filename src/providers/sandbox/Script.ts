@@ -6,7 +6,6 @@ import { withoutSwitches } from "./Faults.ts"
 import { jsonFromSchema } from "./json/JsonFromSchema.ts"
 import { wordsOf } from "./json/Words.ts"
 
-/** What the sandbox would say if nothing limited it: text or tool calls, and the reasoning before them. */
 export interface Script {
   readonly reasoning: string | undefined
   readonly content: string | undefined
@@ -15,7 +14,7 @@ export interface Script {
 
 const maxCalls = 4
 const maxTools = 1_000
-/** The last messages that an answer depends on, and the characters of each. */
+/** What an answer depends on: the last messages, and their last characters. */
 const maxMessages = 50
 const maxRead = 8_000
 
@@ -56,10 +55,7 @@ const shorten = (text: string, maxLength = 80): string => {
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/**
- * The tools to call. `auto` calls those that the question names, or else the first one, until results have come
- * back; `required` and a named function are called every time.
- */
+/** `auto` calls the tools that the question names, or the first, until results have come back. */
 const chooseTools = (request: ChatRequest, question: string): ReadonlyArray<Tool> => {
   const { toolChoice = "auto", tools } = request
   if (toolChoice === "none") return []

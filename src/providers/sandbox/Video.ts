@@ -11,12 +11,12 @@ import { clip, height, width } from "./Clip.ts"
 import { type Box, drawn, fitted, mostRead, picture, type Scene, type Studio, type Tools } from "./Drawing.ts"
 import { failedRender, faultsFor, inject, refused, withoutSwitches } from "./Faults.ts"
 
-/** From the submit on, in ms: when a render starts, when one that fails does so, and when it is done. */
+/** In ms after the submit. */
 const startsAfter = 1_000
 const failsAfter = 2_000
 const doneAfter = 3_000
 
-/** All there is of a render: the sandbox keeps nothing, so that any instance can go on with it. */
+/** The handle is all the state, so that any instance can go on with it. */
 const Handle = Schema.parseJson(
   Schema.Struct({
     model: Schema.String,
@@ -40,7 +40,6 @@ const early = new ProviderFailure({ class: "retry", status: 404, detail: "sandbo
 const read = (handle: VideoHandle): Effect.Effect<Handle, ProviderFailure> =>
   handle.length > mostEncoded ? unknown : Effect.mapError(decode(handle), () => unknown)
 
-/** As much as is shown, and as any database takes it. */
 const kept = (prompt: string): string =>
   withoutSwitches(prompt)
     .slice(0, 2 * mostRead)
@@ -78,7 +77,7 @@ const render = (tools: Tools, handle: Handle) =>
     return clip(await painted.raw().toBuffer(), handle.seconds)
   })
 
-/** Clips that show their prompt, their reference and their length. The same render gives the same bytes. */
+/** The same render gives the same bytes. */
 export const make = ({ draw }: Studio): VideoAdapter => ({
   submit: Effect.fn("Sandbox.submit")(function* (route: VideoRoute, request: VideoRequest) {
     const faults = faultsFor(route, [request.prompt])

@@ -1,7 +1,7 @@
 import { Brand } from "effect"
 import ipaddr from "ipaddr.js"
 
-/** A CIDR in canonical form, host bits cleared: `192.168.1.0/24`, `2001:db8::/32`, `203.0.113.9/32`. */
+/** Canonical, host bits cleared: `192.168.1.0/24`, `2001:db8::/32`, `203.0.113.9/32`. */
 export type AddressRange = string & Brand.Brand<"AddressRange">
 const AddressRange = Brand.nominal<AddressRange>()
 
@@ -21,7 +21,7 @@ const v6 = (address: string, bits: number) => {
 
 const widestBits = { ipv4: 8, ipv6: 16 }
 
-/** Whether blocking the range is likely to shut out everyone, or this machine itself. */
+/** Likely to block everyone, or this machine itself. */
 export const isSweeping = (range: AddressRange): boolean => {
   const [network, bits] = ipaddr.parseCIDR(range)
   const [loopback, loopbackBits] = ipaddr.parseCIDR(network.kind() === "ipv4" ? "127.0.0.0/8" : "::1/128")
@@ -29,10 +29,7 @@ export const isSweeping = (range: AddressRange): boolean => {
   return bits < widestBits[network.kind()] || network.match(loopback, common)
 }
 
-/**
- * Reads an address or a CIDR of either family. An address is a range of one; an IPv4 address mapped into IPv6 is
- * the IPv4 address. Undefined for anything else, the short and octal forms of IPv4 included.
- */
+/** An IPv4 address mapped into IPv6 counts as IPv4; undefined for short and octal forms. */
 export const parseRange = (text: string): AddressRange | undefined => {
   const [address = "", bits, ...rest] = text.trim().split("/")
   if (rest.length > 0 || (bits !== undefined && !length.test(bits))) return undefined

@@ -8,12 +8,12 @@ import { OrgId } from "../../domain/Organization.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
-/** `spent` is the settled spend of the running cap period; without a cap, of all time. Null limits are absent. */
+/** `spent` is the settled spend of the running cap period; without a cap, of all time. */
 export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
   id: KeyId,
   orgId: OrgId,
   name: Schema.String,
-  /** The first characters of the secret after its prefix; null for a key of before they were kept. */
+  /** The first characters of the secret; null for keys older than hints. */
   hint: Schema.NullOr(Schema.String),
   scopes: Schema.NullOr(Schema.Array(Scope)),
   rpm: Schema.NullOr(Schema.Number),
@@ -32,7 +32,7 @@ export interface Cap {
   readonly period: CapPeriod
 }
 
-/** Null takes a limit away, undefined leaves it as it is. */
+/** Null removes a limit, undefined keeps it. */
 export interface KeyChanges {
   readonly name?: string | undefined
   readonly scopes?: ReadonlyArray<Scope> | null | undefined
@@ -43,7 +43,6 @@ export interface KeyChanges {
 
 export interface IssuedKey {
   readonly record: ApiKey
-  /** Kept nowhere: this is the only time it is seen. */
   readonly secret: Redacted.Redacted
 }
 
@@ -59,23 +58,21 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
-/** What is kept of a key, in hexadecimal. A key is 256 random bits, so that a fast hash without salt is enough. */
+/** Hexadecimal; 256 random bits need neither salt nor a slow hash. */
 export const keyHash = (secret: string): string => hash("sha256", secret, "hex")
 
 const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.length + 8)
 
-/** The keys that customers call with. They are named by id, never by secret. */
 export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
   ApiKeys,
   {
     readonly create: (key: KeyChanges & { readonly org: OrgId }) => Effect.Effect<IssuedKey>
-    /** In the order of their making, revoked ones included. */
+    /** In order of creation, revoked ones included. */
     readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
     readonly find: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
     readonly update: (id: string, changes: KeyChanges) => Effect.Effect<ApiKey, KeyNotFound | KeyRevoked>
-    /** Revoking a revoked key changes nothing. */
     readonly revoke: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
-    /** Gives the key a new secret; the old one is dead with it. */
+    /** Replaces the secret at once. */
     readonly reissue: (id: string) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>
   }
 >() {

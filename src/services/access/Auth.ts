@@ -13,15 +13,11 @@ import * as KeyUses from "./KeyUses.ts"
 
 const trustForMillis = 900
 
-/** A key as its row is, with the end of its life on this process's clock. */
 interface KnownKey extends KeyRow {
   readonly expiresAt: number
 }
 
-/**
- * Keys and the address block list, remembered in memory and believed for less than a second: older memories are
- * checked against one revision number of the database, so a revoked key is dead everywhere within 1 s.
- */
+/** Cached keys and block list, checked against one revision number: a revoked key fails everywhere within 1 s. */
 export class Auth extends Context.Tag("gateway/Auth")<
   Auth,
   {
@@ -59,16 +55,15 @@ export class Auth extends Context.Tag("gateway/Auth")<
         }
         checkedAt = startedAt
       })
-      // Callers that find the memory stale at the same time share one look at the database.
+      // Callers with a stale cache share one query.
       const submitRefresh = yield* NaturalBatch.make({
         maxSize: 10_000,
         timeout: stepTimeout,
         run: (waiting: ReadonlyArray<true>) => Effect.as(refresh(), waiting)
       })
-      const refreshed = Effect.orDie(submitRefresh(true))
-      /** Runs with a memory that can be believed. */
-      const whenFresh = <A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
-        Effect.suspend(() => (now() - checkedAt < trustForMillis ? use() : Effect.flatMap(refreshed, use)))
+      const refreshShared = Effect.orDie(submitRefresh(true))
+      const withFreshCache = <A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+        Effect.suspend(() => (now() - checkedAt < trustForMillis ? use() : Effect.flatMap(refreshShared, use)))
 
       const lookUp = yield* NaturalBatch.make({
         maxSize: 256,
@@ -91,13 +86,13 @@ export class Auth extends Context.Tag("gateway/Auth")<
       const find = (hash: string): Effect.Effect<KnownKey, InvalidApiKey> => {
         const known = keys.get(hash)
         if (known !== undefined) return Effect.succeed(known)
-        const seen = revision
+        const revisionBefore = revision
         const askedAt = now()
         return Effect.flatMap(Effect.orDie(lookUp(hash)), (row) => {
           if (Option.isNone(row)) return new InvalidApiKey()
           const found = { ...row.value, expiresAt: askedAt + (row.value.leftMs ?? Infinity) }
-          // Unknown keys are not remembered, and neither is one read while the revision moved.
-          if (revision === seen) keys.set(hash, found)
+          // Neither unknown keys nor one read while the revision moved are cached.
+          if (revision === revisionBefore) keys.set(hash, found)
           return Effect.succeed(found)
         })
       }
@@ -114,11 +109,11 @@ export class Auth extends Context.Tag("gateway/Auth")<
         const secret = Option.isSome(presented) ? Redacted.value(presented.value) : ""
         if (secret === "") return new MissingApiKey()
         if (!secret.startsWith(keyPrefix)) return new InvalidApiKey()
-        return whenFresh(() => Effect.flatMap(find(keyHash(secret)), callerOf))
+        return withFreshCache(() => Effect.flatMap(find(keyHash(secret)), callerOf))
       }
 
       const isBlocked = (address: string): Effect.Effect<boolean> =>
-        whenFresh(() => {
+        withFreshCache(() => {
           if (blocked === undefined || !ipaddr.isValid(address)) return Effect.succeed(false)
           const parsed = ipaddr.process(address)
           return Effect.succeed(blocked.check(parsed.toString(), parsed.kind()))
@@ -135,7 +130,6 @@ const KeyRow = Schema.Struct({
   hash: Schema.String,
   scopes: Schema.NullOr(Schema.Array(Scope)),
   rpm: Schema.NullOr(Schema.Number),
-  /** Milliseconds that the key is still good for, by the database's clock. */
   leftMs: Schema.NullOr(Schema.Number)
 })
 type KeyRow = typeof KeyRow.Type

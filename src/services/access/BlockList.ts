@@ -14,13 +14,13 @@ export class RangeNotBlocked extends Data.TaggedError("RangeNotBlocked")<{ reado
   }
 }
 
-/** The addresses that are refused before anything else. Instances follow within a second. */
+/** Instances follow within a second. */
 export class BlockList extends Context.Tag("gateway/BlockList")<
   BlockList,
   {
-    /** Adding a range that is there already answers the one that is there. */
+    /** Returns the existing range where there is one. */
     readonly add: (range: AddressRange) => Effect.Effect<BlockedRange>
-    /** Takes exactly this range off; a wider one that holds it stays. */
+    /** Removes exactly this range; a wider one stays. */
     readonly remove: (range: AddressRange) => Effect.Effect<BlockedRange, RangeNotBlocked>
     /** By address, IPv4 first. */
     readonly list: Effect.Effect<ReadonlyArray<BlockedRange>>

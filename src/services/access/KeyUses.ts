@@ -5,10 +5,7 @@ import type { KeyId } from "../../domain/ApiKey.ts"
 const writeEvery = "10 seconds"
 const seconds = 60
 
-/**
- * Writes down when keys were last used: in the background, all keys at once, and each at most once a minute. Returns
- * what notes a use.
- */
+/** Returns what records a use; writes in the background, each key at most once a minute. */
 export const make = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   let used = new Set<KeyId>()
 

@@ -34,19 +34,18 @@ export class OrganizationNotFound extends Data.TaggedError("OrganizationNotFound
 
 const nameRule = /^(?!org_|-|\s)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/iu
 
-/** The customers. `reference` is an organization's id or its name; no name looks like an id. */
+/** `reference` is an id or a name; no name looks like an id. */
 export class Organizations extends Context.Tag("gateway/Organizations")<
   Organizations,
   {
-    /** With credits, the first top-up is made in the same transaction. */
+    /** Credits are topped up in the same transaction. */
     readonly create: (organization: {
       readonly name: string
       readonly credits?: NanoUsd | undefined
     }) => Effect.Effect<Organization, NameTaken | NameRefused>
-    /** In the order of their making. */
     readonly list: Effect.Effect<ReadonlyArray<Organization>>
     readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
-    /** Refuses every key of the organization until it is resumed. */
+    /** Refuses every key until it is resumed. */
     readonly suspend: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly resume: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
   }

@@ -4,7 +4,7 @@ import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import { addsUnits } from "../ledger/HoldSql.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import * as NaturalBatch from "../sql/NaturalBatch.ts"
-import { waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout } from "../sql/Statement.ts"
 
 export interface Allowance {
   readonly limit: number
@@ -12,29 +12,23 @@ export interface Allowance {
   readonly admitted: boolean
 }
 
-/** A request's unit of its key's window: how many there are, and once it is taken, what is left. */
 export interface RateUnit {
   readonly limit: number
   allowance: Allowance | undefined
 }
 
-/** What is left of a window after its request with this number, from 1. */
+/** `ordinal` counts a window's requests from 1. */
 export const allowanceAt = (ordinal: number, limit: number): Allowance => ({
   limit,
   remaining: Math.max(0, limit - ordinal),
   admitted: ordinal <= limit
 })
 
-/**
- * Fixed windows of 60 s, one a key, counted exactly over all instances. A window starts at the key's first request
- * after the last one ended, by the database's clock.
- */
+/** Fixed windows of 60 s per key, exact over all instances, on the database's clock from the key's first request. */
 export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
   RateLimiter,
   {
-    /** Takes one unit of the key's window. */
     readonly take: (key: KeyId, limit: number) => Effect.Effect<Allowance>
-    /** What the key has left, without taking any. */
     readonly peek: (key: KeyId, limit: number) => Effect.Effect<Allowance>
   }
 >() {
@@ -53,7 +47,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           INSERT INTO rate_windows AS w (key_id, started_at, used)
           SELECT key_id, now(), wanted
           FROM unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::bigint[]) AS t (key_id, wanted)
-          WHERE ${waitsBriefly(sql, "many")}
+          WHERE ${lockTimeout(sql, "many")}
           ORDER BY key_id
           ${sql.literal(addsUnits)}
           RETURNING key_id, used`

@@ -11,38 +11,28 @@ import type { SourceFile } from "./Source.ts"
 
 export interface CatalogOptions {
   readonly source: SourceFile
-  /** Holds the providers' credentials; an empty or blank one counts as absent. */
+  /** Holds the credentials; a blank one counts as absent. */
   readonly environment: Environment
-  /**
-   * Whether the built-in sandbox serves models that have no route with a credential. It never joins a route
-   * that has one. `when-no-credential`: only while no provider of the catalog has one.
-   */
+  /** Serves models without a credential from the sandbox; `when-no-credential`: only if no provider has one. */
   readonly sandbox: SandboxMode
-  /** The adapters this gateway was built with. */
   readonly adapters: Adapters
 }
 
 export interface CatalogProvider {
   readonly account: ProviderAccount
-  /** The environment variable of its credential; undefined where it needs none. */
+  /** Undefined where no credential is needed. */
   readonly variable: string | undefined
-  /** Whether its credential is present, or none is needed. */
   readonly ready: boolean
 }
 
-/** What the gateway sells: read once, then only looked up. */
 export class Catalog extends Context.Tag("gateway/Catalog")<
   Catalog,
   {
-    /** The callable models, in catalog order. */
     readonly models: ReadonlyArray<Model>
-    /** A callable model. */
     readonly find: (id: string) => Model | undefined
-    /** The models that cannot be called, and what is missing. */
     readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
-    /** Whether the built-in sandbox serves any model for want of a credential. */
     readonly sandbox: boolean
-    /** The catalog's providers, in its order, and those of the built-in sandbox while it serves. */
+    /** In catalog order, then the sandbox's if it serves. */
     readonly providers: ReadonlyArray<CatalogProvider>
   }
 >() {
@@ -66,7 +56,6 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
     Layer.effect(Catalog, Catalog.make(options))
 }
 
-/** Every model of a catalog with what became of it, callable or not: what `Catalog` and its check are made of. */
 export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: CatalogOptions) {
   const entries = yield* read(options.source, options.adapters)
   const compiled = compile(entries, options.environment)
@@ -82,7 +71,6 @@ const unreadable = (error: PlatformError): string =>
     ? "there is no such file; CATALOG_FILE names the catalog"
     : `cannot be read as CATALOG_FILE: ${error.description ?? error.message}`
 
-/** Reads a catalog's text. A file that cannot be read is an invalid catalog. */
 export const readCatalogFile = Effect.fn("Catalog.readFile")(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const text = yield* files

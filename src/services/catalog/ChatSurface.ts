@@ -35,7 +35,6 @@ const prices = {
 const ChatCost = Schema.Struct(prices)
 const RouteEntry = Schema.Struct({
   ...route,
-  /** Narrows what the model can to what this route can. */
   capabilities: optional(Capabilities),
   reasoning: optional(Schema.Literal("none")),
   cost: optional(ChatCost)
@@ -51,7 +50,6 @@ export const ChatModelEntry = Schema.Struct({
 })
 export type ChatModelEntry = typeof ChatModelEntry.Type
 
-/** What a chat model's own words and its family's come to together. */
 const chatRules = (entry: ChatModelEntry, family: FamilyEntry | undefined) => {
   const caps = [entry.max_output, family?.max_output].filter((cap) => cap !== undefined)
   const reasoning: ReadonlyArray<ReasoningEffort> | "binary" | "none" = entry.reasoning ?? family?.reasoning ?? "none"
@@ -195,7 +193,7 @@ const chatParams = ({ capabilities, maxOutput, reasoning, sampling }: ChatModel)
   return fields
 }
 
-/** Tiers are compared at the prompt sizes where either side changes its prices. */
+/** Compares at the prompt sizes where either side changes its prices. */
 const chatMargins = (pricing: ChatPricing, cost: ChatPricing): ReadonlyArray<Margin> => {
   const marks = new Set([0, pricing.longContext?.above ?? 0, cost.longContext?.above ?? 0])
   return [...marks].flatMap((mark) => {
@@ -211,7 +209,6 @@ const chatMargins = (pricing: ChatPricing, cost: ChatPricing): ReadonlyArray<Mar
   })
 }
 
-/** Everything that is particular to chats in a catalog. */
 export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
   check: checkChat,
   promises,

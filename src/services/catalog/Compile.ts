@@ -6,22 +6,18 @@ import { routeOptions } from "./Source.ts"
 import { type BaseOf, required } from "./Surface.ts"
 import { onEntry } from "./Surfaces.ts"
 
-/** Where credentials are read: the process's environment, or a part of it. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** A provider of the catalog, and whether it can be called. */
 export interface Upstream {
   readonly account: ProviderAccount
-  /** The environment variable of its credential; undefined where it needs none. */
+  /** Undefined where no credential is needed. */
   readonly variable: string | undefined
-  /** Whether its credential is present, or none is needed. */
   readonly ready: boolean
   readonly options: RouteOptions
 }
 
 export interface Compiled {
   readonly upstreams: ReadonlyMap<string, Upstream>
-  /** Every model with all its routes, whether they can be called or not. */
   readonly models: ReadonlyArray<Model>
 }
 
@@ -42,7 +38,7 @@ const upstream = (name: string, entry: ProviderEntry, environment: Environment):
   }
 }
 
-/** Builds the common part of a model's routes, numbering repeated pairs of model and provider. */
+/** Numbers repeated pairs of model and provider. */
 const makeBaseOf = (model: string, upstreams: Compiled["upstreams"]): BaseOf => {
   const seen = new Map<string, number>()
   return (entry) => {
@@ -60,7 +56,6 @@ const makeBaseOf = (model: string, upstreams: Compiled["upstreams"]): BaseOf => 
   }
 }
 
-/** Turns checked entries into the domain's models, with the credentials that the environment has. */
 export const compile = (entries: Entries, environment: Environment): Compiled => {
   const upstreams = new Map([...entries.providers].map(([name, entry]) => [name, upstream(name, entry, environment)]))
   const context = contextOf(entries)

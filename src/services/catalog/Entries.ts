@@ -66,7 +66,7 @@ const entriesOf = (value: unknown, adapters: Adapters): Entries => {
   }
 }
 
-/** What is wrong with the options of routes, at the route's own key or at its provider's. */
+/** Reported at the key of the route or of its provider. */
 const wrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<Mistake> => {
   const found = models.flatMap(({ entry, index }) =>
     entry.routes.flatMap(({ options, provider: name }, at) => {
@@ -86,7 +86,6 @@ const wrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<Mist
 
 const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
 
-/** The entries of a catalog file for a gateway with these adapters, or everything that is wrong with it. */
 export const read = (source: SourceFile, adapters: Adapters): Either.Either<Entries, CatalogInvalid> => {
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))

@@ -63,7 +63,7 @@ const text = (pattern: RegExp, message: string) =>
 export const Name = text(/^\S+$/, "must be a name without spaces")
 const ModelId = text(/^[A-Za-z0-9][\w.:/-]*$/, "must be letters, digits and . _ - : / only")
 
-/** The mistake to catch is a key pasted in the place of a variable's name: the message must not repeat it. */
+/** Catches a secret pasted as a variable's name, so the message must not repeat it. */
 export const VariableName = text(/^[A-Z][A-Z0-9_]*$/, "must be the name of an environment variable, in capitals")
 
 const isHttpUrl = (value: string): boolean => {
@@ -114,7 +114,7 @@ const Reasoning = Schema.Union(
   message: () => ({ message: "must be none, binary, or a list of low, medium, high, xhigh", override: true })
 })
 
-/** What a family says of its models, which may say otherwise. `max_output` is a ceiling over theirs. */
+/** Defaults of the family's models; `max_output` is a ceiling over theirs. */
 export const familyRules = {
   max_output: optional(Tokens),
   reasoning: optional(Reasoning),

@@ -17,7 +17,6 @@ export const CatalogFile = Schema.Struct({
   families: optional(Schema.Record({ key: Schema.String, value: FamilyEntry }))
 })
 
-/** The JSON Schema of a catalog file, for editors: what the YAML may say, without the rules across entries. */
 export const catalogJsonSchema = (): JSONSchema.JsonSchema7Root => ({
   ...JSONSchema.make(CatalogFile),
   title: "Generation gateway catalog"

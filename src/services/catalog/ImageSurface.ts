@@ -144,7 +144,6 @@ const imageParams = ({ edit, variants }: ImageModel): ReadonlyArray<ParamField> 
   return fields
 }
 
-/** Everything that is particular to images in a catalog. */
 export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {
   check: checkImage,
   promises: (entry) =>

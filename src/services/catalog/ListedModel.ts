@@ -1,7 +1,6 @@
 import type { Model } from "../../domain/Model.ts"
 
 export interface ParamField {
-  /** The request field, as a client sends it. */
   readonly key: string
   readonly type: "slider" | "number" | "boolean" | "select" | "image" | "text"
   readonly default?: number | string | boolean
@@ -11,7 +10,6 @@ export interface ParamField {
   readonly options?: ReadonlyArray<string>
 }
 
-/** USD per million tokens. */
 export interface ChatPrices {
   readonly prompt_per_1m_usd: number
   readonly completion_per_1m_usd: number
@@ -21,7 +19,6 @@ export interface ChatPrices {
   readonly official_completion_per_1m_usd?: number
 }
 
-/** USD per image. */
 export interface ImagePrices {
   readonly per_image_usd: number
   readonly per_image_4k_usd?: number
@@ -52,7 +49,7 @@ export interface ListedModel {
 
 type Against = readonly [price: bigint, official: bigint | undefined]
 
-/** The whole percent saved on every price that has an official one; nothing unless all of them are cheaper. */
+/** In whole percent; empty unless every official price is undercut. */
 export const discount = (...prices: ReadonlyArray<Against>): { readonly discount_pct?: number } => {
   const saved = prices.flatMap(([price, official]) =>
     official === undefined || official === 0n ? [] : [Number(((official - price) * 100n) / official)]

@@ -5,24 +5,18 @@ import type { Compiled } from "./Compile.ts"
 import { sandboxAdapter, sandboxProviders } from "./Rules.ts"
 import { onModel } from "./Surfaces.ts"
 
-/** What became of one model: what the catalog says, and what can be called of it. */
 export interface Offer {
-  /** With all routes of the catalog. */
   readonly model: Model
-  /** With the routes that can be called, and no more than they can do; undefined where there is none. */
+  /** With the routes that can be called and what they support; undefined without any. */
   readonly callable: Model | undefined
-  /** Whether the built-in sandbox serves it. */
   readonly sandboxed: boolean
-  /** Why the model is not callable. */
   readonly reason: string | undefined
-  /** Why a route cannot be called, by the route's id. */
   readonly blocked: ReadonlyMap<string, string>
 }
 
-/** `true` serves every model without a route of its own from the sandbox. */
+/** `true`: every model without a callable route. */
 export type SandboxMode = boolean | "when-no-credential"
 
-/** The model with some of its routes; undefined without any. */
 const over = (model: Model, isChosen: (route: RouteBase) => boolean) =>
   onModel(model, (surface, own, routes): Model | undefined => {
     const chosen = routes.filter(isChosen)
@@ -51,7 +45,6 @@ const inSandbox = (model: Model): Model => {
 
 const or = (words: ReadonlyArray<string>): string => [...new Set(words)].join(" or ")
 
-/** What every model of a catalog comes to, in catalog order. */
 export const offers = (
   { models, upstreams }: Compiled,
   adapters: Adapters,

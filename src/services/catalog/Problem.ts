@@ -1,6 +1,6 @@
 import { Data } from "effect"
 
-/** One thing wrong in a catalog, at the line where it stands. `key` is a path such as `models[3].pricing`. */
+/** `key` is a path such as `models[3].pricing`. */
 export interface Problem {
   readonly file: string
   readonly line: number
@@ -12,7 +12,7 @@ export interface Problem {
 const render = ({ file, line, key, message }: Problem): string =>
   key === "" ? `${file}:${line}: ${message}` : `${file}:${line}: ${key}: ${message}`
 
-/** Everything wrong with a catalog, in the order of its lines. The message has one line a problem. */
+/** In the order of lines; the message has one line per problem. */
 export class CatalogInvalid extends Data.TaggedError("CatalogInvalid")<{
   readonly problems: ReadonlyArray<Problem>
 }> {

@@ -6,12 +6,11 @@ import { type Path, routeOptions } from "./Source.ts"
 import { type EntryContext, list, type Report } from "./Surface.ts"
 import { type ModelEntry, onEntry } from "./Surfaces.ts"
 
-/** The well-formed entries of a catalog. `known` has every name, well-formed or not. */
+/** Well-formed entries; `known` also has the names of malformed ones. */
 export interface Entries {
   readonly providers: ReadonlyMap<string, ProviderEntry>
   readonly families: ReadonlyMap<string, FamilyEntry>
   readonly models: ReadonlyArray<{ readonly index: number; readonly entry: ModelEntry }>
-  /** What a provider's adapter may be. */
   readonly wires: Adapters
   readonly known: { readonly providers: ReadonlySet<string>; readonly families: ReadonlySet<string> }
 }
@@ -23,7 +22,6 @@ export interface Mistake {
 
 export const sandboxAdapter = "sandbox"
 
-/** Whether the route's answers are made up. */
 export const isSandbox = ({ provider }: RouteBase): boolean => provider.adapter === sandboxAdapter
 
 export const sandboxProviders = ["sandbox", "sandbox-b"] as const
@@ -50,7 +48,7 @@ const checkRoutes = (report: Report, at: Path, { routes, surface }: ModelEntry, 
     }
   })
 
-/** Reports promised features that the adapter of a route lacks: a request would lose them on its way. */
+/** A request would silently lose a promised feature that the adapter lacks. */
 const checkFeatures = (
   report: Report,
   at: Path,
@@ -71,7 +69,7 @@ const checkFeatures = (
 
 export const contextOf = ({ families, known }: Entries): EntryContext => ({ families, knownFamilies: known.families })
 
-/** What is wrong between entries that are each well-formed. */
+/** Across entries that are each well-formed. */
 export const mistakes = (entries: Entries): ReadonlyArray<Mistake> => {
   const found: Array<Mistake> = []
   const report: Report = (path, message) => void found.push({ path, message })

@@ -12,7 +12,7 @@ import {
 import type { RouteOptions } from "../../domain/Model.ts"
 import type { Problem } from "./Problem.ts"
 
-/** A number as it stands in the file: prices are read from its text, never through floating point. */
+/** Prices are read from the source text, never through floating point. */
 export class Numeral {
   readonly text: string
   constructor(text: string) {
@@ -24,7 +24,6 @@ export class Numeral {
 }
 
 export interface SourceFile {
-  /** The name that problems show. */
   readonly file: string
   readonly text: string
 }
@@ -32,10 +31,10 @@ export interface SourceFile {
 export type Path = ReadonlyArray<PropertyKey>
 
 export interface Parsed {
-  /** Plain data, numbers as `Numeral`. Undefined where the text is no YAML. */
+  /** Numbers as `Numeral`; undefined where the text is no YAML. */
   readonly value: unknown
   readonly problems: ReadonlyArray<Problem>
-  /** The line, from 1, of a path's key or, where there is none, of what should hold it. */
+  /** From 1; of the key, or of the nearest parent that exists. */
   readonly lineOf: (path: Path) => number
 }
 
@@ -76,7 +75,6 @@ const lineOf =
     return lines.linePos(offset).line
   }
 
-/** Reads YAML 1.2 and remembers where everything stands. */
 export const parse = ({ file, text }: SourceFile): Parsed => {
   const lines = new LineCounter()
   const document = parseDocument(text, {
@@ -101,7 +99,7 @@ export const parse = ({ file, text }: SourceFile): Parsed => {
   }
 }
 
-/** The data with every numeral a JavaScript number, for parts of the file that only an adapter understands. */
+/** For adapter options, which only the adapter understands. */
 export const plain = (value: unknown): unknown => {
   if (value instanceof Numeral) return Number(value.text)
   if (Array.isArray(value)) return value.map(plain)
@@ -111,7 +109,6 @@ export const plain = (value: unknown): unknown => {
   return value
 }
 
-/** Adapter options of a route over those of its provider. */
 export const routeOptions = (...levels: ReadonlyArray<RouteOptions | undefined>): RouteOptions =>
   Object.fromEntries(levels.flatMap((level) => Object.entries(level ?? {}).map(([key, value]) => [key, plain(value)])))
 

@@ -6,16 +6,14 @@ import type { Path } from "./Source.ts"
 export type NonEmpty<A> = readonly [A, ...ReadonlyArray<A>]
 export type Report = (path: Path, message: string) => void
 
-/** The part of a catalog that entries of models may refer to; known families may be malformed. */
+/** Known families may be malformed. */
 export interface EntryContext {
   readonly families: ReadonlyMap<string, FamilyEntry>
   readonly knownFamilies: ReadonlySet<string>
 }
 
-/** Makes of a route's entry what the routes of all surfaces have. */
 export type BaseOf = (entry: RouteEntry) => RouteBase
 
-/** What the entries of routes and models have on every surface. */
 export interface RouteEntry {
   readonly provider: string
   readonly model: string
@@ -23,7 +21,7 @@ export interface RouteEntry {
   readonly weight?: number
   readonly options?: RouteBase["options"]
 }
-/** What the customer pays against what the provider charges, in nano-USD of one unit. */
+/** In nano-USD per unit. */
 export interface Margin {
   /** Such as `prompt per 1M`, `cached prompt per 1M above 200000`, `1K image`, `8 s clip`. */
   readonly unit: string
@@ -31,20 +29,17 @@ export interface Margin {
   readonly cost: bigint
 }
 
-/** All that is particular to a surface in a catalog. */
 export interface Surface<E, M extends Model, R extends RouteBase> {
-  /** Reports what is wrong inside one well-formed entry. */
+  /** Checks one well-formed entry by itself. */
   readonly check: (report: Report, at: Path, entry: E, context: EntryContext) => void
-  /** For each route what its adapter has to be able to do. */
+  /** Per route, what its adapter must support. */
   readonly promises: (entry: E, context: EntryContext) => ReadonlyArray<ReadonlyArray<Feature>>
-  /** The model of a checked entry. */
   readonly compile: (entry: E, base: BaseOf, context: EntryContext) => M
-  /** The model with some of its routes, and no promise that they cannot keep. */
+  /** Drops what the remaining routes cannot serve. */
   readonly narrow: (model: M, routes: NonEmpty<R>) => M
-  /** The model with routes of the built-in sandbox in place of its own. */
   readonly inSandbox: (model: M, bases: ReadonlyArray<RouteBase>) => M
   readonly list: (model: M) => Pick<ListedModel, "context_length" | "pricing" | "params">
-  /** Empty where the route does not say what its provider charges. */
+  /** Empty where the route names no cost. */
   readonly margins: (model: M, route: R) => ReadonlyArray<Margin>
 }
 
@@ -54,7 +49,6 @@ type Words = ReadonlyArray<string>
 
 export const repeats = (words: Words): Words => words.filter((word, at) => words.indexOf(word) !== at)
 
-/** Finds words of routes that the model does not have, and words of the model that no route has. */
 export const checkNarrowing = (
   report: Report,
   at: Path,
@@ -70,7 +64,7 @@ export const checkNarrowing = (
   if (unserved.length > 0) report([...at, "routes"], `no route serves ${key} ${list(unserved)} of the model`)
 }
 
-/** A value that the catalog's rules guarantee: to go on without it would give a model away. */
+/** Going on without a guaranteed value would give a model away. */
 export const required = <A>(value: A | undefined, what: string): A => {
   if (value === undefined) throw new Error(`${what} is missing: the catalog's rules were not checked`)
   return value

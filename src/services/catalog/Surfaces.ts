@@ -15,14 +15,12 @@ type UseModel<A> = <M extends Model, R extends RouteBase>(
   routes: ReadonlyArray<R>
 ) => A
 
-/** Picks the record of a model's surface. */
 export const onModel = <A>(model: Model, use: UseModel<A>): A => {
   if (model.surface === "chat") return use(chatSurface, model, model.routes)
   if (model.surface === "image") return use(imageSurface, model, model.routes)
   return use(videoSurface, model, model.routes)
 }
 
-/** Picks the record of an entry's surface. */
 export const onEntry = <A>(
   entry: ModelEntry,
   use: <E extends ModelEntry, M extends Model, R extends RouteBase>(surface: Surface<E, M, R>, entry: E) => A
@@ -37,7 +35,6 @@ export interface ModelList {
   readonly data: ReadonlyArray<ListedModel>
 }
 
-/** The body of `GET /models`: each model with its prices in USD and the request fields it can be tuned by. */
 export const listing = (models: ReadonlyArray<Model>): ModelList => ({
   object: "list",
   data: models.map((model) => ({

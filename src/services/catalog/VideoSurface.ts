@@ -144,7 +144,7 @@ const videoPrices = ({ official, pricing: { per, price } }: VideoModel): VideoPr
     (per === "second" ? { official_per_second_usd: toUsd(official) } : { official_per_video_usd: toUsd(official) }))
 })
 
-/** A slider where the lengths are evenly spaced, else a choice. */
+/** A slider where the lengths are evenly spaced. */
 const secondsField = ({ allowed, default: usual }: VideoModel["seconds"]): ParamField => {
   const step = (allowed[1] ?? allowed[0]) - allowed[0]
   const even = allowed.every((seconds, index) => seconds === allowed[0] + index * step)
@@ -157,7 +157,6 @@ const secondsField = ({ allowed, default: usual }: VideoModel["seconds"]): Param
 const videoParams = ({ referenceImage, seconds }: VideoModel): ReadonlyArray<ParamField> =>
   referenceImage === "none" ? [secondsField(seconds)] : [secondsField(seconds), { key: "image", type: "image" }]
 
-/** Everything that is particular to videos in a catalog. */
 export const videoSurface: Surface<VideoModelEntry, VideoModel, VideoRoute> = {
   check: checkVideo,
   promises: ({ routes }) => routes.map(() => []),

@@ -19,20 +19,19 @@ export interface ChatJob {
   readonly record: RequestRecord
 }
 
-/** What a chat reserves, what it is charged, and by which usage. */
 export const makeChatCharging = Effect.gen(function* () {
   const ledger = yield* Ledger
   const tokens = yield* TokenCounter
   const failpoint = yield* Failpoint
   const clock = yield* Effect.clock
 
-  /** Runs with a hold, which is released at the end if nothing has closed it. */
+  /** Releases the hold at the end if nothing has closed it. */
   const holding = <A, E>({ model, record, request }: ChatJob, use: (held: Hold) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
       const { caller, rate } = record
       const { key, org } = caller
       const upTo = Pricing.chatHold(model, request)
-      // Its row of the log is found by its hold then, should the charge have to be taken back.
+      // The same id lets a refund find the log's row by its hold.
       const id = record.id
       return ledger.admit({ id, org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
     }).pipe(
@@ -64,7 +63,7 @@ export const makeChatCharging = Effect.gen(function* () {
       const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
       return Effect.flatMap(ledger.settle(held, cost, { row }), (settlement) => {
         record.settled(settlement)
-        // A client that left meanwhile is not in that row.
+        // That row does not know of a client that left meanwhile.
         if (record.departed !== departed) record.isLogged = false
         Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
         Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })

@@ -25,13 +25,13 @@ import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-/** Where a stream goes. Nothing of it fails: a client that left shows in `departure`. */
+/** Never fails: a client that left shows in `departure`. */
 export interface ChatSink {
-  /** Sends the head, if it has not gone yet, and keep-alives from then on while nothing is written. */
+  /** Sends the head once, then keep-alives while nothing is written. */
   readonly open: Effect.Effect<void>
-  /** Whether the head has gone: from then on an error can only be a chunk. */
+  /** From then on an error can only be a chunk. */
   readonly opened: Effect.Effect<boolean>
-  /** Writes at once; what it returns waits until the client can take more. */
+  /** Writes at once; the effect waits until the client can take more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
   readonly finish: (usage: Usage) => Effect.Effect<void>
   readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
@@ -50,17 +50,13 @@ const producedIn = ({ content, reasoning, toolCalls }: ChatAnswer): string => {
   return produced
 }
 
-/** A chat from hold to settle: what it costs, who answers, and who pays when it ends early. */
 export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
   ChatCompletions,
   {
     readonly complete: (
       job: ChatJob
     ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
-    /**
-     * Runs a stream to its end into the sink. Fails only while the head has not been sent; after that every
-     * outcome is in the stream and in the record.
-     */
+    /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
     readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
   }
 >() {
@@ -76,7 +72,6 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const clock = yield* Effect.clock
       const { holding, measure, settle } = yield* makeChatCharging
 
-      /** The request as the routes get it, with its pictures looked at. */
       const prepareRequest = ({ model, request }: ChatJob): Effect.Effect<PreparedRequest, InvalidRequest> =>
         Effect.flatMap(router.inlines(model, request), (inline) => prepareImages(references, request, inline))
 
@@ -98,7 +93,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             ({ answer, route }) => {
               record.route = route
               return Effect.flatMap(measure(job, answer.usage, producedIn(answer)), (measured) =>
-                // Whatever may fail comes before the charge.
+                // What may fail comes before the charge.
                 Effect.flatMap(fitToCap(tokens, job, answer, measured), (fitted) => {
                   record.firstByteAt = Monotonic.millisOf(clock)
                   return Effect.as(settle(job, held, measured, route.cost), {
@@ -112,7 +107,6 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }
 
-      /** Moves events from the provider to the client until the stream is complete, and into `output`. */
       const pump = Effect.fnUntraced(function* (
         { model, record }: ChatJob,
         { request, since }: PreparedRequest,
@@ -152,7 +146,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }, Effect.scoped)
 
-      /** What a stream that came to nothing has cost all the same. The customer pays nothing of it. */
+      /** What the provider charges for a failed stream; the customer pays nothing. */
       const writeOff = Effect.fnUntraced(function* (job: ChatJob, output: StreamOutput) {
         const cost = output.route?.cost
         if (cost === undefined || job.record.cost !== undefined) return
@@ -220,7 +214,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
               const output = new StreamOutput()
               yield* Effect.catchAllDefect(
                 streamHeld(job, prepared, sink, held, output),
-                // Once the head is out nothing else would end the answer.
+                // After the head nothing else would end the response.
                 Effect.fnUntraced(function* (defect) {
                   if (!(yield* sink.opened)) return yield* Effect.die(defect)
                   yield* Effect.logError("A stream failed unexpectedly", defect).pipe(

@@ -6,14 +6,12 @@ import type { TokenCounter } from "./TokenCounter.ts"
 import { cutTo } from "./TokenCut.ts"
 
 export interface Measured {
-  /** What the provider charges for. */
   readonly usage: Usage
-  /** What the customer pays for. */
   readonly billed: Usage
   readonly estimated: boolean
 }
 
-/** What the provider reported; where it reported nothing, or nothing beside text it sent, our own count. */
+/** Our own count where the provider reports nothing, or nothing beside text that it sent. */
 export const usageOf = (
   tokens: Context.Tag.Service<TokenCounter>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
@@ -23,7 +21,7 @@ export const usageOf = (
   const countPrompt = usage.prompt === 0
   const countCompletion = usage.completion === 0 && produced !== ""
   const whole = (counted: Usage, estimated: boolean): Measured => {
-    return { usage: counted, billed: Pricing.capped(counted, request.maxTokens), estimated }
+    return { usage: counted, billed: Pricing.capCompletion(counted, request.maxTokens), estimated }
   }
   if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
   return Effect.zipWith(
@@ -33,7 +31,7 @@ export const usageOf = (
   )
 }
 
-/** An answer in one piece, cut to its cap: some providers have a least cap above the one asked for. */
+/** Some providers have a minimum above the requested cap. */
 export const fitToCap = (
   tokens: Context.Tag.Service<TokenCounter>,
   { request }: { readonly request: ChatRequest },

@@ -7,10 +7,9 @@ import type { References } from "../media/References.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 
-/** The most different URLs that are fetched for one request. */
 const mostFetched = 32
 
-/** A request as routes get it. `since`, on the monotonic clock: when its time began, where pictures took some of it. */
+/** `since`, on the monotonic clock, is the start if pictures took time. */
 export interface PreparedRequest {
   readonly request: ChatRequest
   readonly since: number | undefined
@@ -29,7 +28,7 @@ const prefixOf = ({ type }: Picture): string => `data:${type};base64,`
 
 const dataUrl = (picture: Picture): string => prefixOf(picture) + toBase64(picture.bytes)
 
-/** Whether base64 is as any decoder takes it: not in lines, padded, and of the usual alphabet. */
+/** Any decoder takes it: one line, padded, the usual alphabet. */
 const isCanonical = (text: string, bytes: Uint8Array): boolean =>
   text.length === base64Length(bytes.length) && !text.includes("-") && !text.includes("_")
 
@@ -47,10 +46,7 @@ const replaced = (message: Message, replace: Replace): Message => {
 const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): ReadonlyArray<Message> =>
   messages.map((message) => replaced(message, replace))
 
-/**
- * Looks at every picture that a request brings as a `data:` URL, and checks every other URL. Where a route wants it so,
- * fetches what they name, each once.
- */
+/** Checks every picture, and fetches each URL once where a route wants it inlined. */
 export const prepareImages = Effect.fnUntraced(function* (
   { check, load }: Context.Tag.Service<References>,
   request: ChatRequest,
@@ -88,7 +84,7 @@ export const prepareImages = Effect.fnUntraced(function* (
   )
   const fetched = new Map<string, string>()
   for (const [index, picture] of pictures.entries()) {
-    yield* EventLoop.slice
+    yield* EventLoop.awaitSlice
     fetched.set(urls[index] ?? "", dataUrl(picture))
   }
   const inlined = replaceAll(messages, (image) => fetched.get(image.image_url.url))

@@ -1,10 +1,10 @@
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 
-/** Far more than any model writes, and than any hold would pay for. */
+/** More than any model writes or any hold covers. */
 const mostCharacters = 16_000_000
 
-/** What a stream has brought so far, for the count if it ends early or its provider reports nothing. */
+/** For the count if the stream ends early or its provider reports nothing. */
 export class StreamOutput {
   started = false
   route: Route | undefined

@@ -3,21 +3,20 @@ import type { ChatRequest } from "../../domain/Chat.ts"
 import { imagesIn, promptTexts } from "../../domain/Pricing.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 
-/** Role marks and separators around one message. */
 const perMessage = 4
-/** The tokenizer is quadratic on unbroken runs of letters, so it only ever sees this many characters at once. */
+/** The tokenizer is quadratic on unbroken runs of letters. */
 const longestSlice = 512
-/** Characters counted in one step, some milliseconds of hard text. */
+/** Some milliseconds of hard text. */
 const stepLength = 8_192
-/** Steps that are made at once; only what is longer waits for its turns. */
+/** Only longer texts yield between steps. */
 const stepsAtOnce = 4
-/** Pieces the tokenizer remembers; its own default could grow to hundreds of megabytes of customers' text. */
+/** The tokenizer's default cache could grow to hundreds of megabytes of customers' text. */
 const rememberedPieces = 8_192
 
 const space = 0x20
 const isBlank = (unit: number): boolean => unit === space || (unit >= 0x09 && unit <= 0x0d)
 
-/** Where the slice from `start` ends: before the last single space if it has one, where no token would cross. */
+/** Before the last single space if there is one, because no token would cross it. */
 const sliceEnd = (text: string, start: number): number => {
   const end = start + longestSlice
   if (end >= text.length) return text.length
@@ -62,13 +61,13 @@ const load: Effect.Effect<CountSlice> = Effect.promise(() => import("gpt-tokeniz
   })
 )
 
-/** Counts tokens where a provider does not. The vocabulary (o200k, some 60 MB) is loaded by the first count. */
+/** The vocabulary (o200k, some 60 MB) is loaded by the first count. */
 export class TokenCounter extends Context.Tag("gateway/TokenCounter")<
   TokenCounter,
   {
-    /** Tokens of one text; at most one per UTF-8 byte. */
+    /** At most one per UTF-8 byte. */
     readonly count: (text: string) => Effect.Effect<number>
-    /** Tokens of all that becomes prompt, with `imageTokens` for each image part. */
+    /** `imageTokens` for each image part. */
     readonly prompt: (request: ChatRequest, imageTokens: number) => Effect.Effect<number>
   }
 >() {
@@ -85,7 +84,7 @@ export class TokenCounter extends Context.Tag("gateway/TokenCounter")<
           const result = steps.next()
           if (result.done === true) return result.value
         }
-        return yield* EventLoop.inSlices(steps)
+        return yield* EventLoop.runInSlices(steps)
       })
 
       return TokenCounter.of({

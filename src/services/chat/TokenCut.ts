@@ -9,7 +9,6 @@ interface Piece {
   readonly whole: boolean
 }
 
-/** The most of `text` that is at most `limit` tokens. */
 export const cutTo = Effect.fnUntraced(function* (count: Count, text: string, limit: number) {
   const all = yield* count(text)
   if (all <= limit) return { text, tokens: all, whole: true }

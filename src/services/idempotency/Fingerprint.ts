@@ -11,7 +11,7 @@ export type Json =
   | ReadonlyArray<Json>
   | { readonly [name: string]: Json | undefined }
 
-/** The same text for the same value, in whatever order its fields came; a field that is undefined is none. */
+/** The order of fields does not count; an undefined field is absent. */
 const canonical = (value: Json): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
   if (isList(value)) return `[${value.map(canonical).join(",")}]`
@@ -24,33 +24,31 @@ const canonical = (value: Json): string => {
 
 const isList: (value: Json) => value is ReadonlyArray<Json> = Array.isArray
 
-/** In hexadecimal. Off the main thread: of a reference's 20 MiB it takes longer than a stream should wait. */
+/** Off the main thread: 20 MiB take longer than a stream should wait. */
 const sha256 = (bytes: Uint8Array): Effect.Effect<string> =>
   Effect.map(
     Effect.promise(() => webcrypto.subtle.digest("SHA-256", bytes)),
     (digest) => Buffer.from(digest).toString("hex")
   )
 
-const referenced = (reference: Reference): Effect.Effect<Json> =>
+const identifyReference = (reference: Reference): Effect.Effect<Json> =>
   reference._tag === "Url"
     ? Effect.succeed({ url: reference.url })
     : Effect.map(sha256(reference.bytes), (hash) => ({ sha256: hash }))
 
-/**
- * What tells one decoded request from another, in hexadecimal: its fields by name, and its references in order. A
- * reference's bytes count, a URL counts as it is written.
- */
+/** Equal for equal requests, in hexadecimal; references count in order, by bytes or by URL. */
 export const fingerprint = (
   fields: Readonly<Record<string, Json | undefined>>,
   references: ReadonlyArray<Reference>
 ): Effect.Effect<string> =>
-  Effect.flatMap(Effect.forEach(references, referenced), (known) => sha256(Buffer.from(canonical([fields, known]))))
+  Effect.flatMap(Effect.forEach(references, identifyReference), (identities) =>
+    sha256(Buffer.from(canonical([fields, identities])))
+  )
 
-const visible = /^[\x21-\x7e]{1,255}$/
+const keyPattern = /^[\x21-\x7e]{1,255}$/
 
-/** The value of an `Idempotency-Key` header, if it is one that can be kept. */
 export const keyFrom = (header: string): Effect.Effect<string, InvalidRequest> =>
-  visible.test(header)
+  keyPattern.test(header)
     ? Effect.succeed(header)
     : Effect.fail(
         new InvalidRequest({ message: "`Idempotency-Key` must be 1 to 255 visible ASCII characters.", param: null })

@@ -11,23 +11,13 @@ import * as Statements from "./Statements.ts"
 
 const pruneBatch = 500
 
-/**
- * The right to work under a key. The effects are statements for a transaction of the caller's, who repeats them if need
- * be; the key is freed when the scope of the claim closes, unless a result was kept or bound.
- */
+/** Owns a key until the scope closes; its effects are statements for the caller's transaction, safe to repeat. */
 export interface FirstClaim {
   readonly _tag: "First"
-  /**
-   * The final result, replayed from now on. `hold` is what paid for it. Where the key went to another request, because
-   * this process was taken for dead, nothing is kept and the hold is released: only the other one may be charged.
-   */
+  /** Makes the result final; releases the hold if another request took the key from a process believed dead. */
   readonly keep: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError>
-  /**
-   * A result that holds if this process dies now. Others still conflict while the scope is open; when it closes the
-   * result is final, unless the key was freed. Conflicts where the key went to another request meanwhile.
-   */
+  /** Keeps a result in case this process dies; it becomes final when the scope closes, unless freed. */
   readonly bind: (result: KeptResult, hold: string) => Effect.Effect<void, SqlError.SqlError | IdempotencyConflict>
-  /** Frees a bound key: the request failed after all. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }
 
@@ -36,16 +26,15 @@ export interface Replay {
   readonly result: unknown
 }
 
-/** One request, one result, one charge, however often and from wherever it is sent. */
 export class Idempotency extends Context.Tag("gateway/Idempotency")<
   Idempotency,
   {
     readonly claim: (
       request: IdempotentRequest
     ) => Effect.Effect<FirstClaim | Replay, IdempotencyConflict | InvalidRequest, Scope.Scope>
-    /** Whether a request was made under this key: its repetition may cost nothing. */
+    /** Whether the key is taken: a repetition may cost nothing. */
     readonly isKnown: (request: Omit<IdempotentRequest, "fingerprint">) => Effect.Effect<boolean>
-    /** Removes keys older than the age whose results `forget` could forget, if not now then the next time; says how many. */
+    /** Removes older keys whose results `forget` could delete, and returns how many. */
     readonly prune: (
       olderThan: Duration.Duration,
       forget: (result: unknown) => Effect.Effect<boolean>
@@ -76,18 +65,19 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         yield* Effect.catchAllCause(inTime(statement), () => releaseEventually(statement))
       })
 
-      const take = Effect.fnUntraced(function* (claim: Statements.Claim) {
-        // Whether a statement is unaccounted for: it may still come through.
+      const claimKey = Effect.fnUntraced(function* (claim: Statements.Claim) {
         let mayStillRun = false
-        const ask = Statements.claim(sql, claim).pipe(
+        const insert = Statements.claim(sql, claim).pipe(
           Effect.flatMap(decodeFound),
           Effect.tapErrorCause(() => Effect.sync(() => (mayStillRun = true)))
         )
-        const unexpired = Effect.repeat(
-          Effect.tap(ask, ([{ claim: old, isExpired }]) => (isExpired ? Statements.putAside(sql, old) : Effect.void)),
+        const claimUnexpired = Effect.repeat(
+          Effect.tap(insert, ([{ claim: old, isExpired }]) =>
+            isExpired ? Statements.releaseKey(sql, old) : Effect.void
+          ),
           { while: ([{ isExpired }]) => isExpired }
         )
-        const [found] = yield* unexpired.pipe(
+        const [found] = yield* claimUnexpired.pipe(
           Effect.retry(DatabaseRetry.brief),
           inTime,
           Effect.onError(() => releaseEventually(Statements.tombstone(sql, claim))),
@@ -98,35 +88,35 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         return { found, isMine, mayStillRun }
       })
 
-      const first = ({ id }: Statements.Claim): FirstClaim => ({
+      const makeFirstClaim = ({ id }: Statements.Claim): FirstClaim => ({
         _tag: "First",
         keep: (result, hold) =>
-          Statements.give(sql, id, "done", { result, hold }).pipe(
-            Effect.flatMap(([given]) =>
-              given === undefined
+          Statements.saveResult(sql, id, "done", { result, hold }).pipe(
+            Effect.flatMap(([saved]) =>
+              saved === undefined
                 ? Effect.asVoid(runWith(sql, SettleSql.close([{ id: hold, cost: undefined }])))
                 : Effect.void
             ),
             Effect.uninterruptible
           ),
         bind: (result, hold) =>
-          Statements.give(sql, id, "bound", { result, hold }).pipe(
+          Statements.saveResult(sql, id, "bound", { result, hold }).pipe(
             Effect.filterOrFail(
-              ([given]) => given !== undefined,
+              ([saved]) => saved !== undefined,
               () => new IdempotencyConflict()
             ),
             Effect.asVoid,
             Effect.uninterruptible
           ),
-        free: Effect.uninterruptible(Effect.asVoid(Statements.putAside(sql, id)))
+        free: Effect.uninterruptible(Effect.asVoid(Statements.releaseKey(sql, id)))
       })
 
       const claim = Effect.fn("Idempotency.claim")(function* (request: IdempotentRequest) {
-        const mine = { ...request, id: ids.uuid(), instance: yield* instance.id }
-        const { found, isMine } = yield* Effect.acquireRelease(take(mine), (taken) =>
-          taken.isMine ? finish(mine, taken.mayStillRun) : Effect.void
+        const ownClaim = { ...request, id: ids.uuid(), instance: yield* instance.id }
+        const { found, isMine } = yield* Effect.acquireRelease(claimKey(ownClaim), (attempt) =>
+          attempt.isMine ? finish(ownClaim, attempt.mayStillRun) : Effect.void
         )
-        if (isMine) return first(mine)
+        if (isMine) return makeFirstClaim(ownClaim)
         if (!found.isSame) {
           return yield* new InvalidRequest({
             message: "This `Idempotency-Key` was used with a different request.",
@@ -137,12 +127,12 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         return { _tag: "Replay", result: found.result } as const
       })
 
-      const forgetSome = Effect.fnUntraced(function* (
+      const pruneSome = Effect.fnUntraced(function* (
         olderThan: Duration.Duration,
         forget: (result: unknown) => Effect.Effect<boolean>
       ) {
         const old = yield* Effect.flatMap(
-          Statements.putOldAside(sql, Duration.toSeconds(olderThan), pruneBatch),
+          Statements.releaseOldKeys(sql, Duration.toSeconds(olderThan), pruneBatch),
           decodeOld
         )
         const forgotten = yield* Effect.filter(old, ({ result }) =>
@@ -166,7 +156,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         prune: Effect.fn("Idempotency.prune")(function* (olderThan, forget) {
           let removed = 0
           while (true) {
-            const some = yield* Effect.orDie(forgetSome(olderThan, forget))
+            const some = yield* Effect.orDie(pruneSome(olderThan, forget))
             removed += some.removed
             if (!some.more) return removed
           }

@@ -2,31 +2,26 @@ import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
-import { waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout } from "../sql/Statement.ts"
 
-/** Hours for which a result is replayed. */
 const keptHours = 24
 
 export interface IdempotentRequest {
   readonly org: OrgId
   readonly endpoint: "images" | "videos"
-  /** 1 to 255 visible ASCII characters. */
   readonly key: string
-  /** Of the decoded request: a retry has the same, whatever its bytes were on the wire. */
   readonly fingerprint: string
 }
 
-/** What is kept of a result: enough to build the same answer again. Never media. */
+/** Enough to build the same response again, without media. */
 export type KeptResult = Readonly<Record<string, unknown>>
 
 export interface Claim extends IdempotentRequest {
   readonly id: string
-  /** Whose life the claim is tied to. */
   readonly instance: string
 }
 
 export const Found = Schema.Struct({
-  /** Of the claim that has the key now. */
   claim: Schema.String,
   state: Schema.Literal("working", "bound", "done"),
   isSame: Schema.Boolean,
@@ -35,22 +30,16 @@ export const Found = Schema.Struct({
 })
 export type Found = typeof Found.Type
 
-/**
- * Whether the work under the key has ended. What was claimed while this statement waited is worked on, though its
- * instance may be too new to be seen.
- */
+/** A row claimed while this statement waited is never over: its instance may be too new to be visible. */
 const isOver = (sql: SqlClient.SqlClient) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (
   SELECT FROM instances WHERE instances.id = kept.instance_id AND swept_at IS NULL AND stopped_at IS NULL
     AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
 ))`
 
-/**
- * Takes the key where it is free or was left by a dead process without a result, and says what has it now. A result
- * that a dead process left becomes final. Repeated, it changes nothing.
- */
+/** Takes a key that is free or left by a dead process, whose bound result becomes final; safe to repeat. */
 export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, key, org }: Claim) => sql`
   INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, key, fingerprint, instance_id)
-  SELECT ${id}::uuid, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance}::uuid WHERE ${waitsBriefly(sql, "one")}
+  SELECT ${id}::uuid, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance}::uuid WHERE ${lockTimeout(sql, "one")}
   ON CONFLICT (org_id, endpoint, key) DO UPDATE SET (claim, fingerprint, instance_id, created_at, state) = (
     SELECT
       CASE WHEN is_free THEN excluded.claim ELSE kept.claim END,
@@ -66,12 +55,11 @@ export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, ins
 export const find = (sql: SqlClient.SqlClient, { endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) => sql`
   SELECT claim FROM idempotency_keys WHERE org_id = ${org} AND endpoint = ${endpoint} AND key = ${key}`
 
-/** Takes a result away from its key; what was stored for it is still to be forgotten. */
-export const putAside = (sql: SqlClient.SqlClient, id: string) => sql`
+export const releaseKey = (sql: SqlClient.SqlClient, id: string) => sql`
   UPDATE idempotency_keys SET key = NULL WHERE claim = ${id}`
 
-/** Answers a row if the claim still has its key. A result that is final already stays. */
-export const give = (
+/** Returns a row if the claim still has its key. */
+export const saveResult = (
   sql: SqlClient.SqlClient,
   id: string,
   state: "bound" | "done",
@@ -81,15 +69,11 @@ export const give = (
     result = ${JSON.stringify(result)}::jsonb, hold_id = ${hold}
   WHERE claim = ${id} AND key IS NOT NULL RETURNING claim`
 
-/** The request is over: what it bound is final, and without a result the key is free. */
 export const finish = (sql: SqlClient.SqlClient, id: string) => sql`
   WITH freed AS (DELETE FROM idempotency_keys WHERE claim = ${id} AND state = 'working')
   UPDATE idempotency_keys SET state = 'done' WHERE claim = ${id} AND state = 'bound'`
 
-/**
- * As `finish`, for a claim of which a statement may still be under way: none can take the key any more, because the
- * claim's id stays taken.
- */
+/** As `finish`, while a statement of the claim may still run: its id stays taken, so none can take the key. */
 export const tombstone = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, org }: Claim) => sql`
   INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, fingerprint, instance_id)
   VALUES (${id}, ${org}, ${endpoint}, ${fingerprint}, ${instance})
@@ -97,14 +81,12 @@ export const tombstone = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id,
     key = CASE kept.state WHEN 'working' THEN NULL ELSE kept.key END,
     state = CASE kept.state WHEN 'bound' THEN 'done' ELSE kept.state END`
 
-/** Takes results of that age away from their keys, oldest first, and answers them. */
-export const putOldAside = (sql: SqlClient.SqlClient, olderThanSeconds: number, limit: number) => sql`
+export const releaseOldKeys = (sql: SqlClient.SqlClient, olderThanSeconds: number, limit: number) => sql`
   UPDATE idempotency_keys SET key = NULL WHERE claim IN (
     SELECT claim FROM idempotency_keys AS kept
     WHERE created_at <= now() - ${olderThanSeconds} * interval '1 second' AND (key IS NULL OR ${isOver(sql)})
     ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
   ) RETURNING claim, result`
 
-/** Answers a row for each that was still there. */
 export const remove = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql`
   DELETE FROM idempotency_keys WHERE claim = ANY (${ids}::uuid[]) AND key IS NULL RETURNING claim`

@@ -7,7 +7,7 @@ import type {
   SettleFailed,
   SpendLimitReached
 } from "../../domain/Failure.ts"
-import type { ImageAsk } from "../../domain/Image.ts"
+import type { ImageParams } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant } from "../../domain/Model.ts"
 import { isSandbox } from "../catalog/Rules.ts"
@@ -23,9 +23,8 @@ import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 
 export interface ImageJob {
   readonly model: ImageModel
-  /** What the model's rules made of the ask; its price is what is held and charged. */
   readonly variant: ImageVariant
-  readonly ask: ImageAsk
+  readonly params: ImageParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
 }
@@ -35,9 +34,7 @@ export interface ImageResult {
   readonly created: number
   readonly image: { readonly url: string } | { readonly bytes: Uint8Array }
   readonly revisedPrompt: string | undefined
-  /** Whether the sandbox made it. */
   readonly sandbox: boolean
-  /** Whether it is the kept result of an earlier request. */
   readonly replayed: boolean
 }
 
@@ -49,7 +46,7 @@ export type ImageFailure =
   | RoutingFailure
   | SettleFailed
 
-/** What an idempotency key keeps of a result. Links are built when they are handed out. */
+/** Links are built when they are handed out. */
 const Kept = Schema.Struct({
   created: Schema.Number,
   media: Schema.String,
@@ -62,19 +59,17 @@ type Kept = typeof Kept.Type
 const decodeKept = Schema.decodeUnknown(Kept)
 const longestRevision = 32_768
 
-/** What PostgreSQL can keep and JSON can carry, cut to a length. */
 const toStorable = (text: string): string =>
   text
     .slice(0, longestRevision)
     .replaceAll("\u0000", " ")
     .replace(/\p{Cs}/gu, "?")
 
-/** An image from hold to settle: references in, a picture made, stored, charged and kept for a retry. */
 export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
-    /** Removes what was stored only for the replay of a result whose key is gone. False: not now. */
+    /** Deletes what was stored only for a replay; false: not now. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
 >() {
@@ -88,14 +83,14 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const store = yield* MediaStore
       const failpoint = yield* Failpoint
 
-      const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: ImageJob) {
+      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: ImageJob) {
         if (idempotencyKey === undefined) return undefined
-        const { model, prompt, resolution, responseFormat } = ask
+        const { model, prompt, resolution, responseFormat } = params
         return yield* idempotency.claim({
           org: record.caller.org,
           endpoint: "images",
           key: yield* keyFrom(idempotencyKey),
-          fingerprint: yield* fingerprint({ model, prompt, resolution, responseFormat }, ask.references)
+          fingerprint: yield* fingerprint({ model, prompt, resolution, responseFormat }, params.references)
         })
       })
 
@@ -107,40 +102,43 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
       })
 
-      /** An image that cannot be stored is not bought. */
-      const storable = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
+      /** Fails before an image is bought that cannot be stored. */
+      const checkStore = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
         Effect.dieMessage(`no picture can be stored: ${detail}`)
       )
 
-      const make = Effect.fnUntraced(function* ({ ask, model, record, variant }: ImageJob, isStored: boolean) {
-        if (isStored) yield* storable
-        const pictures = yield* references.load(ask.references, "image")
-        const request = { prompt: ask.prompt, resolution: variant.resolution, references: pictures }
+      const requestPicture = Effect.fnUntraced(function* (
+        { params, model, record, variant }: ImageJob,
+        isStored: boolean
+      ) {
+        if (isStored) yield* checkStore
+        const pictures = yield* references.load(params.references, "image")
+        const request = { prompt: params.prompt, resolution: variant.resolution, references: pictures }
         return yield* router.image(model, request, record.attempts, record.startedAt)
       }, Effect.interruptible)
 
-      /** The name of the stored picture, which goes again unless the customer got it. */
-      const stored = ({ bytes, type }: Picture, visibility: "public" | "private") =>
+      /** Removed again unless the customer got it. */
+      const storePicture = ({ bytes, type }: Picture, visibility: "public" | "private") =>
         Effect.acquireRelease(store.put({ type, visibility, body: bytes }), (name, exit) =>
           Exit.isSuccess(exit) ? Effect.void : Effect.ignoreLogged(store.remove(name))
         )
 
-      const keep = Effect.fnUntraced(function* (
-        { ask, variant, record }: ImageJob,
+      const settleAndKeep = Effect.fnUntraced(function* (
+        { params, variant, record }: ImageJob,
         held: Hold,
         { picture, revisedPrompt, route }: RoutedImage,
         claim: FirstClaim | undefined
       ) {
         record.route = route
         record.cost = route.cost.get(variant.resolution)
-        const linked = ask.responseFormat === "url"
-        const name = yield* linked || claim !== undefined
-          ? stored(picture, linked ? "public" : "private")
+        const isLinked = params.responseFormat === "url"
+        const name = yield* isLinked || claim !== undefined
+          ? storePicture(picture, isLinked ? "public" : "private")
           : Effect.succeed("")
         const kept: Kept = {
           created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
           media: name,
-          format: ask.responseFormat,
+          format: params.responseFormat,
           revisedPrompt: revisedPrompt === undefined ? null : toStorable(revisedPrompt),
           sandbox: isSandbox(route)
         }
@@ -149,7 +147,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         yield* failpoint.reach("after_settle")
         return {
           created: kept.created,
-          image: linked ? { url: store.link(name) } : { bytes: picture.bytes },
+          image: isLinked ? { url: store.link(name) } : { bytes: picture.bytes },
           revisedPrompt: kept.revisedPrompt ?? undefined,
           sandbox: kept.sandbox,
           replayed: false
@@ -158,15 +156,15 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
 
       const generate = Effect.fnUntraced(function* (job: ImageJob) {
         const { record, variant } = job
-        const claim = yield* claimFor(job)
+        const claim = yield* claimKey(job)
         if (claim?._tag === "Replay")
           return yield* Effect.orDie(replay(record, yield* Effect.orDie(decodeKept(claim.result))))
         const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
         record.hold = held.id
         yield* failpoint.reach("after_hold")
-        const isStored = job.ask.responseFormat === "url" || claim !== undefined
-        const routed = yield* make(job, isStored)
-        return yield* Effect.catchTag(keep(job, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
+        const isStored = job.params.responseFormat === "url" || claim !== undefined
+        const routed = yield* requestPicture(job, isStored)
+        return yield* Effect.catchTag(settleAndKeep(job, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
           Effect.dieMessage(`the picture could not be stored: ${detail}`)
         )
       }, Effect.scoped)

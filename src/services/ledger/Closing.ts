@@ -11,19 +11,18 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import type { Hold, Settlement } from "./Hold.ts"
 import * as SettleSql from "./SettleSql.ts"
 
-/** The hold was lost in a crash of the database, together with whatever happened in the same half second. */
+/** A crash of the database lost the hold, with the rest of the last half second. */
 export class HoldMissing extends Data.TaggedError("HoldMissing")<{}> {}
 
-/** Another statement was closing the hold at this moment; asking again tells how it ended. */
+/** Another statement is closing the hold; a retry tells how it ended. */
 export class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
 
-/** Connections for transactions that may wait for an organization's lock; the pool's others are for the rest. */
+/** Transactions that may wait for an organization's lock leave the other connections free. */
 const transactionsAtOnce = 4
 
 export interface Alongside {
-  /** It must be safe to repeat. */
+  /** Must be safe to repeat. */
   readonly effect?: Effect.Effect<unknown, SqlError.SqlError>
-  /** The request's row in the log, as `RequestLog.rowOf` gives it. */
   readonly row?: string | undefined
 }
 
@@ -37,30 +36,28 @@ export const settlementOf = (hold: Hold, cost: NanoUsd, { charged, state }: Sett
   return { charged: charged ?? zero, exceeded: !lost && cost > hold.amount, lost }
 }
 
-/** Counts a settlement; to be done once, after it is certain. */
-export const count = ({ charged, exceeded, lost }: Settlement): void => {
+/** Call once, after the commit. */
+export const countSettlement = ({ charged, exceeded, lost }: Settlement): void => {
   if (lost) Metrics.holdLost.unsafeUpdate(1, [])
   if (exceeded) Metrics.holdExceeded.unsafeUpdate(1, [])
   Metrics.chargedNanoUsd.unsafeUpdate(charged, [])
 }
 
-const ended = (closed: SettleSql.Closed | undefined): Effect.Effect<SettleSql.Closed, HoldContended | HoldMissing> => {
+const requireClosed = (
+  closed: SettleSql.Closed | undefined
+): Effect.Effect<SettleSql.Closed, HoldContended | HoldMissing> => {
   if (closed === undefined || closed.state === "missing") return new HoldMissing()
   return closed.state === "open" ? new HoldContended() : Effect.succeed(closed)
 }
 
-/** Closes one hold on the connection at hand: charges the cost, up to the hold, or releases without one. */
+/** Charges up to the hold, or releases without a cost. */
 export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing) =>
-  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => ended(closed))
+  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => requireClosed(closed))
 
-/** Whether a charge that failed may come through later: not where there is no money for it any more. */
-const mayYetSettle = (error: { readonly _tag: string }) =>
+const isRetryable = (error: { readonly _tag: string }) =>
   !isTimeUp(error) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
 
-/**
- * Closes the holds of requests, many in one statement, or each in a transaction with a statement of the caller's.
- * `restore` places a hold again that the database has lost.
- */
+/** `restore` places a hold again that the database has lost. */
 export const make = Effect.fnUntraced(function* <E extends { readonly _tag: string }>(
   lanes: NaturalBatch.Lanes<Closing>,
   restore: (hold: Hold) => Effect.Effect<void, E>
@@ -74,7 +71,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     const rows = batch.flatMap(({ row }) => row ?? [])
     const all = prepared.run(SettleSql.close(batch, "many", rows))
     if (batch.length > 1 || rows.length === 0) return all
-    // A row that the database cannot take is no reason not to be paid.
+    // A row that the database refuses must not prevent the charge.
     return Effect.catchIf(all, isRefusal, (error) =>
       Effect.logError(`A row of the request log is lost: ${String(error)}`).pipe(
         Effect.zipRight(Metric.increment(Metrics.logDropped)),
@@ -83,7 +80,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     )
   }
   const submit = yield* NaturalBatch.make({ maxSize: 256, timeout: settleTimeout, lanes, run: closeAll })
-  const close = (closing: Closing) => Effect.flatMap(submit(closing), ended)
+  const close = (closing: Closing) => Effect.flatMap(submit(closing), requireClosed)
 
   const untilClosed = <E2 extends { readonly _tag: string }>(
     hold: Hold,
@@ -91,10 +88,10 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   ) =>
     retryRarely(
       Effect.catchTag(attempt, "HoldMissing", () => Effect.zipRight(restore(hold), attempt)),
-      { schedule: untilSettled, while: mayYetSettle }
+      { schedule: untilSettled, while: isRetryable }
     )
 
-  /** Once it has given up, no transaction that is still being tried commits, except one whose COMMIT has been sent. */
+  /** After its timeout no transaction commits, except one whose COMMIT has been sent. */
   const closeAlongside = (hold: Hold, closing: Closing, alongside: Effect.Effect<unknown, SqlError.SqlError>) =>
     Effect.suspend(() => {
       let isAbandoned = false

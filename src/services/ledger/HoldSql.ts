@@ -2,24 +2,22 @@ import type { SqlClient } from "@effect/sql"
 import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
-import { type Query, type Row, waiting, waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import type { Hold } from "./Hold.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
-/** A condition that is always true, and by which the commit does not wait for the disk: a lost hold is no money. */
+/** Always true; the commit does not wait for the disk, because a lost hold is no money. */
 const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
 
-/** A hold that takes a unit of its key's rate window with it, of as many as there are. */
 export interface RatedHold extends Hold {
   readonly rateLimit: number | undefined
 }
 
 export interface HoldResult {
-  /** `limited`: the key's window is used up; `fenced`: this instance was taken for dead. */
+  /** `fenced`: this instance counts as dead. */
   readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited"
   readonly period: CapPeriod | null
   readonly remaining: NanoUsd
-  /** The request's number within its key's rate window, from 1; undefined without a rate limit. */
   readonly ordinal: number | undefined
 }
 
@@ -37,7 +35,6 @@ const readHoldResult = (row: Row): HoldResult => {
   }
 }
 
-/** Ends an insert into `rate_windows AS w`: units go to the window that runs, or begin a new one. */
 export const addsUnits = `ON CONFLICT (key_id) DO UPDATE SET
   started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
     THEN now() ELSE w.started_at END,
@@ -53,7 +50,7 @@ const placeText = (forInstance: boolean) => `
   ), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input
-    WHERE ${waiting(forInstance ? "many" : "one")} AND rate_limit IS NOT NULL AND id NOT IN (SELECT id FROM known)
+    WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} AND rate_limit IS NOT NULL AND id NOT IN (SELECT id FROM known)
     GROUP BY key_id ORDER BY key_id
     ${addsUnits}
     RETURNING key_id, used
@@ -68,7 +65,7 @@ const placeText = (forInstance: boolean) => `
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
     SELECT id, balance - held AS available FROM organizations
-    WHERE ${waiting(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
+    WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
       AND (SELECT count(*) FROM taken_units) >= 0 AND id IN (SELECT org_id FROM input)
     ORDER BY id FOR NO KEY UPDATE
   ), alive AS (
@@ -119,12 +116,7 @@ const placeText = (forInstance: boolean) => `
 const placeForInstance = placeText(true)
 const placeForJobs = placeText(false)
 
-/**
- * Places many holds at once, for an instance or, without one, for jobs that outlive it. Organizations are locked in
- * order of id, and the windows of their keys before them, so that batches of several instances cannot deadlock.
- * Within an organization the batch is a queue: an amount is admitted while the sum up to it fits.
- * A hold that is already there (the same statement came through before) counts as held, and took its rate unit then.
- */
+/** Locks windows, then organizations in order of id, so that batches cannot deadlock; a repeated hold counts once. */
 export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>): Query<HoldResult> => ({
   text: instance === null ? placeForJobs : placeForInstance,
   values: [
@@ -138,11 +130,8 @@ export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>):
   read: readHoldResult
 })
 
-/**
- * Keeps a hold whose statement may still be under way from ever being placed: its id is taken, by a hold of nothing
- * that is closed already. Waits for a statement that is placing it just now, and then changes nothing.
- */
+/** Takes the id of a hold whose statement may still run, so that it is never placed; changes no placed hold. */
 export const tombstone = (sql: SqlClient.SqlClient, instance: string, { id, key, org }: Omit<Hold, "amount">) => sql`
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
-  SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${waitsBriefly(sql, "one")}
+  SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${lockTimeout(sql, "one")}
   ON CONFLICT (id) DO NOTHING`

@@ -14,7 +14,7 @@ interface Orphan {
   readonly orgId: string
 }
 
-/** Marks instances dead that have not renewed their heartbeat, and lists open holds whose instance is gone. */
+/** Marks silent instances dead and lists the open holds of those that are gone. */
 export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: ReadonlyArray<string>) => sql<Orphan>`
   WITH dead AS (
     UPDATE instances SET swept_at = now()
@@ -26,7 +26,6 @@ export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: Rea
     AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
   LIMIT ${limit}`
 
-/** Marks dead instances, releases the holds that they left open, and returns how many it released. */
 export const sweep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
@@ -56,7 +55,6 @@ export const sweep = Effect.gen(function* () {
   return released
 }).pipe(Effect.uninterruptible, Effect.orDie)
 
-/** Releases the holds of dead processes every few seconds, for as long as the scope lasts. Every instance does. */
 export const runSweeper = sweep.pipe(
   Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
   Effect.repeat(Schedule.spaced(sweepEvery)),

@@ -6,7 +6,6 @@ export interface Invariant {
   readonly check: Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError.SqlError>
 }
 
-/** What must be true of the ledger at every moment and after any crash. */
 export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
   {
     name: "a balance is the sum of the organization's entries",
@@ -89,7 +88,7 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
         OR (kept.state = 'done' AND holds.state = 'open' AND holds.instance_id IS NOT NULL)`
   },
   {
-    // A client that left was served, and a job's charge comes after its answer.
+    // A client that left was served, and a job is charged after its response.
     name: "a request that failed is not charged",
     check: sql`
       SELECT log.request_id, log.id AS log_id, log.org_id, log.status, log.code, holds.id AS hold_id, holds.charged
@@ -99,7 +98,7 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
         AND holds.charged > 0 AND refund.id IS NULL`
   },
   {
-    // Only a correction may take away what is held already, so what corrections took is added back.
+    // Adjustments may take what is held, so what they took is added back.
     name: "what is held was covered by the balance",
     check: sql`
       SELECT organizations.id AS org_id, balance, held, coalesce(taken.total, 0) AS corrected

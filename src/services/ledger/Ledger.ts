@@ -5,7 +5,7 @@ import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domai
 import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
-import { always } from "../runtime/Fibers.ts"
+import { ensureSync } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -20,7 +20,7 @@ import type { Closing as ClosingSql } from "./SettleSql.ts"
 export type { Alongside } from "./Closing.ts"
 export type { HoldRefused } from "./Placing.ts"
 
-/** Of the pool's connections, those that wait for the locks of some organizations. */
+/** Connections that may wait for the locks of organizations. */
 const lanesAtOnce = 3
 
 export interface HoldRequest {
@@ -30,42 +30,29 @@ export interface HoldRequest {
   readonly upTo: NanoUsd
 }
 
-/**
- * The one place where customers' money moves. Every operation is a single idempotent statement, uninterruptible
- * and, but for jobs, retried. Failures other than the typed ones are defects: the database is out of reach.
- */
+/** Each operation is one idempotent, uninterruptible statement, retried except for jobs; an outage is a defect. */
 export class Ledger extends Context.Tag("gateway/Ledger")<
   Ledger,
   {
-    /**
-     * Reserves an upper bound, after the key's spending cap. Whatever is still open when the scope closes is
-     * released. An organization with nothing available is refused even a hold of zero.
-     */
+    /** Even a hold of zero needs available credit; released when the scope closes. */
     readonly hold: (request: HoldRequest) => Effect.Effect<Hold, Placing.HoldRefused, Scope.Scope>
-    /** The same without a scope: the caller releases it. A rate unit, where given, is taken first, with the hold. */
+    /** As `hold`, but the caller releases; takes a rate unit first. */
     readonly admit: (
       request: HoldRequest & { readonly rate?: RateUnit | undefined }
     ) => Effect.Effect<Hold, Placing.HoldRefused | RateLimited>
-    /**
-     * Charges the cost, visible in `balance` once this returns. Retried for 10 s, then the hold is given back, and
-     * with it the idempotency key that it paid for.
-     */
+    /** Charges the cost; after 10 s without success it gives back the hold and its idempotency key. */
     readonly settle: (
       hold: Hold,
       cost: NanoUsd,
       alongside?: Closing.Alongside
     ) => Effect.Effect<Settlement, SettleFailed>
-    /** Gives the hold back. Never fails: what the database cannot take now is repeated until it can. */
+    /** Never fails: repeats until the database takes it. */
     readonly release: (hold: Hold) => Effect.Effect<void>
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
-    /**
-     * Holds of jobs, which live on when the process dies: plain statements, for transactions of the caller's, who
-     * repeats them if need be. An open one counts towards its key's spending cap.
-     */
+    /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */
     readonly job: {
-      /** The same id again answers the hold that is there. */
       readonly hold: (hold: Hold) => Effect.Effect<Hold, Placing.HoldRefused | SqlError.SqlError>
-      /** The same again answers the same. Count it (`Closing.count`) once it is committed. */
+      /** Idempotent; call `Closing.countSettlement` after the commit. */
       readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SqlError.SqlError>
       readonly release: (hold: Hold) => Effect.Effect<void, SqlError.SqlError>
     }
@@ -84,7 +71,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const { place, restore } = yield* Placing.make(lanes)
       const closing = yield* Closing.make(lanes, restore)
       yield* runSweeper
-      // A scope's end costs a statement only where its hold is still open.
+      // A closing scope needs a statement only if its hold is still open.
       const open = new Set<string>()
 
       const admit = ({ id, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
@@ -112,12 +99,12 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         )
 
       const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.Alongside = {}) =>
-        always(closing.settle(hold, cost, alongside), () => open.delete(hold.id)).pipe(
+        ensureSync(closing.settle(hold, cost, alongside), () => open.delete(hold.id)).pipe(
           Effect.matchCauseEffect({
             onFailure: (cause) => giveUp(hold, cause),
             onSuccess: (closed) => {
               const settlement = Closing.settlementOf(hold, cost, closed)
-              Closing.count(settlement)
+              Closing.countSettlement(settlement)
               return Effect.succeed<Settlement>(
                 alongside.row === undefined ? settlement : { ...settlement, logged: true }
               )

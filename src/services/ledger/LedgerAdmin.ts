@@ -6,7 +6,6 @@ import { available, Balance, OrgId } from "../../domain/Organization.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { invariants } from "./Invariants.ts"
 
-/** The reference belongs to another payment: another organization or another amount. */
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {}
 
 export class WouldOverdraw extends Data.TaggedError("WouldOverdraw")<{ readonly available: bigint }> {}
@@ -39,7 +38,6 @@ export interface Correction {
   readonly org: OrgId
   readonly amount: NanoUsd
   readonly note: string
-  /** Whether more may be taken than is available. */
   readonly force: boolean
 }
 
@@ -50,16 +48,14 @@ export interface Proof {
   readonly holds: number
 }
 
-/** The operator's side of the ledger: payments in, corrections, and the proof that all of it adds up. */
 export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
   LedgerAdmin,
   {
-    /** A top-up whose `ref` was seen before for the same payment answers the first entry and adds nothing. */
+    /** A known `ref` of the same payment returns the first entry and adds nothing. */
     readonly topUp: (payment: Payment) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken>
     readonly adjust: (correction: Correction) => Effect.Effect<Entry, WouldOverdraw>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
-    /** Checks every invariant over the whole database in one snapshot. */
     readonly verify: Effect.Effect<Proof>
   }
 >() {
@@ -121,7 +117,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         adjust,
         verify,
         entries: Effect.fn("LedgerAdmin.entries")((org: OrgId, { limit }: { readonly limit: number }) =>
-          // By its own index alone: the primary key would lead through everybody's entries since its last.
+          // By its own index alone: the primary key would lead through the entries of all organizations.
           rows(sql`SELECT * FROM ledger_entries WHERE id = ANY (ARRAY(
               SELECT id FROM ledger_entries WHERE org_id = ${org} ORDER BY id DESC LIMIT ${limit}
             )) ORDER BY id DESC`)

@@ -10,7 +10,7 @@ import type { Hold } from "./Hold.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { Refunds } from "./Refunds.ts"
 
-/** How often a hold is submitted again that a larger one before it in its batch kept from fitting. */
+/** A larger hold before it in its batch can keep a hold from fitting. */
 const mostRounds = 20
 
 export type HoldRefused = InsufficientCredits | SpendLimitReached
@@ -24,12 +24,11 @@ export const refuse = ({ period, verdict }: HoldSql.HoldResult): Effect.Effect<n
 const mayHaveRun = (cause: Cause.Cause<unknown>) =>
   !Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
 
-/** Places holds in batches: `place` with a unit of the rate window, `restore` again where the database has lost one. */
 export const make = Effect.fnUntraced(function* (lanes: NaturalBatch.Lanes<Hold>) {
   const instance = yield* Instance
   const prepared = yield* Prepared
   const refunds = yield* Refunds
-  /** Holds being placed, and whether a statement that failed may have placed them all the same. */
+  /** True: a statement that failed may have placed the hold all the same. */
   const placing = new Map<string, boolean>()
 
   const noteFailure = (hold: string, cause: Cause.Cause<unknown>): void => {
@@ -46,7 +45,7 @@ export const make = Effect.fnUntraced(function* (lanes: NaturalBatch.Lanes<Hold>
       )
   })
 
-  /** Submits a hold again, without its rate unit, while it would fit into what its batch has left. */
+  /** Without its rate unit, which the first round took. */
   const submit = (
     hold: HoldSql.RatedHold,
     rounds = mostRounds

@@ -2,30 +2,27 @@ import { Context, Data, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
 
-/** A hold that must not be paid for, because its customer was told that the request failed. */
 export const PendingRefund = Schema.Struct({
   hold: Schema.UUID,
   org: OrgId,
   key: KeyId,
-  /** The job that the hold is for. */
   video: Schema.optional(Schema.String)
 })
 export type PendingRefund = typeof PendingRefund.Type
 
 export class JournalFailed extends Data.TaggedError("JournalFailed")<{ readonly message: string }> {}
 
-/** Refunds that outlive the process while the database cannot take them. */
+/** Survives the process while the database is out of reach. */
 export class RefundJournal extends Context.Tag("gateway/RefundJournal")<
   RefundJournal,
   {
     /** Durable once this returns. */
     readonly add: (entry: PendingRefund) => Effect.Effect<void, JournalFailed>
     readonly remove: (hold: string) => Effect.Effect<void, JournalFailed>
-    /** Entries of this process, and of those that died with some left. */
     readonly entries: Effect.Effect<ReadonlyArray<PendingRefund>, JournalFailed>
   }
 >() {
-  /** For processes without a disk of their own: a kill forgets it. */
+  /** For processes without a disk: a kill loses its entries. */
   static readonly layerMemory = Layer.sync(RefundJournal, () => {
     const kept = new Map<string, PendingRefund>()
     return RefundJournal.of({

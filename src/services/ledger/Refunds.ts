@@ -13,7 +13,6 @@ import * as SettleSql from "./SettleSql.ts"
 const retryEvery = "1 second"
 const recoverEvery = "10 seconds"
 const flushWithin = "5 seconds"
-/** Organizations at a time: one that is locked occupies a connection. */
 const organizationsAtOnce = 2
 
 const isTransient = (error: unknown) => error instanceof HoldContended || isOutage(error)
@@ -25,24 +24,15 @@ interface Pending {
   isReported: boolean
 }
 
-/**
- * Takes back what a failed request may hold or have been charged: its statement came through, or may yet, though its
- * answer was lost. Each refund is repeated until the database has taken it, before a stop too, and after a kill by the
- * next process that finds the journal.
- */
+/** Undoes statements whose outcome is unknown, until the database confirms; the journal carries them over a kill. */
 export class Refunds extends Context.Tag("gateway/Refunds")<
   Refunds,
   {
-    /**
-     * Gives back whatever the hold was charged, and fails the job that it is for. Returns once that is certain to
-     * happen, after which the customer may be told of the failure.
-     */
+    /** Returns once the refund is durable: only then may the customer learn of the failure. */
     readonly refund: (hold: Omit<Hold, "amount">, video?: string) => Effect.Effect<void>
-    /** Releases a hold that may be open. Not durable: a dead instance's holds are released with it. */
+    /** Not durable: the sweeper releases a dead instance's holds. */
     readonly release: (hold: Omit<Hold, "amount">) => Effect.Effect<void>
-    /** Runs the effect when nothing is pending for the hold: mostly at once. */
     readonly afterwards: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
-    /** Ids of videos that are about to be ended. */
     readonly pendingVideos: Effect.Effect<ReadonlyArray<string>>
   }
 >() {
@@ -63,7 +53,6 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         if (mayBeCharged) yield* SettleSql.refund(sql, entry.hold)
       })
 
-      /** A refund that stays in the journal is carried out again, which changes nothing. */
       const forget = ({ entry, mayBeCharged }: Pending) =>
         mayBeCharged
           ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>
@@ -77,7 +66,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         return log(`The hold ${one.entry.hold} of a failed request cannot be given back`, cause)
       }
 
-      /** Returns whether the organization's next one may succeed. */
+      /** Returns whether the organization's next refund may succeed. */
       const attempt = (one: Pending) =>
         Effect.uninterruptible(carryOut(one)).pipe(
           Effect.zipRight(forget(one)),
@@ -90,7 +79,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
               : Effect.as(report(one, cause), true)
           })
         )
-      /** Returns whether nothing is left. One organization's lock is waited for once, however many its refunds. */
+      /** Returns whether nothing is left; waits for each organization's lock once. */
       const workOff = Effect.suspend(() =>
         Effect.forEach(
           Object.values(Arr.groupBy([...pending.values()], ({ entry }) => entry.org)),

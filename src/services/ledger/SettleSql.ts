@@ -1,16 +1,14 @@
 import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
-import { type Query, type Row, type Waiter, waiting, waitsBriefly } from "../sql/Statement.ts"
+import { lockTimeout, lockTimeoutSql, type Query, type Row, type Waiter } from "../sql/Statement.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
 
 export interface Closing {
   readonly id: string
-  /** What to charge; undefined releases. */
   readonly cost: NanoUsd | undefined
 }
 
 export interface Closed {
-  /** `missing`: there is no such hold. */
   readonly state: "open" | "settled" | "released" | "missing"
   readonly charged: NanoUsd | undefined
 }
@@ -26,11 +24,11 @@ const readClosed = (row: Row): Closed => {
 const logColumns = `request_id, at, surface, status, code, org_id, key_id, model, route, provider, stream, attempts,
   prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, cost, first_byte_ms, total_ms`
 
-const closeText = (forWhom: Waiter) => `
+const closeText = (waiter: Waiter) => `
   WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS t (id, cost, ord)
   ), payers AS (
-    SELECT id FROM organizations WHERE ${waiting(forWhom)}
+    SELECT id FROM organizations WHERE ${lockTimeoutSql(waiter)}
       AND id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
   ), closed AS (
     UPDATE holds SET
@@ -69,29 +67,22 @@ const closeText = (forWhom: Waiter) => `
 const closeForMany = closeText("many")
 const closeForOne = closeText("one")
 
-/**
- * Closes many holds at once, each only if it is still open; a charge is cut to its hold. Returns what each hold is
- * now, also where another statement closed it. `rows` of the request log, as JSON, are written with the outcome of their
- * holds, or not at all.
- */
+/** Closes open holds and returns the state of each; log `rows` are written with their holds or not at all. */
 export const close = (
   batch: ReadonlyArray<Closing>,
-  forWhom: Waiter = "many",
+  waiter: Waiter = "many",
   rows: ReadonlyArray<string> = []
 ): Query<Closed> => ({
-  text: forWhom === "many" ? closeForMany : closeForOne,
+  text: waiter === "many" ? closeForMany : closeForOne,
   values: [batch.map(({ id }) => id), batch.map(({ cost }) => cost ?? null), `[${rows.join(",")}]`],
   read: readClosed
 })
 
-/**
- * Gives back what was charged for an answer that the customer never got, to the balance and to the key's cap, and frees
- * the idempotency key that would replay it. Does nothing the second time.
- */
+/** Returns the charge to the balance and the cap, and frees the idempotency key; does nothing the second time. */
 export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
   WITH payer AS (
     SELECT id FROM organizations
-    WHERE ${waitsBriefly(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
+    WHERE ${lockTimeout(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
   ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
     SELECT org_id, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'

@@ -1,11 +1,10 @@
-import { atOnce, type Steps } from "../runtime/EventLoop.ts"
+import { runAtOnce, type Steps } from "../runtime/EventLoop.ts"
 
-/** Bytes encoded in one go, about a millisecond of work: a multiple of three, so that only the last piece is padded. */
+/** About 1 ms of work; a multiple of three, so that only the last piece is padded. */
 const pieceBytes = 3 * 256 * 1024
 
 const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Base64 in one text. Of many MiB that takes long, and everything else waits: see `base64Pieces`. */
 export const toBase64 = (bytes: Uint8Array): string => view(bytes).toString("base64")
 
 export const base64Length = (bytes: number): number => Math.ceil(bytes / 3) * 4
@@ -24,12 +23,12 @@ const withoutPadding = (text: string): number => {
 
 const pieceCharacters = 64 * 1024
 
-/** The bytes of a base64 text, of either alphabet, with or without padding or blanks; undefined where it is none. */
+/** Takes either alphabet, padding and blanks; undefined where the text is no base64. */
 export function* decodeBase64(text: string): Steps<Uint8Array | undefined> {
   const bytes = Buffer.allocUnsafeSlow(Math.ceil((text.length * 3) / 4))
   let length = 0
   let pending = ""
-  /** Node skips what is no base64: then fewer bytes come out than the digits stand for. */
+  /** Node skips invalid characters: then fewer bytes come out than the digits stand for. */
   const take = (digits: string, count: number): boolean => {
     const written = bytes.write(digits, length, "base64")
     length += written
@@ -38,7 +37,7 @@ export function* decodeBase64(text: string): Steps<Uint8Array | undefined> {
   for (let at = 0; at < text.length; at += pieceCharacters) {
     if (at > 0) yield
     const piece = pending + text.slice(at, at + pieceCharacters).replaceAll(/\s+/g, "")
-    // The last group stays behind: it alone may be padded or cut short.
+    // Only the last group may be padded or cut short.
     const whole = Math.max(0, Math.ceil(piece.length / 4) * 4 - 4)
     pending = piece.slice(whole)
     if (!take(piece.slice(0, whole), whole)) return undefined
@@ -46,4 +45,4 @@ export function* decodeBase64(text: string): Steps<Uint8Array | undefined> {
   return take(pending, withoutPadding(pending)) ? bytes.subarray(0, length) : undefined
 }
 
-export const fromBase64 = (text: string): Uint8Array | undefined => atOnce(decodeBase64(text))
+export const fromBase64 = (text: string): Uint8Array | undefined => runAtOnce(decodeBase64(text))

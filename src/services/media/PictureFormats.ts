@@ -1,13 +1,11 @@
 import type { Steps } from "../runtime/EventLoop.ts"
 
-/** Steps through a file between two turns of the event loop: a millisecond or so. */
 const stepsPerTurn = 16_384
 
-/** The four letters that name a chunk, as a number: comparing texts would cost more than all the rest. */
+/** A number, because comparing texts would dominate the cost. */
 const tag = (name: string): number => Buffer.from(name, "latin1").readUInt32BE(0)
 
 const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-/** Length, name and checksum around a chunk's data. */
 const pngFrame = 12
 const pngHeaderLength = 13
 const [pngHeader, pngData, pngEnd] = [tag("IHDR"), tag("IDAT"), tag("IEND")]
@@ -23,7 +21,6 @@ const pngDepths: Readonly<Record<number, ReadonlyArray<number>>> = {
 
 const isPngSide = (pixels: number): boolean => pixels > 0 && pixels <= largestPngSide
 
-/** `at` is where the first chunk begins. */
 const hasPngHeader = (bytes: Buffer, at: number): boolean =>
   bytes.length >= at + pngFrame + pngHeaderLength &&
   bytes.readUInt32BE(at) === pngHeaderLength &&
@@ -32,7 +29,6 @@ const hasPngHeader = (bytes: Buffer, at: number): boolean =>
   isPngSide(bytes.readUInt32BE(at + 12)) &&
   (pngDepths[bytes.readUInt8(at + 17)]?.includes(bytes.readUInt8(at + 16)) ?? false)
 
-/** Chunk by chunk from the header, through some pixels, to the end mark. */
 export function* isPng(bytes: Buffer): Steps<boolean> {
   let at = pngSignature.length
   if (!bytes.subarray(0, at).equals(pngSignature) || !hasPngHeader(bytes, at)) return false
@@ -57,10 +53,8 @@ const shortestJpegFrame = 8
 const isJpegFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
-/** Whether a marker stands alone, without a length. */
 const isBare = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
 
-/** Where the marker after a scan's coded data begins; the length of all where there is none. */
 function* afterScan(bytes: Buffer, from: number): Steps<number> {
   let at = bytes.indexOf(0xff, from)
   for (let steps = 1; at !== -1 && at + 1 < bytes.length; at = bytes.indexOf(0xff, at + 1), steps++) {
@@ -71,7 +65,6 @@ function* afterScan(bytes: Buffer, from: number): Steps<number> {
   return bytes.length
 }
 
-/** Segment by segment from the start mark, through a frame and its scans, to the end mark. */
 export function* isJpeg(bytes: Buffer): Steps<boolean> {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xff00 + jpegStart) return false
   let hasFrame = false
@@ -112,7 +105,7 @@ const hasWebpPixels = (bytes: Buffer, name: number, at: number, length: number):
   if (name === lossy) {
     return (
       length >= vp8Header &&
-      // A key frame, which is the only kind that can stand alone.
+      // Only a key frame can stand alone.
       (bytes.readUInt8(at) & 1) === 0 &&
       bytes.readUIntBE(at + 3, 3) === 0x9d012a &&
       (bytes.readUInt16LE(at + 6) & webpSides) > 0 &&
@@ -120,11 +113,10 @@ const hasWebpPixels = (bytes: Buffer, name: number, at: number, length: number):
     )
   }
   if (name === lossless) return length > vp8lHeader && bytes.readUInt8(at) === 0x2f
-  // A frame of an animation: sixteen bytes about it, then its own chunks.
+  // An animation's frame: a header of sixteen bytes, then its own chunks.
   return name === animated && length > 16 + webpFrame
 }
 
-/** Chunk by chunk to the end that the file's own head gives, with a picture among them. */
 export function* isWebp(bytes: Buffer): Steps<boolean> {
   if (bytes.length < riffHeader + webpFrame) return false
   if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.toString("latin1", 8, 12) !== "WEBP") return false
@@ -148,10 +140,8 @@ const gifExtension = 0x21
 const gifImage = 0x2c
 const gifTrailer = 0x3b
 
-/** Bytes of the colour table that a flags byte announces. */
 const tableBytes = (flags: number): number => ((flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1))
 
-/** Where a run of sub-blocks ends; the length of all where the file ends before it. */
 function* afterBlocks(bytes: Buffer, from: number): Steps<number> {
   let at = from
   for (let steps = 1; at < bytes.length; steps++) {
@@ -163,7 +153,6 @@ function* afterBlocks(bytes: Buffer, from: number): Steps<number> {
   return bytes.length
 }
 
-/** Block by block from the header, through at least one picture, to the trailer. */
 export function* isGif(bytes: Buffer): Steps<boolean> {
   if (bytes.length < gifHeader || !/^GIF8[79]a$/.test(bytes.toString("latin1", 0, 6))) return false
   if (bytes.readUInt16LE(6) === 0 || bytes.readUInt16LE(8) === 0) return false
@@ -180,19 +169,18 @@ export function* isGif(bytes: Buffer): Steps<boolean> {
     if (kind !== gifImage || at + gifDescriptor > bytes.length) return false
     if (bytes.readUInt16LE(at + 5) === 0 || bytes.readUInt16LE(at + 7) === 0) return false
     hasPixels = true
-    // One byte, the size of the first codes, stands before the coded data.
+    // One byte, the size of the first codes, precedes the coded data.
     at = yield* afterBlocks(bytes, at + gifDescriptor + tableBytes(bytes.readUInt8(at + 9)) + 1)
   }
   return false
 }
 
-/** Who may come first in `ftyp`. QuickTime (`qt  `), audio (`M4A `) and stills (`heic`, `avif`) share the format. */
+/** QuickTime (`qt  `), audio (`M4A `) and stills (`heic`, `avif`) share the format. */
 const videoBrand = /^(?:iso[m2-9]|isoa|isob|isoc|mp4[12]|avc1|hvc1|hev1|av01|dash|msdh|MSNV|M4V[ HP]|cmf[c2s])$/
 const boxesAfterType = /^(?:moov|moof|mdat|free|skip|wide|uuid|pdin|meta|sidx|styp|prft|emsg|udta)$/
 const shortestType = 16
 const boxFrame = 8
 
-/** Whether a file begins with the type box of a video, and behind it another box. */
 export const beginsMp4 = (first: Buffer): boolean => {
   if (first.length < shortestType + boxFrame || first.toString("latin1", 4, 8) !== "ftyp") return false
   const next = first.readUInt32BE(0)

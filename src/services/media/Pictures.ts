@@ -12,24 +12,19 @@ const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.S
 
 const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Most files end within the first step, and wait for no turn. */
 const run = Effect.fnUntraced(function* <A>(steps: EventLoop.Steps<A>) {
   while (true) {
     const step = steps.next()
     if (step.done === true) return step.value
-    yield* EventLoop.slice
+    yield* EventLoop.awaitSlice
   }
 })
 
-/**
- * The picture that some bytes are, none where they are no whole PNG, JPEG, WebP or GIF. Follows the file's structure
- * from its first byte to its end mark and decodes no pixel: what a file claims of itself allocates nothing.
- */
+/** None unless a complete PNG, JPEG, WebP or GIF; decodes no pixel, so a false size allocates nothing. */
 export const pictureOf = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Option.Option<Picture>> {
   const file = view(bytes)
   for (const [type, isWhole] of formats) if (yield* run(isWhole(file))) return Option.some({ type, bytes })
   return Option.none()
 })
 
-/** Whether a file that begins with these bytes, 4 KiB of them where there are as many, is an MP4 video. */
 export const isVideo = (first: Uint8Array): Effect.Effect<boolean> => Effect.sync(() => beginsMp4(view(first)))

@@ -7,7 +7,7 @@ import { pictureOf } from "./Pictures.ts"
 const within = Duration.seconds(30)
 const atOnce = 4
 
-/** The most bytes that the pictures of one request may come to; a chat's go on in its body, as base64. */
+/** In bytes; a chat's pictures stay in its body, as base64. */
 const largestTogether = { image: mostReferences * largestReference, messages: 64 * 1024 * 1024 }
 
 const refuse =
@@ -18,19 +18,15 @@ const refuse =
       new InvalidRequest({ message: "Failed to process the reference image.", param })
     )
 
-/** Turns what customers hand us into pictures. */
 export class References extends Context.Tag("gateway/References")<
   References,
   {
-    /**
-     * Fetches what is a URL and checks that each is a whole PNG, JPEG, WebP or GIF of at most 20 MiB, by its bytes.
-     * Whatever is wrong is the customer's `Failed to process the reference image.`; `param` is the field they came in.
-     */
+    /** Fails with `Failed to process the reference image.` unless each is a complete picture of at most 20 MiB. */
     readonly load: (
       references: ReadonlyArray<Reference>,
       param: "image" | "messages"
     ) => Effect.Effect<ReadonlyArray<Picture>, InvalidRequest>
-    /** Checks a chat's URLs that its provider is to fetch, by the rules for those that are fetched here. */
+    /** Applies the rules of our own fetches to URLs that the provider fetches. */
     readonly check: (urls: ReadonlyArray<string>) => Effect.Effect<unknown, InvalidRequest>
   }
 >() {

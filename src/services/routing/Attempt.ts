@@ -6,10 +6,10 @@ import type { AttemptEntry, Attempts, Received } from "./Attempts.ts"
 import type { CircuitBreaker, Permit } from "./CircuitBreaker.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
 
-/** What a route's provider charges for what it had made, in nano-USD; undefined where the operator has not said. */
+/** In nano-USD; undefined where the catalog names no cost. */
 export type CostOf<R extends RouteBase> = (route: R, spent: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
 
-/** The gateway's own limit on the length of a stream: not the route's fault. */
+/** The gateway's own limit: not the route's fault. */
 export const streamTimeout = new ProviderFailure({
   class: "timeout",
   status: 200,
@@ -22,17 +22,17 @@ interface Options<R extends RouteBase> {
   readonly attempts: Attempts
   readonly costOf: CostOf<R> | undefined
   readonly clock: Clock.Clock
-  /** Whether its time is long enough for a timeout before the answer to be the route's fault. */
+  /** Its time is long enough to blame the route for a timeout. */
   readonly isFair: boolean
 }
 
-/** One request's try of one route. `record` puts how it ended everywhere at once: call it once. */
+/** Call `record` once. */
 export class Attempt<R extends RouteBase> {
   readonly route: R
   received: Received | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
-  /** The position among the request's attempts, once it was answered. */
+  /** Its index in the request's attempts, once answered. */
   #position: number | undefined
 
   constructor(route: R, options: Options<R>) {
@@ -41,7 +41,7 @@ export class Attempt<R extends RouteBase> {
     this.#startedAt = Monotonic.millisOf(options.clock)
   }
 
-  /** The answer is here, or the first delta of a stream: from here on no other route is asked. */
+  /** From here on no other route is asked. */
   answer(): void {
     const { attempts, circuit, clock } = this.#options
     const now = Monotonic.millisOf(clock)
@@ -49,7 +49,6 @@ export class Attempt<R extends RouteBase> {
     this.#position = attempts.add(this.#entry("ok", 200, now))
   }
 
-  /** How it ended, on the route's circuit, in the request's attempts, in the metrics and in the log. */
   record(exit: Exit.Exit<unknown, ProviderFailure>): Effect.Effect<void> {
     const { circuit, clock, permit } = this.#options
     if (Exit.isSuccess(exit)) {
@@ -98,7 +97,7 @@ export class Attempt<R extends RouteBase> {
     return Effect.logWarning(`Route ${this.route.id} is left out for ${time}: its circuit has opened`)
   }
 
-  /** Of a stream that has sent output, what it costs is known to the service that counts it. */
+  /** The caller counts what a stream costs that has sent output. */
   #costOfFailing(failure: ProviderFailure): bigint | undefined {
     if (this.#position !== undefined) return undefined
     const spent = failure.spent ?? this.received?.events.findLast((event) => event.type === "usage")?.usage

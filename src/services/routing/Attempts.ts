@@ -6,23 +6,22 @@ export interface Received {
   readonly events: ReadonlyArray<ChatEvent>
 }
 
-/** One try of one route, as the request log shows it. */
 export interface AttemptEntry {
   readonly route: string
   readonly provider: string
-  /** `ok`, the class of the failure, `skipped` by an open circuit, or `cancelled` by us. */
+  /** `ok`, the failure's class, `skipped` by an open circuit, or `cancelled` by us. */
   readonly outcome: string
   readonly status: number | undefined
   /** Until the answer, a stream's first delta, or the failure. */
   readonly ms: number
-  /** What the provider charges for a try that failed, in nano-USD; undefined where that is nothing, or not known. */
+  /** Of a failed attempt, in nano-USD; undefined: nothing, or unknown. */
   readonly cost?: bigint | undefined
   readonly detail?: string
-  /** Of a stream that was cancelled after its provider's first event: a client that leaves then pays for the prompt. */
+  /** Set when a stream is cancelled after its first event: a client that leaves then pays for the prompt. */
   readonly received?: Received
 }
 
-/** Filled while a request is routed, so that the log has it however the request ends. */
+/** Filled while routing, so that the log has it however the request ends. */
 export class Attempts {
   readonly #list: Array<AttemptEntry> = []
 
@@ -30,7 +29,7 @@ export class Attempts {
     return this.#list
   }
 
-  /** Adds an attempt and returns its position, so that a stream's can be replaced when it breaks later. */
+  /** Returns its index, to replace a stream's entry that breaks later. */
   add(attempt: AttemptEntry): number {
     return this.#list.push(attempt) - 1
   }
@@ -39,7 +38,6 @@ export class Attempts {
     this.#list[position] = attempt
   }
 
-  /** Sets what the last one costs, in nano-USD, although nothing came of it. */
   spend(cost: bigint): void {
     const last = this.#list.pop()
     if (last !== undefined) this.#list.push({ ...last, cost })

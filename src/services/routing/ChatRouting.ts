@@ -1,6 +1,6 @@
 import { Array as Arr, type Context, Effect, ExecutionStrategy, Exit, FiberId, Option, Runtime, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
-import { needs, tooMuchAtOnce } from "../../domain/ChatRules.ts"
+import { needs, unsupportedCombination } from "../../domain/ChatRules.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
@@ -14,9 +14,9 @@ import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedStream {
   readonly route: Route
-  /** Everything up to the first delta and what came with it; without a delta only where the answer is empty. */
+  /** Everything up to the first delta; without a delta only where the answer is empty. */
   readonly first: ReadonlyArray<ChatEvent>
-  /** Later events; fails with none at the whole end, and with what the client gets at a break. */
+  /** Fails with none at the end, and with the client's error at a break. */
   readonly pull: Effect.Effect<ReadonlyArray<ChatEvent>, Option.Option<UpstreamFailed | TimedOut>>
 }
 
@@ -45,7 +45,7 @@ export const makeChatRouting = (
       const param = Arr.isNonEmptyReadonlyArray(able)
         ? declined(request)(able[0])
         : Candidates.unserved(model.routes, needs(request))
-      return Effect.fail(tooMuchAtOnce(model, param ?? null))
+      return Effect.fail(unsupportedCombination(model, param ?? null))
     })
 
   const chatPlan = (model: ChatModel, request: ChatRequest, attempts: Attempts, since: number | undefined) =>
@@ -97,17 +97,14 @@ export const makeChatRouting = (
   return { admit, complete, inlines, stream }
 }
 
-/** A stream up to its first delta. */
 interface OpenedStream extends RoutedStream {
   readonly call: Scope.CloseableScope
-  /** How the stream ended, for when the call closes. */
   end: Exit.Exit<void, ProviderFailure>
 }
 
 const left = Exit.interrupt(FiberId.none)
 const outOfTime = Exit.fail(streamTimeout)
 
-/** Opens a stream and reads it up to its first delta: until then another route can still take over. */
 const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt<Route>, scope: Scope.Scope) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
@@ -130,7 +127,7 @@ const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt
     })
   )
 
-/** Holds back what is no output: an empty text, usage, a finish without anything before it. */
+/** Holds back an empty text, usage, and a finish without content. */
 const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt<Route>) {
   const first: Array<ChatEvent> = []
   while (true) {
@@ -149,7 +146,6 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt
 
 const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
 
-/** Records the stream's end when its call closes, and ends it when its time is over. */
 const watch = ({ deadlines }: Means, endsAt: number, attempt: Attempt<Route>, opened: OpenedStream) =>
   Effect.flatMap(Effect.runtime(), (runtime) => {
     const callOff = deadlines.schedule(endsAt, () => {

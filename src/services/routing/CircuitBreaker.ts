@@ -1,6 +1,6 @@
 import type { ProviderFailure } from "./Provider.ts"
 
-/** `half_open`: its time is over and one request may probe, or is probing. */
+/** `half_open`: one request may probe, or is probing. */
 export type CircuitState = "closed" | "open" | "half_open"
 
 const second = 1000
@@ -12,7 +12,7 @@ const probeLease = 60 * second
 const latencyWeight = 0.2
 const longestError = 300
 
-/** A request's permission to use a route; one of an earlier `epoch` says nothing about the circuit of today. */
+/** A permit of an earlier `epoch` says nothing about the current circuit. */
 export interface Permit {
   readonly epoch: number
 }
@@ -20,18 +20,17 @@ export interface Permit {
 const describe = ({ class: kind, detail, status }: ProviderFailure) =>
   `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
-/** Doubles from `first` to `most`; random up to a fifth less, so that instances do not probe in step. */
+/** Doubles; up to a fifth less at random, so that instances do not probe in step. */
 const growing = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
   Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
 
 const everyMillis = 60_000
 
-/** Lets one line a minute through and counts the others. */
 class LogLimit {
   #loggedAt = Number.NEGATIVE_INFINITY
   #omitted = 0
 
-  /** How many lines were left out since the last one; undefined where this one is left out too. */
+  /** The number of lines left out; undefined where this one is too. */
   enter(now: number): number | undefined {
     if (now - this.#loggedAt < everyMillis) {
       this.#omitted += 1
@@ -44,7 +43,7 @@ class LogLimit {
   }
 }
 
-/** The circuit of one route, and what is known of the route's health. Times are on the monotonic clock. */
+/** Times are on the monotonic clock. */
 export class CircuitBreaker {
   readonly route: string
   readonly provider: string
@@ -66,7 +65,7 @@ export class CircuitBreaker {
   #openedAt = 0
   #probe: { readonly permit: Permit; readonly since: number } | undefined
 
-  /** `siblings` are the circuits of the model's routes, this one among them. */
+  /** `siblings` are the circuits of the model's routes, including this one. */
   constructor(
     names: { readonly route: string; readonly provider: string; readonly model: string },
     siblings: ReadonlyArray<CircuitBreaker>
@@ -106,7 +105,7 @@ export class CircuitBreaker {
     this.#accountAtFault = false
   }
 
-  /** Whether a closed circuit opened by it. `random` is in [0, 1). */
+  /** Returns whether it opened the circuit; `random` is in [0, 1). */
   fail(permit: Permit, failure: ProviderFailure, now: number, random: number): boolean {
     this.failures += 1
     this.lastError = describe(failure)
@@ -125,15 +124,11 @@ export class CircuitBreaker {
     return !probing && this.openUntil !== undefined
   }
 
-  /** The request ended without saying anything about the route. */
   leave(permit: Permit): void {
     if (this.#probe?.permit === permit) this.#probe = undefined
   }
 
-  /**
-   * Requests that were under way when the circuit opened fail after it: they must not double its time each,
-   * but can still say something worse about the route.
-   */
+  /** Failures of requests begun before the circuit opened may not double its time again, only raise it. */
   #failLate(account: boolean, retryAfter: number, now: number, random: number): void {
     if (this.openUntil === undefined) return
     if (account && !this.#accountAtFault) this.#open(true, retryAfter, now, random)
@@ -155,7 +150,7 @@ export class CircuitBreaker {
     this.#spareLastRoute(now)
   }
 
-  /** A model without any route would refuse everything: the one that went last comes back soon. */
+  /** Without any route a model refuses everything, so the one that opened last comes back soon. */
   #spareLastRoute(now: number): void {
     if (this.#siblings.some((sibling) => sibling.#isFree(now))) return
     const last = this.#accountAtFault
@@ -173,7 +168,7 @@ export class CircuitBreaker {
   #letsThrough(now: number): boolean {
     if (this.#isFree(now)) return true
     if (this.#probe === undefined || this.state(now) === "open") return false
-    // A probe may be an answer of minutes; the route is not kept from everyone else for as long.
+    // A probe may take minutes; other requests do not wait for as long.
     const lease = this.#hasAlternative(now) ? probeLease : lastRouteMost
     return now >= this.#probe.since + lease
   }

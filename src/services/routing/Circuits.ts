@@ -1,7 +1,7 @@
 import type { RouteBase } from "../../domain/Model.ts"
 import { CircuitBreaker, type CircuitState } from "./CircuitBreaker.ts"
 
-/** What this instance knows of a route. Times are Unix milliseconds. */
+/** Times are Unix milliseconds. */
 export interface RouteReport {
   readonly route: string
   readonly provider: string
@@ -10,13 +10,12 @@ export interface RouteReport {
   readonly openUntil: number | undefined
   readonly lastError: string | undefined
   readonly lastErrorAt: number | undefined
-  /** Moving average, to the whole answer or to a stream's first delta. */
+  /** Moving average, to the answer or a stream's first delta. */
   readonly latencyMs: number | undefined
   readonly requests: number
   readonly failures: number
 }
 
-/** A model as far as routing goes, whatever its surface. */
 export interface Routed {
   readonly id: string
   readonly routes: ReadonlyArray<RouteBase>
@@ -38,9 +37,9 @@ export class Circuits {
     return this.#byRoute.get(route.id) ?? this.of({ id: model.id, routes: [route] }, route)
   }
 
-  /** `now` is on the circuits' clock, `at` the same moment in Unix milliseconds. */
+  /** `now` is monotonic, `at` the same moment in Unix milliseconds. */
   health(now: number, at: number): ReadonlyArray<RouteReport> {
-    // Only a clock that was set counts as news.
+    // Smaller differences are drift, not a clock that was set.
     if (Math.abs(at - now - this.#unixOffset) > 1_000) this.#unixOffset = at - now
     const unix = (time: number | undefined) => (time === undefined ? undefined : time + this.#unixOffset)
     return [...this.#byRoute.values()].map((circuit) => ({

@@ -18,9 +18,9 @@ import type { Circuits, Routed } from "./Circuits.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
 
 export interface RoutingDeadlines {
-  /** An image, a JSON answer, and a stream up to its first delta, over all routes. */
+  /** Up to the answer or a stream's first delta, over all routes. */
   readonly requestTimeoutSeconds: number
-  /** One route's time up to a stream's first delta. */
+  /** Per route, up to a stream's first delta. */
   readonly firstByteTimeoutSeconds: number
   readonly streamTimeoutSeconds: number
 }
@@ -33,20 +33,17 @@ export const usualDeadlines: RoutingDeadlines = {
 
 export interface Plan<T extends RouteBase, A, R> {
   readonly model: Routed
-  /** The routes able to serve the request, in the order to try them. */
   readonly routes: ReadonlyArray<T>
   readonly attempts: Attempts
-  /** For tries that fail after their provider has made something; none is known where undefined. */
   readonly costOf?: CostOf<T> | undefined
   readonly within: number
-  /** Milliseconds for one try; what is left of `within` where undefined. */
+  /** Milliseconds; undefined: what is left of `within`. */
   readonly attemptWithin: number | undefined
-  /** A try that the end of `within` cut shorter than this many milliseconds says nothing about its route. */
+  /** A timeout after fewer milliseconds than this does not count against the route. */
   readonly fairAttempt: number
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
-  /** Takes over the recording of an attempt that goes on after its answer; left out, an answer is its end. */
+  /** Records an attempt that goes on after its answer. */
   readonly onAnswer?: ((attempt: Attempt<T>, answer: A) => Effect.Effect<void, never, R>) | undefined
-  /** Whether another route may be asked after this failure; any may where undefined. */
   readonly mayTryNext?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
@@ -61,7 +58,7 @@ interface Failed {
   readonly failure: ProviderFailure
 }
 
-/** Asks one route after the other until one answers, each at most once and only while its circuit lets it. */
+/** Each route at most once, and only while its circuit permits it. */
 export const failover = <T extends RouteBase, A, R>(
   means: Means,
   plan: Plan<T, A, R>
@@ -78,7 +75,7 @@ export const failover = <T extends RouteBase, A, R>(
       const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
       const attempt = begin(means, plan, untried, skipped, last === undefined || allowance >= plan.fairAttempt)
       if (attempt === undefined) return fail(last)
-      // An answer that came in the very moment of the deadline is not thrown away.
+      // An answer at the very moment of the deadline counts.
       const asked = deadlines.bound(plan.ask(attempt), allowance, (exit) =>
         Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
       )
@@ -103,7 +100,6 @@ export const failover = <T extends RouteBase, A, R>(
   return tryNext(plan.routes, undefined)
 }
 
-/** A try of the first route whose circuit lets a request through; notes those passed over. */
 const begin = <T extends RouteBase, A, R>(
   { circuits, clock }: Means,
   { attempts, costOf, model }: Plan<T, A, R>,
@@ -125,7 +121,6 @@ const begin = <T extends RouteBase, A, R>(
 const outOfTime = (allowance: number) =>
   new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
 
-/** What the client gets after the last try; `several` routes were able to serve the request, or just one. */
 const failureAfter = (last: Failed | undefined, several: boolean): RoutingFailure => {
   if (last === undefined) return new NoHealthyProvider()
   const { class: kind, param, status } = last.failure

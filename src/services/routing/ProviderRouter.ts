@@ -26,11 +26,8 @@ export interface Submission {
   readonly model: VideoModel
   readonly request: VideoRequest
   readonly attempts: Attempts
-  /** Ids of routes that are not to be asked. */
   readonly tried: ReadonlySet<string>
-  /** Milliseconds for all of it. */
   readonly within: number
-  /** Runs before a request leaves for its route, and must come through. */
   readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
   readonly mayTryNext: (failure: ProviderFailure) => boolean
 }
@@ -40,28 +37,27 @@ export interface RoutedRender {
   readonly handle: VideoHandle
 }
 
-/** The part of its whole time that an image is to have left when a provider is first asked. */
+/** The share of an image's time that the first attempt needs. */
 const leastLeft = 0.2
 
-/** Picks the route of each request, moves it on when a route fails, and keeps the health of every route. */
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
   {
-    /** The deadlines count from `since`, on the monotonic clock, where it is given. */
+    /** Deadlines count from `since`, on the monotonic clock. */
     readonly complete: (
       model: ChatModel,
       request: ChatRequest,
       attempts: Attempts,
       since?: number
     ) => Effect.Effect<{ readonly route: Route; readonly answer: ChatAnswer }, RoutingFailure>
-    /** Succeeds with the first delta in hand; until then it moved on silently, from then on it never does. */
+    /** Succeeds at the first delta; fails over only before it. */
     readonly stream: (
       model: ChatModel,
       request: ChatRequest,
       attempts: Attempts,
       since?: number
     ) => Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope>
-    /** A picture by its bytes; what is none is the route's failure. `since`, on the monotonic clock, is when time began to run. */
+    /** A body that is no picture is the route's failure; deadlines count from `since`, on the monotonic clock. */
     readonly image: (
       model: ImageModel,
       request: ImageRequest,
@@ -69,13 +65,11 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       since: number
     ) => Effect.Effect<RoutedImage, RoutingFailure>
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
-    /** The video half of a route's adapter, for asking after a render. */
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
-    /** Whether a route that may get this request wants its pictures as `data:` URLs. */
+    /** True if a route that may be chosen wants pictures as `data:` URLs. */
     readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>
-    /** Fails where the model can do each thing that a request asks for, but no route all of them together. */
+    /** Fails where no route supports all features of the request together. */
     readonly admit: (model: ChatModel, request: ChatRequest) => Effect.Effect<void, InvalidRequest>
-    /** Of the routes of every model that this instance has been asked for. */
     readonly health: Effect.Effect<ReadonlyArray<RouteReport>>
   }
 >() {
@@ -103,7 +97,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
     since: number
   ) {
     const left = within - now() + since
-    // What is given up half-way was paid for: a request that took its time until here is not begun.
+    // An aborted image is paid for, so a late request does not begin one.
     if (left < within * leastLeft) return yield* new TimedOut()
     return yield* failover(means, {
       model,

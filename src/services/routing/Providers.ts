@@ -3,7 +3,6 @@ import type { RouteBase, Surface } from "../../domain/Model.ts"
 import { type Adapters, everything, type Features } from "../catalog/Adapters.ts"
 import { type Provider, ProviderFailure } from "./Provider.ts"
 
-/** Every adapter of the gateway, by the name a catalog uses. */
 export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}
 
 const featuresOf = ({ chat, image, video }: Provider): ReadonlyMap<Surface, Features> => {
@@ -14,7 +13,6 @@ const featuresOf = ({ chat, image, video }: Provider): ReadonlyMap<Surface, Feat
   return features
 }
 
-/** What the adapters can serve, for a catalog to be read against. */
 export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =>
   new Map(
     [...providers].map(([name, provider]) => [name, { surfaces: featuresOf(provider), options: provider.options }])

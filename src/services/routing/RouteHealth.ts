@@ -22,11 +22,11 @@ export class PublishedHealth extends Schema.Class<PublishedHealth>("PublishedHea
 
 const publishEvery = "2 seconds"
 
-/** The health of routes as the instances publish it; each decides by its own circuits, in memory. */
+/** For operators only: each instance decides by its own circuits. */
 export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
   RouteHealth,
   {
-    /** Of every running instance, by route; a route that an instance was never asked for is missing. */
+    /** Of every running instance; routes without requests are missing. */
     readonly list: Effect.Effect<ReadonlyArray<PublishedHealth>>
   }
 >() {
@@ -41,7 +41,6 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     })
   )
 
-  /** Publishes what changed on this instance every 2 s, and takes it back when the scope closes. */
   static readonly publisher = (instanceId: Effect.Effect<string>) =>
     Layer.scopedDiscard(
       Effect.gen(function* () {
@@ -72,7 +71,7 @@ const alive = (sql: SqlClient.SqlClient) => sql`(
   WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
 )`
 
-/** What the table holds of this instance, so that only news is written. */
+/** A copy of the instance's rows, so that only changes are written. */
 class Published {
   #instance = ""
   readonly #texts = new Map<string, string>()

@@ -3,7 +3,6 @@ import type { ImageRequest } from "../../domain/Image.ts"
 import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 
-/** The routes that can honour everything a request needs; a route that narrows nothing can do what its model can. */
 export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capability>): ReadonlyArray<Route> => {
   if (routes.every((route) => route.capabilities === undefined)) return routes
   const needed = [...needs()]
@@ -18,7 +17,7 @@ const fieldOf: Readonly<Record<Capability, string>> = {
   reasoning: "reasoning_effort"
 }
 
-/** The field of the first need, in their order, that no route has together with those before it. */
+/** The first need that no route supports together with those before it. */
 export const unserved = (routes: ReadonlyArray<Route>, needs: ReadonlySet<Capability>): string | undefined => {
   const asked = [...needs]
   const first = asked.find((_, at) => able(routes, () => new Set(asked.slice(0, at + 1))).length === 0)
@@ -40,10 +39,7 @@ export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, second
 const chance = (weight: number): Effect.Effect<number> =>
   weight > 0 ? Effect.map(Random.next, (random) => -Math.log(1 - random) / weight) : Effect.succeed(Infinity)
 
-/**
- * The order to try routes in: by preference, within one preference at random so that a route comes first as often
- * as its share of the weights says. Weight 0 comes after all others.
- */
+/** By preference, then at random by weight; weight 0 comes last. */
 export const inOrder = <R extends RouteBase>(routes: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>> => {
   const preferences = new Set(routes.map(({ preference }) => preference))
   if (preferences.size === routes.length) {

@@ -4,15 +4,12 @@ import * as Monotonic from "./Monotonic.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
 interface Timer extends Listed {
-  /** On the monotonic clock. */
   readonly at: number
   readonly act: () => void
 }
 
 export interface Deadlines {
-  /** Acts at a moment of the monotonic clock, unless it is called off by what this returns. */
   readonly schedule: (at: number, act: () => void) => () => void
-  /** Runs an effect for so many milliseconds, then interrupts it; `onTimeout` gets its exit. */
   readonly bound: <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
     millis: number,
@@ -20,7 +17,7 @@ export interface Deadlines {
   ) => Effect.Effect<A, E | E2, R>
 }
 
-/** Deadlines that share one timer, that of the earliest: most never come. */
+/** One shared timer, for the earliest: most deadlines never come. */
 export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Effect.clock
   const timers = new Roster<Timer>()
@@ -32,7 +29,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
     for (const timer of timers) at = Math.min(at, timer.at)
     return at
   }
-  const earlier = Effect.async<void>((resume) => {
+  const awaitEarlier = Effect.async<void>((resume) => {
     rearm = () => resume(Effect.void)
     // A timer may have been added before this could be woken.
     if (earliest() < armedUntil) rearm()
@@ -40,7 +37,7 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
   const sleep = Effect.suspend(() => {
     armedUntil = earliest()
     const millis = armedUntil - Monotonic.millisOf(clock)
-    return armedUntil === Infinity ? earlier : Effect.raceFirst(Effect.sleep(Math.max(0, millis)), earlier)
+    return armedUntil === Infinity ? awaitEarlier : Effect.raceFirst(Effect.sleep(Math.max(0, millis)), awaitEarlier)
   })
   const act = (timer: Timer) =>
     Effect.catchAllDefect(

@@ -1,7 +1,6 @@
 import type { Effect, Exit } from "effect"
 import { runChild } from "./Fibers.ts"
 
-/** Whether a client has gone, which those who work for it may want to know at once. */
 export class Departure {
   #isOver = false
   #listener = () => {}
@@ -15,7 +14,7 @@ export class Departure {
     this.#listener()
   }
 
-  /** Interrupts an effect when the client goes, and tells what came of it. To be used for one effect at a time. */
+  /** For one effect at a time. */
   interrupts<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Exit.Exit<A, E>, never, R> {
     return runChild(effect, (interrupt) => {
       if (this.#isOver) interrupt()

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 
-/** Lets pending I/O run; `Effect.yieldNow` alone only lets other fibers run. */
-export const turn = Effect.async<void>((resume) => {
+/** Lets pending I/O run; `Effect.yieldNow` only lets other fibers run. */
+export const yieldTurn = Effect.async<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
 
-/** Work that would hold the event loop for long; it yields at least every millisecond or so. */
+/** Yields at least once a millisecond. */
 export type Steps<A> = Generator<void, A>
 
 const sliceMillis = 4
@@ -14,7 +14,7 @@ const sliceMillis = 4
 const waiting = new Set<() => void>()
 let isScheduled = false
 
-/** One slice per turn of the event loop, whosever it is: requests beside each other do not add up to a long wait. */
+/** One slice per turn over all requests, so that parallel ones do not add up to a long wait. */
 const runNext = () => {
   const [slice] = waiting
   isScheduled = slice !== undefined
@@ -31,15 +31,13 @@ const enqueue = (slice: () => void) => {
   setImmediate(runNext)
 }
 
-/** Resumes in a turn of the event loop in which no other slice runs. */
-export const slice = Effect.async<void>((resume) => {
+export const awaitSlice = Effect.async<void>((resume) => {
   const run = () => resume(Effect.void)
   enqueue(run)
   return Effect.sync(() => waiting.delete(run))
 })
 
-/** Runs the steps a few milliseconds at a time. */
-export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
+export const runInSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
   Effect.async((resume) => {
     const run = () => {
       const end = performance.now() + sliceMillis
@@ -57,7 +55,7 @@ export const inSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
     return Effect.sync(() => waiting.delete(run))
   })
 
-export const atOnce = <A>(steps: Steps<A>): A => {
+export const runAtOnce = <A>(steps: Steps<A>): A => {
   while (true) {
     const step = steps.next()
     if (step.done === true) return step.value
@@ -65,4 +63,4 @@ export const atOnce = <A>(steps: Steps<A>): A => {
 }
 
 export const run = <A>(steps: Steps<A>, isLarge: boolean | undefined): Effect.Effect<A> =>
-  isLarge === true ? inSlices(steps) : Effect.sync(() => atOnce(steps))
+  isLarge === true ? runInSlices(steps) : Effect.sync(() => runAtOnce(steps))

@@ -11,10 +11,7 @@ export type FailpointName =
   | "video_storing"
   | "video_stored"
 
-/**
- * Named places between the steps that move money. Nothing happens there; a test of crashes provides a process
- * that dies at one of them.
- */
+/** Named steps between movements of money, at which a crash test can end the process. */
 export class Failpoint extends Context.Reference<Failpoint>()("gateway/Failpoint", {
   defaultValue: () => ({ reach: (_name: FailpointName): Effect.Effect<void> => Effect.void })
 }) {}

@@ -1,7 +1,7 @@
 import { Effect, type Exit, Fiber } from "effect"
 
-/** Acts however the effect ends: `Effect.ensuring` at a fraction of its cost, for where nothing can be interrupted. */
-export const always = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void): Effect.Effect<A, E, R> =>
+/** `Effect.ensuring` at a fraction of its cost, for uninterruptible regions. */
+export const ensureSync = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void): Effect.Effect<A, E, R> =>
   Effect.matchCauseEffect(effect, {
     onFailure: (cause) => {
       act()
@@ -13,10 +13,7 @@ export const always = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void)
     }
   })
 
-/**
- * Runs an effect in a fiber of its own, which ends with its parent, and returns its exit: an interruption is not the
- * parent's. `register` is given what interrupts it, and returns what is to be done once it has ended.
- */
+/** Runs a child fiber and returns its exit; `register` gets its interruption and returns a cleanup. */
 export const runChild = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   register: (interrupt: () => void) => () => void

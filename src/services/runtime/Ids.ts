@@ -6,23 +6,18 @@ export type IdPrefix = "org" | "key" | "vid" | "req" | "call" | "chatcmpl"
 
 const hyphens = /-/g
 
-/** 48 bits of Unix milliseconds and 74 random ones. */
 const uuid7 = (): string => {
   const time = Date.now().toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
-/** Where every identifier comes from. */
 export class Ids extends Context.Reference<Ids>()("gateway/Ids", {
   defaultValue: () => ({
-    /** Ordered by time of making (UUID version 7). */
     uuid: uuid7,
-    /** An opaque id under a telling prefix, such as `org_…`, ordered by time of making: indexes grow at one end. */
+    /** Such as `org_…`, ordered by time, so that indexes grow at one end. */
     prefixed: (prefix: IdPrefix): string =>
       `${prefix}${prefix === "chatcmpl" ? "-" : "_"}${uuid7().replace(hyphens, "")}`,
-    /** A whole API key: 256 random bits behind the service's prefix. */
     secret: (): string => keyPrefix + randomBytes(32).toString("base64url"),
-    /** What a file's name hides behind: 192 random bits in 32 characters of base64url. */
     unguessable: (): string => randomBytes(24).toString("base64url")
   })
 }) {}

@@ -1,31 +1,28 @@
 import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { always } from "./Fibers.ts"
+import { ensureSync } from "./Fibers.ts"
 import { type Listed, Roster } from "./Roster.ts"
 
-/** Room for a settle and its retries; what is longer waits for a client that does not read. */
 const abortWithin = "12 seconds"
 
 interface Running extends Listed {
   readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
 }
 
-/** Requests being worked on: only a stop or the loss of the database ends them. */
 export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
-    /** Counts this fiber as a request's until the work is over. The work must be uninterruptible, but for what an abort may end. */
+    /** `work` must be uninterruptible except where an abort may end it. */
     readonly track: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-    /** A part of the work that a stop does not wait for: receiving what the client may never send. */
+    /** A part that a stop does not wait for, such as receiving the body. */
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
-    /** Tells all running work to end, and does not wait until it lets itself be ended; its finalizers give holds back. */
+    /** Interrupts all running work without waiting; finalizers release its holds. */
     readonly abort: Effect.Effect<void>
-    /** From now on `isStopping`: the process serves everything, but no more is to be sent to it. */
+    /** Serves on, but asks the balancer for no more. */
     readonly announceStop: Effect.Effect<void>
     readonly isStopping: () => boolean
-    /** From now on `isDraining`; waits for what runs, and aborts what is left after the patience. */
-    readonly drain: (patience: Duration.DurationInput) => Effect.Effect<void>
+    readonly drain: (timeout: Duration.DurationInput) => Effect.Effect<void>
     readonly isDraining: () => boolean
   }
 >() {
@@ -41,12 +38,12 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       onEmpty = () => resume(Effect.void)
       if (running.size === 0) onEmpty()
     })
-    const begin = Effect.sync(() => {
+    const startDraining = Effect.sync(() => {
       stopping = true
       draining = true
     })
     const fibersOf = (roster: Roster<Running>) => Array.from(roster, ({ fiber }) => fiber)
-    const ended = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
+    const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
     return InFlight.of({
       track: (work) =>
@@ -54,7 +51,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           const one = { fiber, index: -1 }
           running.add(one)
           showCount()
-          return always(work, () => {
+          return ensureSync(work, () => {
             running.delete(one)
             showCount()
             if (running.size === 0) onEmpty()
@@ -65,7 +62,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           if (draining) return new Aborted()
           const one = { fiber, index: -1 }
           receiving.add(one)
-          return always(Effect.interruptible(part), () => receiving.delete(one))
+          return ensureSync(Effect.interruptible(part), () => receiving.delete(one))
         }),
       abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
       announceStop: Effect.sync(() => {
@@ -73,15 +70,15 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       }),
       isStopping: () => stopping,
       isDraining: () => draining,
-      drain: (patience) =>
-        begin.pipe(
+      drain: (timeout) =>
+        startDraining.pipe(
           Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${running.size} requests are running`))),
           Effect.zipRight(Effect.suspend(() => Fiber.interruptAll(fibersOf(receiving)))),
           Effect.zipRight(whenEmpty),
-          // A stop runs in a finalizer, where patience would have no end.
+          // A finalizer is uninterruptible, which would disable the timeout.
           Effect.interruptible,
-          Effect.timeoutOption(patience),
-          Effect.zipRight(Effect.timeoutOption(Effect.interruptible(ended), abortWithin)),
+          Effect.timeoutOption(timeout),
+          Effect.zipRight(Effect.timeoutOption(Effect.interruptible(interruptRunning), abortWithin)),
           Effect.asVoid
         )
     })

@@ -7,6 +7,5 @@ const rootAbove = (directory: string): string => {
   return existsSync(path.join(directory, "package.json")) || parent === directory ? directory : rootAbove(parent)
 }
 
-/** The path of a file that comes with the program, whether it runs from its sources or bundled. */
 export const ownFile = (name: string): string =>
   path.join(rootAbove(path.dirname(fileURLToPath(import.meta.url))), name)

@@ -5,13 +5,11 @@ import { Ids } from "./Ids.ts"
 import { InFlight } from "./InFlight.ts"
 
 const beatEvery = Duration.seconds(5)
-/** Longer than the database takes between two beats of an instance that runs. */
 const silentAfter = Duration.seconds(15)
 const lostAfter = Duration.seconds(20)
-/** Seconds without a heartbeat after which an instance is dead: others then release its holds. */
 export const deadAfterSeconds = 45
 
-/** The other workers behind the same address, none where there is one process: they stop when this one does. */
+/** Other workers behind the same address; they stop together. */
 export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
   defaultValue: (): {
     readonly register: (id: string) => Effect.Effect<void>
@@ -19,17 +17,14 @@ export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", 
   } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
 }) {}
 
-/**
- * This process in the eyes of the others. It renews a heartbeat in the database; without one for 20 s it admits
- * nothing and ends what it runs, well before the others release its holds at 45 s (`ledger/HoldSweeper.ts`).
- */
+/** Without a heartbeat for 20 s it admits nothing and aborts, before others release its holds at 45 s. */
 export class Instance extends Context.Tag("gateway/Instance")<
   Instance,
   {
-    /** The identity that holds are tied to; a new one after this process was taken for dead. */
+    /** Changes once this process was taken for dead. */
     readonly id: Effect.Effect<string>
     readonly admitting: Effect.Effect<boolean>
-    /** Whether an instance lives that is not behind the same address; false where the database does not say so in a second. */
+    /** Whether an instance lives behind another address; false without an answer within a second. */
     readonly hasPeers: Effect.Effect<boolean>
   }
 >() {

@@ -1,6 +1,5 @@
 import { type Clock, Effect } from "effect"
 
-/** Milliseconds on the monotonic clock, for deadlines and durations: only differences count. */
 export const millisOf = (clock: Clock.Clock): number => Number(clock.unsafeCurrentTimeNanos() / 1_000_000n)
 
 export const millis: Effect.Effect<number> = Effect.map(Effect.clock, millisOf)

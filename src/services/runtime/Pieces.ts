@@ -1,6 +1,6 @@
 import { base64Length, base64Pieces } from "../media/Base64.ts"
 
-/** A body in pieces, each made when it is asked for: what is large is never there a second time as a whole. */
+/** Made lazily: a large body never exists twice. */
 export interface Pieces {
   readonly length: number
   readonly [Symbol.iterator]: () => IterableIterator<Uint8Array>
@@ -11,7 +11,7 @@ export const piecesOf = (parts: ReadonlyArray<Uint8Array>): Pieces => ({
   [Symbol.iterator]: () => parts[Symbol.iterator]()
 })
 
-/** Bytes that stand in a JSON document as base64, after a prefix such as that of a `data:` URL. */
+/** Written into JSON as base64, after a prefix such as that of a `data:` URL. */
 export class Encoded {
   readonly bytes: Uint8Array
   readonly prefix: string
@@ -22,10 +22,7 @@ export class Encoded {
   }
 }
 
-/**
- * JSON in which each `Encoded` is written when it is its turn to be sent: writing tens of MiB at once would hold up
- * every stream beside it. The mark must not occur in the value: take one that nobody can guess.
- */
+/** Writes each `Encoded` lazily; `mark` must be unguessable, so that it does not occur in the value. */
 export const jsonPieces = (value: unknown, mark: string): Pieces => {
   const encoded: Array<Uint8Array> = []
   const text = JSON.stringify(value, (_, field: unknown) => {

@@ -1,13 +1,8 @@
-/** What a roster can hold: in one roster at a time. */
 export interface Listed {
   index: number
 }
 
-/**
- * Those that are there now, in no order, where every request comes and goes. A Set makes a new table every few dozen of
- * them; from an old table that waits for the next full garbage collection hangs the next one, and on it whatever it
- * held, all of which the young collector must then copy.
- */
+/** A Set replaces its table often; in V8's old space dead tables keep young garbage alive. */
 export class Roster<A extends Listed> implements Iterable<A> {
   readonly #all: Array<A> = []
 

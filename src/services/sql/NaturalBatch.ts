@@ -1,40 +1,33 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
 import * as EventLoop from "../runtime/EventLoop.ts"
-import { always } from "../runtime/Fibers.ts"
+import { ensureSync } from "../runtime/Fibers.ts"
 import { type Listed, Roster } from "../runtime/Roster.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250
-/** How much longer an item waits for a statement that is on its way. */
 const graceTicks = 2
-/** One batch runs at a time, for it is the larger then; others start beside one that takes this long. */
+/** One batch runs at a time, which makes it larger; another starts beside a slow one. */
 const slowTicks = 2
 const mostAtOnce = 3
 
-/** Items that wait for the same lock, so that the others need not wait with them. */
+/** Items of one lane wait for the same lock. */
 export interface Lanes<Item> {
   readonly laneOf: (item: Item) => string
-  /** How many lanes may wait for their locks at a time. */
   readonly permits: Effect.Semaphore
 }
 
 export interface Options<Item, Result, E, R> {
   readonly maxSize: number
-  /** Answers every item in order, and is safe to repeat. */
+  /** Returns one result per item, in order; must be safe to repeat. */
   readonly run: (items: Arr.NonEmptyReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E, R>
-  /** How long a submitter waits, to the quarter of a second. */
+  /** Rounded to 250 ms. */
   readonly timeout: Duration.DurationInput
   readonly lanes?: Lanes<Item> | undefined
 }
 
 /**
- * Turns statements for one item into statements for many, at the delay of one turn of the event loop: a batch is
- * whatever queued up while the last one ran, or for half a second at the most. A batch that fails is repeated, once as
- * it is after an outage, else item by item, so that one bad item cannot fail its neighbours. After a lock timeout each
- * lane goes on by itself, and is passed over until it got through.
- *
- * An item that was submitted runs even if its submitter is interrupted while waiting. When the time is up it fails with
- * `NotAsked` if it had not begun to run, and never will; else with `NoAnswer`.
+ * Collects items while a batch runs; a failed batch is retried, then item by item, after a lock timeout lane by lane.
+ * An interrupted submitter's item still runs; a timeout is `NotAsked` or, where the item may have run, `NoAnswer`.
  */
 export const make = <Item, Result, E, R>({
   lanes,
@@ -52,20 +45,19 @@ export const make = <Item, Result, E, R>({
       readonly resume: (outcome: Exit.Exit<Result, E | NoAnswer | NotAsked>) => void
       readonly since: number
       isRunning: boolean
-      /** It was part of a run that failed, which may have done it all the same. */
+      /** The failed run may have done it all the same. */
       hasFailed: boolean
     }
     type Batch = ReadonlyArray<Pending>
 
     const scope = yield* Effect.scope
     let queue: Array<Pending> = []
-    /** Workers that wait for a batch. */
     const idle: Array<(batch: Batch) => void> = []
     let newest: { readonly since: number } | undefined
     let isGathering = false
     const waiting = new Roster<Pending>()
     const blocked = new Map<string, Array<Pending>>()
-    // One clock for all that wait: a timer for each would cost more than the batching saves.
+    // One clock: a timer for each item would cost more than batching saves.
     let ticks = 0
     const timeoutTicks = Duration.toMillis(timeout) / tickMillis
 
@@ -73,7 +65,7 @@ export const make = <Item, Result, E, R>({
       if (waiting.delete(pending)) pending.resume(outcome)
     }
 
-    const answer = (batch: Batch, results: ReadonlyArray<Result>): void =>
+    const resumeAll = (batch: Batch, results: ReadonlyArray<Result>): void =>
       batch.forEach((pending, index) => {
         const result = results[index]
         end(
@@ -94,33 +86,33 @@ export const make = <Item, Result, E, R>({
 
     const run = (batch: Batch, isRepeated: boolean, onBlocked: (batch: Batch) => Effect.Effect<void, never, R>) =>
       Effect.suspend((): Effect.Effect<void, never, R> => {
-        const wanted = batch.filter((pending) => waiting.has(pending))
-        if (!Arr.isNonEmptyArray(wanted)) return Effect.void
-        for (const pending of wanted) pending.isRunning = true
+        const live = batch.filter((pending) => waiting.has(pending))
+        if (!Arr.isNonEmptyArray(live)) return Effect.void
+        for (const pending of live) pending.isRunning = true
         return Effect.matchCauseEffect(
-          Effect.suspend(() => runAll(Arr.map(wanted, ({ item }) => item))),
+          Effect.suspend(() => runAll(Arr.map(live, ({ item }) => item))),
           {
             onSuccess: (results) => {
-              answer(wanted, results)
+              resumeAll(live, results)
               return Effect.void
             },
             onFailure: (cause): Effect.Effect<void, never, R> => {
-              for (const pending of wanted) pending.isRunning = false
-              if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(wanted)
-              for (const pending of wanted) pending.hasFailed = true
+              for (const pending of live) pending.isRunning = false
+              if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(live)
+              for (const pending of live) pending.hasFailed = true
               const isShared = failsWith(cause, isOutage)
-              if (isRepeated || (wanted.length === 1 && !isShared)) {
-                for (const pending of wanted) end(pending, Exit.failCause(cause))
+              if (isRepeated || (live.length === 1 && !isShared)) {
+                for (const pending of live) end(pending, Exit.failCause(cause))
                 return Effect.void
               }
-              if (isShared) return run(wanted, true, onBlocked)
-              return Effect.forEach(wanted, (pending) => run([pending], true, onBlocked), { discard: true })
+              if (isShared) return run(live, true, onBlocked)
+              return Effect.forEach(live, (pending) => run([pending], true, onBlocked), { discard: true })
             }
           }
         )
       })
 
-    const goOn = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
+    const runLane = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
       const attempt = Effect.suspend(() => {
         failLate(items)
         return run(items.splice(0, maxSize), false, (again) => Effect.sync(() => items.unshift(...again)))
@@ -128,8 +120,8 @@ export const make = <Item, Result, E, R>({
       return attempt.pipe(
         Effect.uninterruptible,
         permits.withPermits(1),
-        // Those that wait for the permit take it once they run, which must be before this one does again.
-        Effect.zipRight(EventLoop.turn),
+        // Waiters take the permit before this one runs again.
+        Effect.zipRight(EventLoop.yieldTurn),
         Effect.map(() => items.length === 0 && blocked.delete(lane)),
         Effect.repeat({ until: (isDone) => isDone }),
         Effect.interruptible,
@@ -137,55 +129,57 @@ export const make = <Item, Result, E, R>({
       )
     }
 
-    /** Leaves to their lanes what belongs to one that is blocked, and returns the rest. */
-    const passOver = (batch: Batch) =>
+    const withoutBlocked = (batch: Batch) =>
       blocked.size === 0 || lanes === undefined
         ? batch
         : batch.filter((pending) => blocked.get(lanes.laneOf(pending.item))?.push(pending) === undefined)
 
-    const split = (batch: Batch) =>
+    const splitByLane = (batch: Batch) =>
       Effect.suspend(() => {
         if (lanes === undefined) return Effect.void
-        const groups = Arr.groupBy(passOver(batch), ({ item }) => lanes.laneOf(item))
+        const groups = Arr.groupBy(withoutBlocked(batch), ({ item }) => lanes.laneOf(item))
         return Effect.forEach(
           Object.entries(groups),
           ([lane, items]) => {
             const queued = [...items]
             blocked.set(lane, queued)
-            return goOn(lane, queued, lanes.permits)
+            return runLane(lane, queued, lanes.permits)
           },
           { discard: true }
         )
       })
 
-    const take = () => {
+    const takeBatch = () => {
       const batch = queue.length > maxSize ? queue.splice(0, maxSize) : queue
       if (batch === queue) queue = []
       return batch
     }
-    /** Starts a batch of what comes in the same turn, unless one runs that will soon be done. */
     const gather = () => {
       if (isGathering || queue.length === 0 || idle.length === 0) return
       if (newest !== undefined && ticks - newest.since < slowTicks) return
       isGathering = true
       setImmediate(() => {
         isGathering = false
-        idle.shift()?.(take())
+        idle.shift()?.(takeBatch())
       })
     }
-    const arrival = Effect.async<Batch>((resume) => {
+    const nextBatch = Effect.async<Batch>((resume) => {
       idle.push((batch) => resume(Effect.succeed(batch)))
       gather()
     })
-    const work = (batch: Batch) =>
+    const runBatch = (batch: Batch) =>
       Effect.suspend(() => {
         const one = { since: ticks }
         newest = one
-        return always(run(passOver(batch), false, split), () => {
+        return ensureSync(run(withoutBlocked(batch), false, splitByLane), () => {
           if (newest === one) newest = undefined
         })
       })
-    const worker = Effect.interruptible(arrival).pipe(Effect.flatMap(work), Effect.forever, Effect.uninterruptible)
+    const worker = Effect.interruptible(nextBatch).pipe(
+      Effect.flatMap(runBatch),
+      Effect.forever,
+      Effect.uninterruptible
+    )
     for (let n = 0; n < mostAtOnce; n += 1) yield* Effect.forkScoped(worker)
 
     const tick = Effect.sync(() => {

@@ -1,9 +1,6 @@
 import { Effect, Metric, MetricLabel } from "effect"
 
-/**
- * The gateway's own counters; `/metrics` shows whatever is registered here and by Effect itself. Workers are summed, so
- * a gauge must be something that can be added up.
- */
+/** Workers are summed, so a gauge must be additive. */
 export const requests = Metric.counter("gateway_requests_total", {
   description: "Requests answered, by surface and status",
   incremental: true
@@ -74,10 +71,10 @@ export const logDropped = Metric.counter("gateway_log_rows_dropped_total", {
   incremental: true
 })
 
-// Labelling a metric anew for each request would cost more than counting it. Labels come from small fixed sets.
+// Labelling a metric for each request would cost more than counting; labels come from small fixed sets.
 const labelled = new WeakMap<Metric.Metric.Counter<number>, Map<string, ReadonlyArray<MetricLabel.MetricLabel>>>()
 
-/** The same labels are the same array each time, by which the metric finds its series. */
+/** The metric finds its series by the identity of this array. */
 const labelsOf = (counter: Metric.Metric.Counter<number>, labels: Readonly<Record<string, string>>) => {
   let known = labelled.get(counter)
   if (known === undefined) labelled.set(counter, (known = new Map()))

@@ -2,17 +2,13 @@ import { Array as Arr, type Duration, Effect, Queue, Schedule, type Scope } from
 
 const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
-/**
- * Rows that no request waits for. They are written in order and in batches, kept while the store is away,
- * and flushed when the scope closes. A row that the store refuses for what it is does not hold up the others.
- */
+/** Writes in order and in batches, keeps rows during an outage, and flushes when the scope closes. */
 export const make = <Row, E>(options: {
-  /** Rows kept at most; what comes on top is lost. */
   readonly capacity: number
   readonly perBatch: number
-  /** Must do nothing for rows that are there already: after a failure they come again. */
+  /** Must ignore existing rows: after a failure they come again. */
   readonly write: (rows: Arr.NonEmptyReadonlyArray<Row>) => Effect.Effect<unknown, E>
-  /** Whether a failure is the row's own, so that trying again is of no use. */
+  /** The row itself is at fault: a retry is of no use. */
   readonly isRefusal: (error: E) => boolean
   readonly lost: (rows: number, why: string) => Effect.Effect<void>
   readonly flushWithin: Duration.DurationInput

@@ -11,7 +11,7 @@ import { rowsOf, storable } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Outbox from "./Outbox.ts"
 
-/** What happened to one request. No prompt, no output, no secret. Times in milliseconds, amounts in nano-USD. */
+/** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
   readonly id: string
   readonly requestId: string
@@ -42,7 +42,7 @@ export interface RequestQuery {
   readonly status?: number | undefined
   /** Unix milliseconds. */
   readonly since?: number | undefined
-  /** Unix milliseconds: only requests that ended since. */
+  /** Unix milliseconds. */
   readonly endedSince?: number | undefined
   readonly limit: number
 }
@@ -67,7 +67,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
       status: Schema.optional(Schema.Number),
       ms: Schema.Number,
       detail: Schema.optional(Schema.String),
-      /** Beside the row's: what a try that failed is charged for. */
+      /** What a failed attempt costs, beside the row's own cost. */
       cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
     })
   ),
@@ -82,7 +82,8 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-const tame = (text: string | undefined): string | null => (text === undefined ? null : storable(text.slice(0, 200)))
+const toStorable = (text: string | undefined): string | null =>
+  text === undefined ? null : storable(text.slice(0, 200))
 
 const amount = (nano: bigint | undefined): string | undefined =>
   nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
@@ -96,12 +97,12 @@ const toRow = (entry: RequestEntry) => ({
   code: entry.code,
   org_id: entry.org,
   key_id: entry.key,
-  model: tame(entry.model),
+  model: toStorable(entry.model),
   route: entry.route ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
   attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, route, status }) => {
-    return { route, provider, outcome, status, ms, detail: tame(detail) ?? undefined, cost_nano: amount(cost) }
+    return { route, provider, outcome, status, ms, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
   }),
   notes: entry.notes,
   prompt_tokens: entry.usage?.prompt ?? null,
@@ -115,20 +116,16 @@ const toRow = (entry: RequestEntry) => ({
   total_ms: entry.totalMs
 })
 
-/** An entry as JSON of a row, to be written together with its charge. */
+/** The JSON of a row, written together with its charge. */
 export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
 
-/**
- * One row per authenticated request to a generating endpoint, written behind the request's back and flushed at a
- * normal stop.
- */
+/** One row per authenticated generating request, written in the background and flushed at a normal stop. */
 export class RequestLog extends Context.Tag("gateway/RequestLog")<
   RequestLog,
   {
-    /** What comes later of a request replaces its outcome: one whose charge had to be taken back failed. */
+    /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
     readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
-    /** Removes rows older than the age; says how many. */
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {

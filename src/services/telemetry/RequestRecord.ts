@@ -9,16 +9,12 @@ import type { RequestEntry } from "./RequestLog.ts"
 
 type Note = RequestEntry["notes"][number]
 
-/**
- * What is known of a request so far. The stages fill it in as they go, so that the log has a row however and
- * wherever the request ends.
- */
+/** Filled in by each stage, so that the log has a row wherever the request ends. */
 export class RequestRecord extends Data.Class<{
   readonly id: string
   readonly requestId: string
   readonly surface: Surface
   readonly caller: Caller
-  /** Requests that the key has in a rate window. */
   readonly limit: number
   /** Unix milliseconds. */
   readonly at: number
@@ -38,9 +34,9 @@ export class RequestRecord extends Data.Class<{
   /** On the monotonic clock. */
   firstByteAt: number | undefined
   departed = false
-  /** Its row has been written, together with its charge. */
+  /** Its row was written together with its charge. */
   isLogged = false
-  /** Overrides the code of the answer's error, e.g. `stream_error` beside a status that was already 200. */
+  /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
 
   settled({ charged, exceeded, logged, lost }: Settlement): void {
@@ -50,7 +46,6 @@ export class RequestRecord extends Data.Class<{
     if (lost) this.notes.add("hold_lost")
   }
 
-  /** As the log has it, whatever the client was told. */
   outcome({ code, status }: { readonly status: number; readonly code: string | null }) {
     return this.departed ? { status: 499, code: "client_closed" } : { status, code: this.code ?? code }
   }

@@ -7,12 +7,9 @@ import { rowsOf } from "../sql/Statement.ts"
 export const Grouping = Schema.Literal("model", "key", "day", "provider")
 export type Grouping = typeof Grouping.Type
 
-/**
- * One group's totals over the request log. `spend` is what customers were charged, `cost` what the providers charge
- * as far as the catalog knows, for tries that failed too; `margin` is over what has a known cost, null where nothing has.
- */
+/** `cost` includes failed attempts; `margin` covers what has a known cost, and is null without any. */
 export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
-  /** Null: the requests that never came so far, such as those for an unknown model. */
+  /** Null: requests for an unknown model, for example. */
   group: Schema.NullOr(Schema.String),
   label: Schema.NullOr(Schema.String),
   requests: Schema.NumberFromString,
@@ -29,16 +26,15 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
 export interface UsageQuery {
   readonly by: Grouping
   readonly org?: OrgId | undefined
-  /** From, and up to but not including; Unix milliseconds. */
+  /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
   readonly until?: number | undefined
 }
 
 const day = "to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 const known = "r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL"
-/** What a request counts to, and what a try of it that failed does; whether it is a group, or one of the unknown. */
 const groups = {
-  // Customers may ask for any name, and each would be a group of its own.
+  // Customers may request any name, and each would be a group of its own.
   model: { request: "r.model", attempt: "r.model", isKnown: known },
   key: { request: "r.key_id", attempt: "r.key_id", isKnown: "true" },
   day: { request: day, attempt: day, isKnown: "true" },
@@ -47,10 +43,7 @@ const groups = {
 
 const orders = { model: "spend DESC, 1", key: "spend DESC, 1", day: "1", provider: "spend DESC, 1" } as const
 
-/**
- * A row without a charge may have been charged after it was written. One by one, these are found by their holds' index;
- * joined, the whole of the ledger would be read for a few days of the log.
- */
+/** A charge may follow its row; found one by one by the holds' index, because a join would read the whole ledger. */
 const charge = `CASE WHEN r.charge > 0 OR r.hold_id IS NULL THEN r.charge ELSE coalesce((
   SELECT h.charged - coalesce((
     SELECT amount FROM ledger_entries WHERE ref = 'refund:' || h.id AND kind = 'adjustment'
@@ -59,7 +52,7 @@ const charge = `CASE WHEN r.charge > 0 OR r.hold_id IS NULL THEN r.charge ELSE c
 const cost = `CASE WHEN r.surface = 'video' THEN
   coalesce((SELECT v.cost FROM videos v WHERE v.hold_id = r.hold_id), r.cost) ELSE r.cost END`
 
-/** What was spent, by the request log. Charges are those of the ledger, also where they came after the answer. */
+/** Charges are the ledger's, also those made after the response. */
 export class Usage extends Context.Tag("gateway/Usage")<
   Usage,
   { readonly report: (query: UsageQuery) => Effect.Effect<ReadonlyArray<UsageRow>> }

@@ -5,8 +5,8 @@ import { Attempts } from "../routing/Attempts.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import type { Finish } from "./Finish.ts"
-import { thaw } from "./FrozenRoute.ts"
-import { reportDoubt, type Submit } from "./Submit.ts"
+import { restoreRoute } from "./FrozenRoute.ts"
+import { reportUncertainSubmit, type Submit } from "./Submit.ts"
 import type { Render, Upstream } from "./Upstream.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import {
@@ -26,7 +26,6 @@ import {
 const mostDownloads = 5
 const finished = Next.Finish()
 
-/** What happens to a leased job next, by where it stands. */
 export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Submit, finish: Finish) =>
   Effect.gen(function* () {
     const catalog = yield* Catalog
@@ -60,7 +59,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       return yield* submitJob({ ...job, step: "submit", spare: false, doubts })
     })
 
-    /** The render did not come to a clip: one more route may, while there is time. */
+    /** Tries one more route while there is time. */
     const retryOrFail = Effect.fnUntraced(function* (job: JobAt<"rendering">, failure: ProviderFailure) {
       yield* Effect.logInfo(`Video ${job.id} failed at ${job.route?.id ?? "its route"}: ${failure.detail}`)
       if (isFinal(failure.class) || !job.spare) {
@@ -71,15 +70,15 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       return yield* hasFurtherRoute ? resubmit(job, job.doubts) : fail(job, upstreamFailed)
     })
 
-    /** The instance that submitted it died, or lost its lease, before it knew whether the submit arrived. */
-    const resolveDoubt = Effect.fnUntraced(function* (job: JobAt<"submitting">) {
+    /** The instance that submitted it died, or lost its lease, before it learned whether the submit arrived. */
+    const resolveUncertainSubmit = Effect.fnUntraced(function* (job: JobAt<"submitting">) {
       const isLate = job.leftMs <= 0
       const mayResubmit = job.spare && !isLate
       if (mayResubmit && !isSold(job)) return yield* passOverModel(job)
-      yield* reportDoubt(job, job.route?.id)
+      yield* reportUncertainSubmit(job, job.route?.id)
       const doubts = job.doubts + 1
       if (mayResubmit) return yield* resubmit(job, doubts)
-      if (!(yield* Effect.orDie(rows.recordDoubt(job, doubts)))) return finished
+      if (!(yield* Effect.orDie(rows.recordUncertainSubmit(job, doubts)))) return finished
       return yield* fail(job, isLate ? outOfTime : upstreamFailed)
     })
 
@@ -93,7 +92,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       }
       const failure = stored.left
       yield* Effect.logWarning(`The clip of video ${job.id} could not be stored: ${failure.detail}`)
-      // It is still at its provider: however long the store is away, no other route would do better.
+      // The clip is still at its provider: another route would do no better.
       if (failure._tag === "MediaStoreFailed") return yield* pollDelay(job.polls)
       if (isFinal(failure.class)) return yield* retryOrFail(job, failure)
       const failed = yield* Effect.orDie(rows.failDownload(job))
@@ -113,7 +112,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
 
     const poll = Effect.fnUntraced(function* (job: JobAt<"rendering">) {
       const { handle } = job
-      const route = job.route === null ? undefined : thaw(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
       if (route === undefined) {
         const provider = job.route && `the provider ${job.route.provider.name}, or its credential`
         return yield* passOver(job, provider ?? "its route")
@@ -126,7 +125,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     })
 
     const cancel = Effect.fnUntraced(function* (job: JobAt<"over">) {
-      const route = job.route === null ? undefined : thaw(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
       if (route !== undefined && job.handle !== null) yield* upstream.cancel({ route, handle: job.handle }, job.id)
       yield* Effect.orDie(rows.cancelUpstream(job))
       return finished
@@ -135,7 +134,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     return (job: LeasedJob): Effect.Effect<Next> => {
       if (job.step === "over") return cancel(job)
       if (!job.isAccepted) return fail(job, internalError)
-      if (job.step === "submitting") return resolveDoubt(job)
+      if (job.step === "submitting") return resolveUncertainSubmit(job)
       if (job.leftMs <= 0) return fail(job, outOfTime, { cancelling: job.step === "rendering" })
       if (job.step === "rendering") return poll(job)
       return isSold(job) ? submitJob(job) : passOverModel(job)

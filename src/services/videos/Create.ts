@@ -3,7 +3,7 @@ import { Data, Duration, Effect, Schema } from "effect"
 import type { Picture } from "../../domain/Media.ts"
 import type { VideoModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { VideoAsk } from "../../domain/Video.ts"
+import type { VideoParams } from "../../domain/Video.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { Idempotency } from "../idempotency/Idempotency.ts"
@@ -25,14 +25,12 @@ import { makeVideoViews } from "./VideoViews.ts"
 
 export interface VideoCreation {
   readonly model: VideoModel
-  /** By the model's rules; what is held and charged for. */
   readonly seconds: number
-  readonly ask: VideoAsk
+  readonly params: VideoParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
 }
 
-/** What an idempotency key keeps: the first answer. */
 const Kept = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
@@ -44,14 +42,14 @@ const decodeKept = Schema.decodeUnknown(Kept)
 
 export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000)
 
-/** PostgreSQL's text has no NUL, and no half of a surrogate pair. */
+/** PostgreSQL's text has neither NUL nor lone surrogates. */
 const toStorable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
 
 class RolledBack extends Data.TaggedError("RolledBack")<{}> {}
 
 const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too many others write jobs" })
 
-/** Writes jobs: the row, its hold and its idempotency key in one transaction, leased to this instance. */
+/** The row, its hold and its idempotency key in one transaction. */
 export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: Turns, timeoutSeconds: number) {
   const refunds = yield* Refunds
   const sql = yield* SqlClient.SqlClient
@@ -62,49 +60,46 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
   const store = yield* MediaStore
   const views = makeVideoViews(sql)
 
-  const claimFor = Effect.fnUntraced(function* ({ ask, idempotencyKey, record }: VideoCreation) {
+  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: VideoCreation) {
     if (idempotencyKey === undefined) return undefined
-    const { model, prompt, seconds } = ask
+    const { model, prompt, seconds } = params
     return yield* idempotency.claim({
       org: record.caller.org,
       endpoint: "videos",
       key: yield* keyFrom(idempotencyKey),
-      fingerprint: yield* fingerprint({ model, prompt, seconds }, ask.references)
+      fingerprint: yield* fingerprint({ model, prompt, seconds }, params.references)
     })
   })
 
-  /** A transaction that a request waits for: none is begun once its time is over. */
+  /** Begins no transaction once the request's time is over. */
   const inTime = Effect.fnUntraced(function* <A, E>(org: OrgId, transaction: Effect.Effect<A, E>) {
     const latest = (yield* Monotonic.millis) + Duration.toMillis(settleTimeout)
-    const begun = Effect.flatMap(
+    const startInTime = Effect.flatMap(
       Monotonic.millis,
       (now): Effect.Effect<A, E | SqlError.SqlError> => (now > latest ? Effect.fail(tooBusy) : transaction)
     )
-    return yield* Effect.retry(inTurn(org)(begun), {
+    return yield* Effect.retry(inTurn(org)(startInTime), {
       schedule: retryBriefly,
       while: (error) => error instanceof SqlError.SqlError && !isAnnounced(error)
     })
   })
 
-  /** Fails where the hold could not be made. */
   const checkFunds = (hold: Hold) =>
     inTime(hold.org, sql.withTransaction(Effect.zipRight(ledger.job.hold(hold), new RolledBack()))).pipe(
       Effect.catchTag("RolledBack", () => Effect.void),
       Effect.catchTag("SqlError", Effect.die)
     )
 
-  /** The reference that came with the request, in memory and in the store: only once the funds are there. */
-  const storeReference = Effect.fnUntraced(function* ({ references: [given] }: VideoAsk, hold: Hold) {
-    if (given?._tag !== "Bytes") return undefined
+  const storeReference = Effect.fnUntraced(function* ({ references: [reference] }: VideoParams, hold: Hold) {
+    if (reference?._tag !== "Bytes") return undefined
     yield* checkFunds(hold)
-    const [picture] = yield* references.load([given], "image")
+    const [picture] = yield* references.load([reference], "image")
     if (picture === undefined) return undefined
     const { bytes: body, type } = picture
     return { picture, name: yield* Effect.orDie(store.put({ type, visibility: "private", body })) }
   })
 
-  /** Ends the job of a request that failed, and removes the reference that was stored for it where it is not written. */
-  const disown = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
+  const refundJob = (video: string, { id: hold, key, org }: Hold, reference?: string) => {
     const removed =
       reference === undefined
         ? Effect.void
@@ -117,20 +112,20 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
 
   /** A repeated request conflicts until the scope closes. */
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
-    const { ask, model, record, seconds } = creation
+    const { params, model, record, seconds } = creation
     const { key, org } = record.caller
-    const claim = yield* claimFor(creation)
+    const claim = yield* claimKey(creation)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
-    const [given] = ask.references
+    const [reference] = params.references
     const price = clipPrice(model.pricing, seconds)
     const id = ids.prefixed("vid")
     const hold = { id: ids.uuid(), org, key, amount: price }
     const lease = ids.uuid()
-    const stored = yield* storeReference(ask, hold)
+    const stored = yield* storeReference(params, hold)
     record.hold = hold.id
-    // Of a transaction whose end was not heard of, the job may have been written.
-    let isDoubtful = false
-    const written = Effect.gen(function* () {
+    // The job may have been written by a transaction without an answer.
+    let mayBeWritten = false
+    const writeJob = Effect.gen(function* () {
       yield* ledger.job.hold(hold)
       yield* rows.insert({
         id,
@@ -141,8 +136,8 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
         model: model.id,
         seconds,
         price,
-        prompt: toStorable(ask.prompt),
-        referenceUrl: given?._tag === "Url" ? given.url : undefined,
+        prompt: toStorable(params.prompt),
+        referenceUrl: reference?._tag === "Url" ? reference.url : undefined,
         reference: stored?.name,
         timeoutSeconds,
         lease
@@ -155,11 +150,11 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
       return { job, kept, picture: stored?.picture }
     }).pipe(
       sql.withTransaction,
-      Effect.tapErrorTag("SqlError", (error) => Effect.sync(() => (isDoubtful ||= !isLockTimeout(error))))
+      Effect.tapErrorTag("SqlError", (error) => Effect.sync(() => (mayBeWritten ||= !isLockTimeout(error))))
     )
-    return yield* inTime(org, written).pipe(
+    return yield* inTime(org, writeJob).pipe(
       Effect.tapError(() => {
-        if (isDoubtful) return disown(id, hold, stored?.name)
+        if (mayBeWritten) return refundJob(id, hold, stored?.name)
         return stored === undefined ? Effect.void : Effect.ignoreLogged(store.remove(stored.name))
       }),
       Effect.catchTag("SqlError", "ParseError", Effect.die),
@@ -167,10 +162,9 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: T
     )
   })
 
-  return { create, disown }
+  return { create, refundJob }
 })
 
-/** A job that has been written, with the reference that came with it. */
 export interface Created {
   readonly job: LeasedJob
   readonly kept: Kept

@@ -15,25 +15,19 @@ import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
 import { makeVideoViews, unbind } from "./VideoViews.ts"
 
-/** What pays for a job. */
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
-/** For statements that somebody waits for. */
 export const retryBriefly = untilSettled
 
-/** For statements about a render that is paid for: a database that comes back finds it again. */
+/** A render is paid for, so an outage of the database is waited out. */
 export const retryPatiently = upTo("2 minutes")(often)
 
 interface FailOptions {
   readonly attempts?: ReadonlyArray<AttemptEntry>
-  /** Whether its provider is still to be asked to cancel it. */
   readonly cancelling?: boolean
 }
 
-/**
- * How jobs end: the row, the money and what customers see change in one transaction. Each can be repeated, and does
- * nothing for a job that is not its caller's any more.
- */
+/** Row, money and view change in one transaction; repeatable, and without effect for another lease holder. */
 export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -46,13 +40,12 @@ export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
         .withTransaction(changes)
         .pipe(inTurn(orgId), Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)
 
-    /** Only once the job is over: another holder of its lease may need to submit it again. */
+    /** Only after the end: another lease holder may submit it again. */
     const removeReference = (job: LeasedJob) =>
       job.reference === null
         ? Effect.void
         : Effect.zipRight(store.remove(job.reference), views.forgetReference(job.id)).pipe(Effect.ignoreLogged)
 
-    /** Shows the clip that is in the store under this name, and charges for it, unless the job is another's. */
     const complete = Effect.fnUntraced(function* (job: LeasedJob, media: string, route: VideoRoute) {
       const cost = route.cost === undefined ? undefined : clipPrice(route.cost, job.seconds)
       const settlement = yield* inTransaction(
@@ -62,9 +55,9 @@ export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
           return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
         })
       )
-      if (settlement !== undefined) Closing.count(settlement)
+      if (settlement !== undefined) Closing.countSettlement(settlement)
       else {
-        // After a commit whose answer was lost the clip is this job's all the same.
+        // After a commit without an answer the clip is this job's all the same.
         const found = yield* rows.findMedia(job.id).pipe(Effect.retry(retryPatiently), Effect.orDie)
         if (found !== media) return yield* Effect.ignoreLogged(store.remove(media))
       }
@@ -72,10 +65,7 @@ export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
       yield* removeReference(job)
     })
 
-    /**
-     * Returns whether its customer knew of the job; false also means that its idempotency key is free again. Undefined
-     * where the job has not failed with this error: it is another's.
-     */
+    /** Returns whether the customer knew of the job; false frees its key, undefined: it belongs to another. */
     const fail = Effect.fnUntraced(function* (job: LeasedJob, error: VideoError, options: FailOptions = {}) {
       const { attempts = [], cancelling = false } = options
       const isSandbox = job.step !== "submit" && job.route?.provider.adapter === sandboxAdapter

@@ -2,7 +2,6 @@ import { Effect, Schema } from "effect"
 import type { ProviderAccount, VideoRoute } from "../../domain/Model.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 
-/** Undefined in code, null in a row. */
 const orNull = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.transform(Schema.NullOr(schema), Schema.UndefinedOr(Schema.typeSchema(schema)), {
     strict: true,
@@ -10,10 +9,7 @@ const orNull = <A, I>(schema: Schema.Schema<A, I>) =>
     encode: (value) => value ?? null
   })
 
-/**
- * A route as it was when it was asked, as a row keeps it: a catalog that changes meanwhile changes nothing for a
- * render under way. Its credential is not kept; it is the account's of that name.
- */
+/** The route of a running render, unaffected by catalog changes; without its credential. */
 export const FrozenRoute = Schema.Struct({
   id: Schema.String,
   provider: Schema.Struct({ name: Schema.String, adapter: Schema.String, baseUrl: orNull(Schema.String) }),
@@ -27,16 +23,15 @@ export const FrozenRoute = Schema.Struct({
 })
 export type FrozenRoute = typeof FrozenRoute.Type
 
-/** As a row keeps it; null too where another version wrote what this one cannot read. */
+/** Null where another version wrote what this one cannot read. */
 export const KeptRoute = Schema.NullOr(Schema.parseJson(FrozenRoute)).annotations({
   decodingFallback: () => Effect.succeed(null)
 })
 
-/** As JSON text. */
-export const freeze: (route: VideoRoute) => string = Schema.encodeSync(Schema.parseJson(FrozenRoute))
+export const encodeRoute: (route: VideoRoute) => string = Schema.encodeSync(Schema.parseJson(FrozenRoute))
 
-/** The route with the account's credential; undefined while the catalog has no such account at that address. */
-export const thaw = (frozen: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
+/** Undefined while the catalog has no such account at that address. */
+export const restoreRoute = (frozen: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
   const { adapter, baseUrl, name } = frozen.provider
   const provider = accounts.find((one) => one.name === name && one.adapter === adapter && one.baseUrl === baseUrl)
   return provider && { ...frozen, provider, preference: 1, weight: 1 }

@@ -11,7 +11,7 @@ import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { retryBriefly, retryPatiently } from "./Finish.ts"
-import { freeze } from "./FrozenRoute.ts"
+import { encodeRoute } from "./FrozenRoute.ts"
 import type { Render, Upstream } from "./Upstream.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type LeasedJob, LeaseLost } from "./VideoState.ts"
@@ -25,15 +25,14 @@ const withStatus: ReadonlySet<FailureClass> = new Set(["network", "timeout", "re
 /** Gateway statuses from a proxy: the provider may have the job. */
 const gatewayStatuses: ReadonlySet<number> = new Set([502, 504])
 
-/** Whether a provider may have taken a submit that failed: nothing came back, or nothing that says otherwise. */
-export const isDoubtful = ({ class: kind, status, unsent }: ProviderFailure): boolean => {
+/** The provider may have taken a submit whose answer is missing or inconclusive. */
+export const isUncertain = ({ class: kind, status, unsent }: ProviderFailure): boolean => {
   if (unsent === true) return false
   if (status === undefined) return withoutStatus.has(kind)
   return (status < 400 || gatewayStatuses.has(status)) && withStatus.has(kind)
 }
 
-/** Tells the operator of a render that may be paid for nothing. */
-export const reportDoubt = (job: LeasedJob, route: string | undefined) =>
+export const reportUncertainSubmit = (job: LeasedJob, route: string | undefined) =>
   Effect.zipRight(
     Effect.logWarning(`Video ${job.id} may be rendered at ${route ?? "a route"} without anybody knowing, for nothing`),
     Metric.increment(Metrics.videoDoubts)
@@ -46,7 +45,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
     const references = yield* References
     const store = yield* MediaStore
     const failpoint = yield* Failpoint
-    /** Leases of jobs with a submit on its way, which a stop has to wait for. */
+    /** A stop waits for these leases. */
     const underway = new Set<string>()
 
     const loseLease = ({ id }: LeasedJob) => Effect.die(new LeaseLost({ id }))
@@ -59,7 +58,6 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
         Effect.uninterruptible
       )
 
-    /** The reference as a picture, stored for a later submit. */
     const loadReference = Effect.fnUntraced(function* (job: LeasedJob) {
       if (job.reference !== null) {
         const bytes = yield* Effect.orDie(store.read(job.reference))
@@ -82,24 +80,20 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
       yield* failpoint.reach("video_submitted")
       const written = rows.render(job, render.handle, attempts.list)
       if (yield* written.pipe(Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)) return render.route
-      yield* reportDoubt(job, render.route.id)
+      yield* reportUncertainSubmit(job, render.route.id)
       yield* upstream.cancel(render, job.id)
       return yield* loseLease(job)
     })
 
-    /**
-     * Submits a job to the first route that takes it. A submit that may have arrived is never repeated on its route,
-     * and only one more route is asked after it.
-     * @param given the job's reference, where it is in memory
-     */
-    const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: Attempts, given?: Picture) {
+    /** Never repeats a submit that may have arrived on its route, and asks only one more route after it. */
+    const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: Attempts, loaded?: Picture) {
       const model = catalog.find(job.model)
       if (model?.surface !== "video") return yield* new NoHealthyProvider()
-      const reference = given ?? (yield* loadReference(job))
+      const reference = loaded ?? (yield* loadReference(job))
       let { doubts, spare } = job
       let lastRoute: string | undefined
-      // The route of a submit that may have arrived, until that is written down.
-      let doubtfulRoute: string | undefined
+      // Set until the doubt is recorded.
+      let uncertainRoute: string | undefined
       const routed = router.submit({
         model,
         request: { prompt: job.prompt, seconds: job.seconds, reference },
@@ -108,34 +102,37 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
         within: Math.min(Math.max(0, job.leftMs), longestRoundMs),
         beforeSubmit: (route) =>
           Effect.suspend(() => {
-            const unreported = doubtfulRoute
-            doubtfulRoute = undefined
+            const unreported = uncertainRoute
+            uncertainRoute = undefined
             lastRoute = route.id
             return Effect.zipRight(
-              write(job, rows.submit(job, { id: route.id, route: freeze(route), doubts, spare })),
-              unreported === undefined ? Effect.void : reportDoubt(job, unreported)
+              write(job, rows.submit(job, { id: route.id, route: encodeRoute(route), doubts, spare })),
+              unreported === undefined ? Effect.void : reportUncertainSubmit(job, unreported)
             )
           }).pipe(Effect.zipRight(failpoint.reach("video_submitting"))),
         mayTryNext: (failure) => {
           const isSpare = spare
-          if (isDoubtful(failure)) {
+          if (isUncertain(failure)) {
             spare = false
             doubts += 1
-            doubtfulRoute = lastRoute
+            uncertainRoute = lastRoute
           }
           return isSpare
         }
       })
-      const recordDoubt = Effect.suspend(() =>
-        doubtfulRoute === undefined
+      const recordUncertainSubmit = Effect.suspend(() =>
+        uncertainRoute === undefined
           ? Effect.void
-          : Effect.zipRight(write(job, rows.recordDoubt(job, doubts)), reportDoubt(job, doubtfulRoute))
+          : Effect.zipRight(
+              write(job, rows.recordUncertainSubmit(job, doubts)),
+              reportUncertainSubmit(job, uncertainRoute)
+            )
       )
       return yield* Effect.acquireUseRelease(
         Effect.sync(() => underway.add(job.lease)),
         () =>
           Effect.flatMap(
-            Effect.tapError(routed, () => recordDoubt),
+            Effect.tapError(routed, () => recordUncertainSubmit),
             (render) => recordRender(job, render, attempts)
           ),
         () => Effect.sync(() => underway.delete(job.lease))

@@ -10,7 +10,6 @@ import type { LeasedJob } from "./VideoState.ts"
 const pollTimeout = "30 seconds"
 const cancelTimeout = "10 seconds"
 const longestDownloadMs = 900_000
-/** Enough of a file to recognize its type. */
 const headerBytes = 4_096
 
 export interface Render {
@@ -21,7 +20,6 @@ export interface Render {
 const timeout = (detail: string) => new ProviderFailure({ class: "timeout", status: undefined, detail })
 const noVideo = new ProviderFailure({ class: "retry", status: 200, detail: "the clip is no MP4 video" })
 
-/** Fails where the stream turns out not to be a video; what has been read to find out is not lost. */
 const checked = <E, R>(clip: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ProviderFailure, R> =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
@@ -45,7 +43,6 @@ const checked = <E, R>(clip: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uin
     })
   )
 
-/** What is asked of a provider that has a render. */
 export const makeUpstream = Effect.gen(function* () {
   const router = yield* ProviderRouter
   const store = yield* MediaStore
@@ -60,7 +57,6 @@ export const makeUpstream = Effect.gen(function* () {
     })
   })
 
-  /** Moves a clip into the media store; its name there. */
   const download = Effect.fnUntraced(function* ({ handle, route }: Render, { leftMs }: LeasedJob) {
     const adapter = yield* router.renderer(route)
     const within = Math.min(Math.max(leftMs, 0), longestDownloadMs)
@@ -71,7 +67,6 @@ export const makeUpstream = Effect.gen(function* () {
     })
   })
 
-  /** Asks once, where the provider can be asked, whatever comes of it. */
   const cancel = ({ handle, route }: Render, id: string) =>
     Effect.flatMap(router.renderer(route), (adapter) => adapter.cancel?.(route, handle) ?? Effect.void).pipe(
       Effect.timeout(cancelTimeout),

@@ -9,7 +9,7 @@ import { KeptRoute } from "./FrozenRoute.ts"
 import { cancelled } from "./VideoState.ts"
 import { cancelJob } from "./VideoViews.ts"
 
-/** A job as the operator sees it. No prompt and no reference is in it. */
+/** Without prompt and reference. */
 export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   id: Schema.String,
   requestId: Schema.String,
@@ -26,7 +26,6 @@ export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   errorMessage: Schema.NullOr(Schema.String),
   media: Schema.NullOr(Schema.String),
   price: NanoUsdFromRow,
-  /** None while nothing has been charged. */
   charged: Schema.NullOr(NanoUsdFromRow),
   cost: Schema.NullOr(NanoUsdFromRow),
   holdId: Schema.String,
@@ -48,7 +47,6 @@ export interface JobQuery {
   readonly limit: number
 }
 
-/** The job is over: nothing about it can be changed any more. */
 export class VideoOver extends Data.TaggedError("VideoOver")<{
   readonly id: string
   readonly status: VideoJob["status"]
@@ -58,15 +56,13 @@ export class VideoOver extends Data.TaggedError("VideoOver")<{
   }
 }
 
-/** The operator's view of all jobs, and what an operator may do to one. */
 export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
   VideoAdmin,
   {
     readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<VideoJob>>
     readonly find: (id: string) => Effect.Effect<VideoJob, VideoNotFound>
-    /** Makes the job due now. */
     readonly retry: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
-    /** Fails the job and releases its hold, whichever instance has its lease; asks the provider to cancel, where it can be. */
+    /** Releases the hold whichever instance has the lease, and cancels upstream where possible. */
     readonly cancel: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
   }
 >() {
@@ -75,14 +71,14 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const decode = Schema.decodeUnknown(Schema.Array(VideoJob))
-      const shown = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
+      const selectJobs = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
 
       const find = Effect.fnUntraced(function* (id: string) {
-        const [job] = yield* Effect.orDie(Effect.flatMap(sql`${shown} WHERE videos.id = ${id}`, decode))
+        const [job] = yield* Effect.orDie(Effect.flatMap(sql`${selectJobs} WHERE videos.id = ${id}`, decode))
         return job === undefined ? yield* new VideoNotFound() : job
       })
 
-      const unlessOver = Effect.fnUntraced(function* (id: string) {
+      const requireUnfinished = Effect.fnUntraced(function* (id: string) {
         const job = yield* find(id)
         return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
       })
@@ -96,19 +92,18 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
             ...(status === undefined ? [] : [sql`videos.status = ${status}`])
           ]
           const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
-          return sql`${shown} WHERE videos.id = ANY (ARRAY(
+          return sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
               SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}
             )) ORDER BY videos.created_at DESC, videos.id DESC`.pipe(Effect.flatMap(decode), Effect.orDie)
         }, Effect.uninterruptible),
         retry: Effect.fn("VideoAdmin.retry")(function* (id: string) {
-          yield* unlessOver(id)
+          yield* requireUnfinished(id)
           yield* Effect.orDie(sql`UPDATE videos SET next_at = now() WHERE id = ${id} AND step <> 'over'`)
           return yield* find(id)
         }, Effect.uninterruptible),
         cancel: Effect.fn("VideoAdmin.cancel")(function* (id: string) {
           yield* find(id)
-          // It may have ended meanwhile.
-          return yield* (yield* Effect.orDie(cancelJob(sql, id, cancelled, false))) ? find(id) : unlessOver(id)
+          return yield* (yield* Effect.orDie(cancelJob(sql, id, cancelled, false))) ? find(id) : requireUnfinished(id)
         }, Effect.uninterruptible)
       })
     })

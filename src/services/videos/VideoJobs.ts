@@ -24,10 +24,10 @@ import { makeVideoSql } from "./VideoSql.ts"
 import { errorOf, Next, pollDelay } from "./VideoState.ts"
 import { makeVideoViews, type VideoView } from "./VideoViews.ts"
 
-/** Of the pool's connections, transactions that wait for each other's organizations must leave some to the rest. */
+/** Transactions that wait for organizations' locks leave the other connections free. */
 const transactionsAtOnce = 3
 
-/** A render as its organization sees it. Times are Unix seconds. */
+/** Times are Unix seconds. */
 export interface Video {
   readonly id: string
   readonly model: string
@@ -48,32 +48,25 @@ export type VideoFailure =
   | RoutingFailure
 
 export interface Options {
-  /** From a job's creation to its failure, where it has not come to a clip. */
   readonly timeout: Duration.DurationInput
-  /** How long a customer waits for a provider to take the render; 10 seconds where undefined. */
+  /** The customer's wait for a provider to take the render, by default 10 seconds. */
   readonly answerWithin?: Duration.DurationInput | undefined
-  /** The longest that a job which another instance left is not seen; 5 seconds where undefined. */
+  /** The longest delay until another instance's job is found, by default 5 seconds. */
   readonly lookEvery?: Duration.DurationInput | undefined
 }
 
-/**
- * Renders as jobs of the database: any instance can carry on what another began, and each job is charged once or not
- * at all.
- */
+/** Any instance can continue a job, and each is charged at most once. */
 export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
   VideoJobs,
   {
-    /**
-     * Writes the job with its hold and submits it. Fails where no provider took it while its customer waited: then
-     * there is no job, and nothing is held.
-     */
+    /** Fails, without a job or a hold, if no provider takes it in time. */
     readonly create: (
       creation: VideoCreation
     ) => Effect.Effect<{ readonly video: Video; readonly replayed: boolean }, VideoFailure>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
     /** Newest first. */
     readonly list: (org: OrgId, limit: number) => Effect.Effect<ReadonlyArray<Video>>
-    /** Removes finished jobs older than the age, and references that no job needs; clips stay. Says how many jobs. */
+    /** Keeps clips; returns how many jobs it removed. */
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
@@ -84,7 +77,7 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
     )
 }
 
-const queued = (kept: Kept): Video => ({
+const toQueuedVideo = (kept: Kept): Video => ({
   ...kept,
   status: "queued",
   completedAt: undefined,
@@ -121,10 +114,9 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
 
   const accept = (id: string) => views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
 
-  /** Submits a job while its customer waits. */
-  const begin = Effect.fnUntraced(function* ({ job, picture }: Created, record: RequestRecord) {
+  const submitAndAwait = Effect.fnUntraced(function* ({ job, picture }: Created, record: RequestRecord) {
     const outcome = yield* Deferred.make<void, VideoFailure>()
-    const begun = Effect.gen(function* () {
+    const submitJob = Effect.gen(function* () {
       const submitted = yield* Effect.either(submission.submit(job, record.attempts, picture))
       if (Either.isRight(submitted)) {
         record.route = submitted.right
@@ -135,10 +127,10 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
       if (wasAccepted === false) yield* Deferred.fail(outcome, failure)
       return Next.Finish()
     })
-    yield* runner.run(job, Effect.ensuring(begun, Deferred.succeed(outcome, undefined)))
+    yield* runner.run(job, Effect.ensuring(submitJob, Deferred.succeed(outcome, undefined)))
     yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerWithin))
     if (yield* accept(job.id)) return
-    // It failed in this very moment: the reason is on its way.
+    // It failed at this very moment: the reason follows.
     yield* Effect.interruptible(Deferred.await(outcome))
     return yield* Effect.dieMessage(`video ${job.id} ended without a reason`)
   })
@@ -148,15 +140,15 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     const created = yield* creation.create(request)
     if ("replay" in created) {
       record.notes.add("replayed")
-      // It may have failed in this very moment, before its customer knew of it: its key is free again.
+      // It may have failed before its customer knew of it, which freed its key.
       if (!(yield* accept(created.replay.id))) return yield* new IdempotencyConflict()
-      return { video: queued(created.replay), replayed: true }
+      return { video: toQueuedVideo(created.replay), replayed: true }
     }
     yield* failpoint.reach("after_hold")
-    yield* Effect.onError(begin(created, record), (cause) =>
-      Cause.isFailure(cause) ? Effect.void : creation.disown(created.job.id, holdOf(created.job))
+    yield* Effect.onError(submitAndAwait(created, record), (cause) =>
+      Cause.isFailure(cause) ? Effect.void : creation.refundJob(created.job.id, holdOf(created.job))
     )
-    return { video: queued(created.kept), replayed: false }
+    return { video: toQueuedVideo(created.kept), replayed: false }
   }, Effect.scoped)
 
   const prune = Effect.fn("VideoJobs.prune")(function* (olderThan: Duration.Duration) {

@@ -5,7 +5,6 @@ import type { Advance } from "./Advance.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type Lease, LeaseLost, Next } from "./VideoState.ts"
 
-/** Jobs of others that one instance works on at a time. */
 const mostAtOnce = 16
 const renewEvery = "8 seconds"
 const retryDefectAfterMs = 5_000
@@ -16,12 +15,7 @@ const briefly = Schedule.exponential("100 millis").pipe(Schedule.intersect(Sched
 const isLeaseLost = (cause: Cause.Cause<never>) =>
   Option.exists(Cause.dieOption(cause), (defect) => defect instanceof LeaseLost)
 
-/**
- * Keeps the leases of the jobs that this instance works on, and takes on those that are due. At a stop it waits for
- * submits that are on their way, which would be doubtful otherwise, and leaves everything else to the others at once.
- * @param submitting leases of jobs with a submit on its way
- * @param lookEvery the longest sleep, however far off the next job is: another instance may have made one
- */
+/** A stop waits only for running submits, which would be doubtful otherwise; `lookEvery` bounds the sleep. */
 export const makeRunner = Effect.fnUntraced(function* (
   rows: VideoSql,
   advance: Advance,
@@ -31,14 +25,12 @@ export const makeRunner = Effect.fnUntraced(function* (
   const { pendingVideos } = yield* Refunds
   const longestSleepMs = Duration.toMillis(lookEvery)
   const fibers = yield* FiberSet.make<void>()
-  /** By lease; the fiber is there once it runs. */
   const working = new Map<string, Lease & { fiber?: Fiber.RuntimeFiber<void> }>()
   const claimed = new Set<string>()
-  /** Ids of jobs that this instance cannot go on with, and until when it does not look at them. */
   const passedOver = new Map<string, bigint>()
   let isStopping = false
-  const news = yield* Queue.sliding<void>(1)
-  const wake = Queue.offer(news, undefined)
+  const wakeups = yield* Queue.sliding<void>(1)
+  const wake = Queue.offer(wakeups, undefined)
 
   const release = (job: Lease, ms: number) =>
     rows.release(job, ms).pipe(Effect.retry(briefly), Effect.ignoreLogged, Effect.uninterruptible)
@@ -50,7 +42,7 @@ export const makeRunner = Effect.fnUntraced(function* (
     return [...passedOver.keys()]
   })
 
-  const settle = (job: Lease, exit: Exit.Exit<Next>) => {
+  const finishRun = (job: Lease, exit: Exit.Exit<Next>) => {
     if (Exit.isSuccess(exit)) {
       return Next.$match(exit.value, {
         Finish: () => Effect.void,
@@ -71,14 +63,14 @@ export const makeRunner = Effect.fnUntraced(function* (
       const job: Lease & { fiber?: Fiber.RuntimeFiber<void> } = { id, lease }
       if (isStopping) return Effect.zipRight(release(job, 0), Effect.interrupt)
       working.set(lease, job)
-      const forget = Effect.suspend(() => {
+      const endRun = Effect.suspend(() => {
         working.delete(lease)
         claimed.delete(lease)
         return wake
       })
-      // Its caller may be uninterruptible; the work has deadlines, which must be able to end it.
-      return Effect.onExit(Effect.interruptible(work), (exit) => settle(job, exit)).pipe(
-        Effect.ensuring(forget),
+      // The caller may be uninterruptible, but the work has deadlines.
+      return Effect.onExit(Effect.interruptible(work), (exit) => finishRun(job, exit)).pipe(
+        Effect.ensuring(endRun),
         Effect.catchAllCause(() => Effect.void),
         FiberSet.run(fibers),
         Effect.map((fiber) => {
@@ -92,14 +84,14 @@ export const makeRunner = Effect.fnUntraced(function* (
       Effect.flatMap(rows.nextDue),
       Effect.orElseSucceed(() => undefined)
     ),
-    (ms = longestSleepMs) => Queue.take(news).pipe(Effect.timeoutOption(Math.min(Math.max(ms, 20), longestSleepMs)))
+    (ms = longestSleepMs) => Queue.take(wakeups).pipe(Effect.timeoutOption(Math.min(Math.max(ms, 20), longestSleepMs)))
   )
 
-  const round = Effect.gen(function* () {
-    const room = mostAtOnce - claimed.size
-    if (room <= 0) return yield* Queue.take(news)
+  const claimDue = Effect.gen(function* () {
+    const capacity = mostAtOnce - claimed.size
+    if (capacity <= 0) return yield* Queue.take(wakeups)
     const exceptions = Effect.all({ except: pendingVideos, passedOver: listPassedOver })
-    const jobs = yield* Effect.flatMap(exceptions, (them) => rows.claim(room, them)).pipe(
+    const jobs = yield* Effect.flatMap(exceptions, (them) => rows.claim(capacity, them)).pipe(
       Effect.tap(
         Effect.forEach((job) => {
           claimed.add(job.lease)
@@ -108,7 +100,7 @@ export const makeRunner = Effect.fnUntraced(function* (
       ),
       Effect.uninterruptible
     )
-    if (jobs.length < room) yield* sleep
+    if (jobs.length < capacity) yield* sleep
   })
 
   const renewal = Effect.suspend(() =>
@@ -133,7 +125,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   )
   yield* Effect.addFinalizer(() => Effect.zipRight(interruptOthers, submitsDone))
 
-  yield* round.pipe(
+  yield* claimDue.pipe(
     Effect.catchAllCause((cause) =>
       Effect.zipRight(logFailure("Jobs could not be taken on", cause), Effect.sleep("1 second"))
     ),

@@ -7,7 +7,6 @@ import type { AttemptEntry } from "../routing/Attempts.ts"
 import { storable } from "../sql/Statement.ts"
 import { type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
 
-/** Seconds that a lease lasts; its holder renews it well before. */
 export const leaseSeconds = 25
 
 const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
@@ -28,13 +27,13 @@ export interface NewJob {
   readonly lease: string
 }
 
-/** Ids of jobs that are not to be claimed: at all, or before they are over or late. */
+/** Job ids not to claim: at all, or until they are over or late. */
 export interface Exceptions {
   readonly except?: ReadonlyArray<string>
   readonly passedOver?: ReadonlyArray<string>
 }
 
-/** `isSandbox`: whether the sandbox rendered it, whose handles hold the prompt. */
+/** A sandbox handle holds the prompt. */
 export interface Completion {
   readonly media: string
   readonly cost: bigint | undefined
@@ -48,7 +47,6 @@ export interface Failing {
 
 const longestDetail = 200
 
-/** As JSON that PostgreSQL takes; providers write the details. */
 const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
     attempts.map((attempt) =>
@@ -58,14 +56,14 @@ const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
 
 const hasRows = Effect.map((rows: ReadonlyArray<unknown>) => rows.length > 0)
 
-/** Every statement of those who work on jobs. What changes a job does so only for the holder of its lease. */
+/** Every transition of a job requires its lease. */
 export const makeVideoSql = (sql: SqlClient.SqlClient) => {
   const columns = sql.literal(
     "videos.*, accepted_at IS NOT NULL AS is_accepted, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
   )
   const leaseEnd = sql.literal(`now() + ${leaseSeconds} * interval '1 second'`)
 
-  /** Carries a transition out; no row where the job is not this holder's, or not where it can begin. */
+  /** No row for another lease holder or step. */
   const transit = <A extends object>(
     { id, lease }: Lease,
     name: LeasedTransition,
@@ -95,10 +93,7 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
           now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, ${leaseEnd})
         ON CONFLICT (id) DO NOTHING`,
 
-    /**
-     * Takes leases of jobs that have something to do and that have no lease. One whose creator died before it had
-     * submitted or answered, without an idempotency key to ask for it again, stays unaccepted.
-     */
+    /** A job whose creator died before its submit or response, without an idempotency key, stays unaccepted. */
     claim: (limit: number, { except = [], passedOver = [] }: Exceptions = {}) =>
       Effect.flatMap(
         sql`
@@ -124,7 +119,7 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         ([job]) => job
       ),
 
-    /** Milliseconds until the next job is due, which is negative where one is; undefined without a job. */
+    /** Milliseconds, negative where one is due; undefined without a job. */
     nextDue: (except: ReadonlyArray<string>) =>
       Effect.map(
         sql<{ readonly ms: number | null }>`
@@ -133,7 +128,7 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         ([row]) => row?.ms ?? undefined
       ),
 
-    /** Passes over jobs that are being changed: nobody can take those, and the others must not wait for them. */
+    /** Skips locked jobs, so that the others do not wait for them. */
     renew: (jobs: ReadonlyArray<Lease>) => sql`
       WITH mine AS (
         SELECT id FROM videos
@@ -142,14 +137,13 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
       )
       UPDATE videos SET lease_until = ${leaseEnd} FROM mine WHERE videos.id = mine.id`,
 
-    /** Gives a lease back; the job is due again after so many milliseconds. */
     release: ({ id, lease }: Lease, ms: number) => sql`
       UPDATE videos SET lease = NULL, lease_until = NULL, next_at = now() + ${Math.round(ms)} * interval '1 millisecond'
       WHERE id = ${id} AND lease = ${lease} AND next_at IS NOT NULL`,
 
     storeReference: (job: Lease, name: string) => hasRows(transit(job, "storeReference", sql`reference = ${name}`)),
 
-    /** Committed before a submit leaves. `route` is frozen. */
+    /** Committed before a submit leaves. */
     submit: (
       job: Lease,
       {
@@ -168,9 +162,9 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         )
       ),
 
-    /** A submit may have arrived, and none is made after it. */
-    recordDoubt: (job: Lease, doubts: number) =>
-      hasRows(transit(job, "recordDoubt", sql`doubts = ${doubts}, spare = false`)),
+    /** A submit may have arrived, and none follows it. */
+    recordUncertainSubmit: (job: Lease, doubts: number) =>
+      hasRows(transit(job, "recordUncertainSubmit", sql`doubts = ${doubts}, spare = false`)),
 
     render: (job: Lease, handle: string, attempts: ReadonlyArray<AttemptEntry>) =>
       hasRows(
@@ -191,18 +185,17 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         )
       ),
 
-    /** How many downloads of this render have failed; undefined where the job is another's. */
+    /** Returns how many downloads failed; undefined: the job is another's. */
     failDownload: (job: Lease) =>
       Effect.map(
         transit<{ readonly downloads: number }>(job, "poll", sql`downloads = downloads + 1`, "downloads"),
         ([row]) => row?.downloads
       ),
 
-    /** For one more route and no other. */
     resubmit: (job: Lease, doubts: number) =>
       hasRows(transit(job, "resubmit", sql`handle = NULL, spare = false, doubts = ${doubts}`)),
 
-    /** Inside a transaction that also closes its hold. Whether its customer knew of it; undefined: it is another's. */
+    /** Runs in the transaction that closes the hold; returns whether the customer knew of it, undefined: not ours. */
     complete: (job: Lease, { cost, isSandbox, media }: Completion) =>
       end(
         job,
@@ -220,7 +213,6 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
           attempts = attempts || ${attemptsJson(attempts)}::text::jsonb, next_at = CASE WHEN ${cancelling} THEN now() END`
       ),
 
-    /** The result of `fail` once it is committed. */
     findFailed: (id: string, { code, message }: VideoError) =>
       Effect.map(
         sql<{ readonly accepted: boolean }>`
@@ -235,7 +227,6 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         ([row]) => row?.media ?? undefined
       ),
 
-    /** The provider has been asked to cancel the render, or cannot be. */
     cancelUpstream: (job: Lease) =>
       transit(job, "cancelUpstream", sql`cancelling = false, next_at = NULL, lease = NULL, lease_until = NULL`)
   }

@@ -5,13 +5,12 @@ import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 
-/** Where a job stands, with what only a job that stands there has. */
 const VideoState = Schema.Union(
   Schema.Struct({ step: Schema.Literal("submit") }),
-  /** Until it moves on, nobody knows whether the submit has reached the route. */
+  /** It is unknown whether the submit has reached the route. */
   Schema.Struct({ step: Schema.Literal("submitting"), route: KeptRoute }),
   Schema.Struct({ step: Schema.Literal("rendering"), route: KeptRoute, handle: Schema.String }),
-  /** Leased again only to cancel it at its provider. */
+  /** Leased again only to cancel upstream. */
   Schema.Struct({ step: Schema.Literal("over"), route: KeptRoute, handle: Schema.NullOr(Schema.String) })
 )
 export type VideoStep = typeof VideoState.Type.step
@@ -23,12 +22,12 @@ interface Transition {
 }
 const unfinished = ["submit", "submitting", "rendering"] as const
 
-/** What can happen to a job. `VideoSql` takes the guard of each statement from here. */
+/** `VideoSql` takes the guard of each statement from here. */
 export const transitions = {
   storeReference: { from: ["submit"], to: "submit", by: "lease holder" },
   submit: { from: ["submit", "submitting"], to: "submitting", by: "lease holder" },
-  recordDoubt: { from: ["submitting"], to: "submitting", by: "lease holder" },
-  // Its statement is repeated where its answer was lost.
+  recordUncertainSubmit: { from: ["submitting"], to: "submitting", by: "lease holder" },
+  // The statement is repeated when its answer is lost.
   render: { from: ["submitting", "rendering"], to: "rendering", by: "lease holder" },
   poll: { from: ["rendering"], to: "rendering", by: "lease holder" },
   resubmit: { from: ["submitting", "rendering"], to: "submit", by: "lease holder" },
@@ -43,7 +42,6 @@ export type LeasedTransition = {
   [T in keyof Transitions]: Transitions[T]["by"] extends "lease holder" ? T : never
 }[keyof Transitions]
 
-/** A job as the holder of its lease sees it. */
 export const LeasedJob = Schema.extend(
   Schema.Struct({
     id: Schema.String,
@@ -55,18 +53,15 @@ export const LeasedJob = Schema.extend(
     price: NanoUsdFromRow,
     prompt: Schema.String,
     referenceUrl: Schema.NullOr(Schema.String),
-    /** Its private copy in the media store. */
     reference: Schema.NullOr(Schema.String),
-    /** Ids of the routes that were asked. */
     tried: Schema.Array(Schema.String),
-    /** Whether one more route may be asked after a doubtful submit or a failed render. */
+    /** One more route may be asked after a doubtful submit or a failed render. */
     spare: Schema.Boolean,
     doubts: Schema.Number,
     polls: Schema.Number,
-    /** Whether its customer knows of it, or may still come to. */
     isAccepted: Schema.Boolean,
     lease: Schema.String,
-    /** Milliseconds to the deadline; negative once it has passed. */
+    /** Milliseconds to the deadline, negative afterwards. */
     leftMs: Schema.Number
   }),
   VideoState
@@ -75,7 +70,6 @@ export type LeasedJob = typeof LeasedJob.Type
 export type Lease = Pick<LeasedJob, "id" | "lease">
 export type JobAt<S extends VideoStep> = Extract<LeasedJob, { readonly step: S }>
 
-/** What the worker does with a job after a transition: nothing, look again later, or leave it to other instances. */
 export type Next = Data.TaggedEnum<{
   Finish: {}
   LookAgain: { readonly afterMs: number }
@@ -83,16 +77,15 @@ export type Next = Data.TaggedEnum<{
 }>
 export const Next = Data.taggedEnum<Next>()
 
-/** From 2 s rising to 10 s with the polls so far, spread by a tenth. */
+/** From 2 s rising to 10 s, spread by a tenth. */
 export const pollDelay = (polls: number) =>
   Effect.map(Random.nextRange(0.9, 1.1), (spread) =>
     Next.LookAgain({ afterMs: Math.min(2_000 * 1.3 ** Math.max(0, polls - 2), 10_000) * spread })
   )
 
-/** From 3 s, four times as long after each failed download: a clip may come back, and another render is paid for again. */
+/** From 3 s, times four after each failure: the clip may come back, and another render costs again. */
 export const downloadDelay = (failed: number) => Next.LookAgain({ afterMs: 3_000 * 4 ** Math.max(0, failed - 1) })
 
-/** Why a job failed, as its customer sees it. */
 export interface VideoError {
   readonly code: "content_policy_violation" | "upstream_error" | "timeout" | "internal_error"
   readonly message: string
@@ -116,5 +109,4 @@ export const errorOf = (failure: RoutingFailure | InvalidRequest): VideoError =>
   return failure._tag === "InvalidRequest" ? { code: "upstream_error", message: failure.message } : upstreamFailed
 }
 
-/** Another instance has the job, or it is over. */
 export class LeaseLost extends Data.TaggedError("LeaseLost")<{ readonly id: string }> {}

@@ -4,7 +4,6 @@ import type { OrgId } from "../../domain/Organization.ts"
 import * as Closing from "../ledger/Closing.ts"
 import { transitions, type VideoError } from "./VideoState.ts"
 
-/** A job as its customer sees it. */
 export const VideoView = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
@@ -25,14 +24,13 @@ const pruneBatch = 5_000
 const columns = (sql: SqlClient.SqlClient) =>
   sql.literal("id, model, status, seconds, created_at, completed_at, media, error_code, error_message, sandbox")
 
-/** Newest first; found in the organization's index alone, however long ago its last was. */
+/** Reads the organization's index alone, however old its last job is. */
 export const latest = (sql: SqlClient.SqlClient, org: OrgId, limit: number) => sql`
   SELECT ${columns(sql)} FROM videos WHERE id = ANY (ARRAY(
     SELECT id FROM videos WHERE org_id = ${org} AND accepted_at IS NOT NULL
     ORDER BY created_at DESC, id DESC LIMIT ${limit}
   )) ORDER BY created_at DESC, id DESC`
 
-/** What changes and shows a job to its customer; no lease is needed for it. */
 export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
   find: (org: OrgId, id: string) =>
     sql`SELECT ${columns(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`.pipe(
@@ -47,7 +45,6 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
       Effect.map(([row]) => row?.createdAt)
     ),
 
-  /** From now on its customer knows of the job; false where it failed before. */
   accept: (id: string) =>
     sql`
       UPDATE videos SET accepted_at = coalesce(accepted_at, now())
@@ -58,7 +55,7 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
   unneededReferences: (limit: number) => sql<{ readonly id: string; readonly reference: string }>`
     SELECT id, reference FROM videos WHERE step = 'over' AND reference IS NOT NULL LIMIT ${limit}`,
 
-  /** Of a job that is over: until then a submit may need it. */
+  /** A submit may need it until the job is over. */
   forgetReference: (id: string) => sql`UPDATE videos SET reference = NULL WHERE id = ${id} AND step = 'over'`,
 
   prune: (olderThanSeconds: number) =>
@@ -77,10 +74,7 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
     })
 })
 
-/**
- * Fails a job and releases its hold in one transaction, whichever instance has its lease; false where it was over.
- * @param isRefused whether its customer got an error instead of the job: its idempotency key is free then
- */
+/** False where the job was over; `isRefused` frees the idempotency key. */
 export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoError, isRefused: boolean) =>
   Effect.gen(function* () {
     const { from, to } = transitions.cancel
@@ -97,6 +91,5 @@ export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoErro
     return true
   }).pipe(sql.withTransaction, Effect.uninterruptible)
 
-/** Frees the idempotency key of a job that its customer does not know of. */
 export const unbind = (sql: SqlClient.SqlClient, hold: string) =>
   sql`DELETE FROM idempotency_keys WHERE hold_id = ${hold}`

@@ -2,19 +2,18 @@ import { open } from "node:fs/promises"
 import { Data, Effect, Predicate } from "effect"
 import { MediaStoreFailed } from "../../services/media/MediaStore.ts"
 
-/** There is no such file, or no folder for it. */
 export class NotThere extends Data.TaggedError("NotThere") {}
 
 const codeOf = (error: unknown) => (Predicate.hasProperty(error, "code") ? error.code : undefined)
 
-const wordsOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
-/** Calls that did not return in time and still occupy a thread of the few that Node has for files and for DNS. */
+/** Stuck calls occupy the few threads that Node has for files and DNS. */
 let stuck = 0
 const mostStuck = 2
-const patienceMillis = 30_000
+const timeoutMillis = 30_000
 
-/** Rejects when the time is over, since no call to a file system can be cancelled. */
+/** Rejects at the timeout: no file system call can be cancelled. */
 export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
   if (stuck >= mostStuck) return Promise.reject(new Error("the disk does not answer"))
   return new Promise((resolve, reject) => {
@@ -32,24 +31,22 @@ export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> =>
   })
 }
 
-/** Work on the file system; failures carry the system's own message. */
 export const io = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed> =>
   Effect.tryPromise({
-    try: () => within(patienceMillis, work),
-    catch: (error) => new MediaStoreFailed({ detail: wordsOf(error) })
+    try: () => within(timeoutMillis, work),
+    catch: (error) => new MediaStoreFailed({ detail: messageOf(error) })
   })
 
-/** As `io`, for work on a file that may not be there. */
 export const ioOn = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed | NotThere> =>
   Effect.tryPromise({
-    try: () => within(patienceMillis, work),
-    catch: (error) => (codeOf(error) === "ENOENT" ? new NotThere() : new MediaStoreFailed({ detail: wordsOf(error) }))
+    try: () => within(timeoutMillis, work),
+    catch: (error) => (codeOf(error) === "ENOENT" ? new NotThere() : new MediaStoreFailed({ detail: messageOf(error) }))
   })
 
-/** Some file systems know no such thing. */
+/** Some file systems do not support it. */
 const unsyncable: ReadonlySet<unknown> = new Set(["EINVAL", "ENOTSUP", "EISDIR", "EPERM"])
 
-/** Makes names that came to or left a directory outlive a loss of power. */
+/** New and removed names then survive a loss of power. */
 export const syncDirectory = (directory: string) =>
   io(async () => {
     const handle = await open(directory, "r")

@@ -1,4 +1,4 @@
-// Signed by aws4fetch: AWS's own SDK would save some 200 lines here, and add 22 MB and 80 ms to every start.
+// aws4fetch: AWS's own SDK would save some 200 lines here, but add 22 MB and 80 ms to every start.
 import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
@@ -7,18 +7,16 @@ import { largestRead } from "../../services/media/MediaStore.ts"
 
 export interface S3Options {
   readonly bucket: string
-  /** Undefined is AWS. */
   readonly endpoint: string | undefined
   readonly region: string
   readonly accessKeyId: Redacted.Redacted
   readonly secretAccessKey: Redacted.Redacted
   readonly sessionToken: Redacted.Redacted | undefined
-  /** What links are built on, without a trailing slash. */
+  /** The base of links, without a trailing slash. */
   readonly publicUrl: string
 }
 
-export interface S3Patience {
-  /** For one try of one request. */
+export interface S3Timeouts {
   readonly request: Duration.DurationInput
   /** Before the second try; doubles. */
   readonly pause: Duration.DurationInput
@@ -38,12 +36,11 @@ export interface S3Answer {
   readonly body: Buffer
 }
 
-/** A request that the store did not do; without a status nobody knows whether it did. */
+/** Without a status the outcome is unknown. */
 export class S3Failed extends Data.TaggedError("S3Failed")<{
   readonly detail: string
   readonly status: number | undefined
   readonly code: string | undefined
-  /** Whether the same request may go well a moment later. */
   readonly transient: boolean
 }> {}
 
@@ -58,15 +55,15 @@ export const addressOf = ({ bucket, endpoint, region }: Pick<S3Options, "bucket"
   return `https://${bucket}.s3.${region}.amazonaws.com`
 }
 
-const named: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }
+const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" }
 
 const unescape = (text: string) =>
   text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi, (whole, decimal, hex, name) => {
     const code = decimal === undefined ? Number.parseInt(hex ?? "", 16) : Number(decimal)
-    return code <= 0x10ffff ? String.fromCodePoint(code) : (named[name] ?? whole)
+    return code <= 0x10ffff ? String.fromCodePoint(code) : (entities[name] ?? whole)
   })
 
-/** The text of the first element of this name. S3 answers with flat documents: nothing more is needed of XML. */
+/** S3's documents are flat: nothing more of XML is needed. */
 export const elementOf = (xml: string, name: string): string | undefined => {
   const text = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1]
   return text === undefined ? undefined : unescape(text)
@@ -89,8 +86,7 @@ const collect = async (body: Dispatcher.ResponseData["body"]): Promise<Buffer> =
 const isTransient = (status: number, code: string | undefined) =>
   status >= 500 || status === 429 || status === 408 || code === "RequestTimeout"
 
-/** Signed requests to one bucket, tried again while that may help. */
-export const make = (options: S3Options, patience: S3Patience) =>
+export const make = (options: S3Options, timeouts: S3Timeouts) =>
   Effect.gen(function* () {
     const agent = yield* Effect.acquireRelease(
       Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
@@ -122,7 +118,7 @@ export const make = (options: S3Options, patience: S3Patience) =>
       })
     }
 
-    /** The store's own refusal, whatever the status it came with. */
+    /** The store's own refusal, whatever its status. */
     const refusal = (request: S3Request, status: number, text: string, transient?: boolean) => {
       const code = elementOf(text, "Code")
       const words = code === undefined ? text : `${code}: ${elementOf(text, "Message") ?? ""}`
@@ -151,14 +147,14 @@ export const make = (options: S3Options, patience: S3Patience) =>
       return signer.sign()
     }
 
-    // The limit must hold in finalizers and other places that cannot be interrupted, where that of Effect does not.
-    const once = (request: S3Request, now: number) =>
+    // The timeout must hold in finalizers and other uninterruptible regions, where Effect's does not.
+    const tryOnce = (request: S3Request, now: number) =>
       Effect.tryPromise({
         try: async (interrupted) => {
-          const ending = new AbortController()
+          const controller = new AbortController()
           const late = new Error(`no answer to ${request.method} in time`)
-          const timer = setTimeout(() => ending.abort(late), Duration.toMillis(patience.request))
-          interrupted.addEventListener("abort", () => ending.abort())
+          const timer = setTimeout(() => controller.abort(late), Duration.toMillis(timeouts.request))
+          interrupted.addEventListener("abort", () => controller.abort())
           try {
             const { headers, url } = await sign(request, now)
             const answer = await send(url, {
@@ -166,7 +162,7 @@ export const make = (options: S3Options, patience: S3Patience) =>
               method: request.method,
               headers: Object.fromEntries(headers),
               body: request.body ?? null,
-              signal: ending.signal
+              signal: controller.signal
             })
             return { status: answer.statusCode, headers: answer.headers, body: await collect(answer.body) }
           } finally {
@@ -177,7 +173,7 @@ export const make = (options: S3Options, patience: S3Patience) =>
       })
 
     const ask = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => once(request, now)).pipe(
+      Effect.flatMap(Clock.currentTimeMillis, (now) => tryOnce(request, now)).pipe(
         Effect.flatMap(({ body, headers, status }) => {
           if (status < 200 || status > 299) return refusal(request, status, body.toString("utf8", 0, 10_000))
           const header = (name: string) => {
@@ -188,16 +184,16 @@ export const make = (options: S3Options, patience: S3Patience) =>
         })
       )
 
-    const again = <A>(work: Effect.Effect<A, S3Failed>) =>
+    const retryTransient = <A>(work: Effect.Effect<A, S3Failed>) =>
       Effect.retry(work, {
         while: ({ transient }) => transient,
-        schedule: Schedule.exponential(patience.pause).pipe(
+        schedule: Schedule.exponential(timeouts.pause).pipe(
           Schedule.jittered,
           Schedule.intersect(Schedule.recurs(tries - 1))
         )
       })
 
-    return { ask, again, refusal }
+    return { ask, retryTransient, refusal }
   })
 
 export type S3Client = Effect.Effect.Success<ReturnType<typeof make>>

@@ -3,12 +3,12 @@ import { forEachPart } from "../Parts.ts"
 import { elementOf, type S3Client, S3Failed } from "./Client.ts"
 
 export const partBytes = 8 * 1024 * 1024
-/** S3 takes no more than this of one file. */
+/** S3's limit for one file. */
 const mostParts = 10_000
 
 export interface Upload {
   readonly key: string
-  /** Lower-case names; what the file is served with. */
+  /** Lower-case names, served with the file. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -25,22 +25,22 @@ const manifest = (etags: ReadonlyArray<string>) => {
   return Buffer.from(`<CompleteMultipartUpload xmlns="${namespace}">${parts.join("")}</CompleteMultipartUpload>`)
 }
 
-export const make = ({ again, ask, refusal }: S3Client) => {
-  /** One try, for what was given up: it must not take long, and a lifecycle rule of the bucket covers its failure. */
+export const make = ({ retryTransient, ask, refusal }: S3Client) => {
+  /** One quick try: a lifecycle rule of the bucket covers its failure. */
   const discard = (key: string, query: Readonly<Record<string, string>> = {}) =>
     Effect.ignore(ask({ method: "DELETE", key, query }))
 
-  /** Nobody knows whether a request without an answer was done. */
+  /** A request without an answer may have been done. */
   const removeUncertain = (key: string) => (exit: Exit.Exit<unknown, S3Failed>) => {
     const refused = Exit.isFailure(exit) && exit.cause._tag === "Fail" && (exit.cause.error.status ?? 500) < 500
     return Exit.isSuccess(exit) || refused ? Effect.void : discard(key)
   }
 
   const whole = ({ headers, key }: Upload, body: Uint8Array) =>
-    again(ask({ method: "PUT", key, headers, body })).pipe(Effect.onExit(removeUncertain(key)), Effect.asVoid)
+    retryTransient(ask({ method: "PUT", key, headers, body })).pipe(Effect.onExit(removeUncertain(key)), Effect.asVoid)
 
-  const begin = ({ headers, key }: Upload) =>
-    again(
+  const createUpload = ({ headers, key }: Upload) =>
+    retryTransient(
       Effect.flatMap(ask({ method: "POST", key, headers, query: { uploads: "" } }), ({ body }) => {
         const id = elementOf(body.toString("utf8"), "UploadId")
         return id === undefined || id === "" ? unusable("the store began an upload without an id") : Effect.succeed(id)
@@ -48,7 +48,7 @@ export const make = ({ again, ask, refusal }: S3Client) => {
     )
 
   const sendPart = (key: string, uploadId: string, number: number, body: Uint8Array) =>
-    again(
+    retryTransient(
       Effect.flatMap(
         ask({ method: "PUT", key, query: { partNumber: String(number), uploadId }, body }),
         ({ header }) => {
@@ -62,17 +62,17 @@ export const make = ({ again, ask, refusal }: S3Client) => {
     const request = { method: "POST", key, query: { uploadId }, body: manifest(etags) } as const
     const once = Effect.flatMap(ask(request), ({ body }) => {
       const text = body.toString("utf8")
-      // The store may answer 200 before it has done the work, and then say that it could not.
+      // The store may answer 200 before it has done the work, and then report a failure.
       if (text.includes("<CompleteMultipartUploadResult")) return Effect.void
       return refusal(request, 200, text, true)
     })
     let asked = false
     const exists = Effect.asVoid(ask({ method: "HEAD", key }))
-    return again(
+    return retryTransient(
       Effect.suspend(() => {
         const isFirst = !asked
         asked = true
-        // An earlier try may have done it without our hearing so.
+        // An earlier try may have succeeded without an answer.
         return Effect.catchIf(
           once,
           ({ code }) => !isFirst && code === noSuchUpload,
@@ -82,7 +82,7 @@ export const make = ({ again, ask, refusal }: S3Client) => {
     )
   }
 
-  /** Whole files in one request, larger ones in parts that only show once all are there. */
+  /** Larger files go in parts, which show only once all are there. */
   const inParts = <E>(
     upload: Upload,
     body: Stream.Stream<Uint8Array, E>
@@ -97,7 +97,7 @@ export const make = ({ again, ask, refusal }: S3Client) => {
       const use = Effect.fnUntraced(function* (part: Uint8Array, isLast: boolean) {
         if (uploadId === undefined && isLast) return yield* whole(upload, part)
         if (etags.length === mostParts) return yield* unusable(`the file has more than ${mostParts} parts`)
-        uploadId ??= yield* begin(upload)
+        uploadId ??= yield* createUpload(upload)
         etags.push(yield* sendPart(key, uploadId, etags.length + 1, part))
         if (isLast) yield* complete(key, uploadId, etags).pipe(Effect.onExit(removeUncertain(key)))
       })

@@ -127,9 +127,9 @@ const make = Effect.gen(function* () {
   })
 
   const job = (
-    more: Partial<VideoCreation["ask"]> & { readonly model?: string; readonly key?: string } = {}
+    more: Partial<VideoCreation["params"]> & { readonly model?: string; readonly key?: string } = {}
   ): VideoCreation => {
-    const { key: idempotencyKey, ...ask } = more
+    const { key: idempotencyKey, ...params } = more
     const record = new RequestRecord({
       id: ids.uuid(),
       requestId: "req_1",
@@ -142,7 +142,7 @@ const make = Effect.gen(function* () {
     return {
       model: sold,
       seconds: 8,
-      ask: { model: "m", prompt: "a cat", seconds: undefined, references: [], ...ask },
+      params: { model: "m", prompt: "a cat", seconds: undefined, references: [], ...params },
       idempotencyKey,
       record
     }

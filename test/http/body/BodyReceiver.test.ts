@@ -27,10 +27,10 @@ const send = (request: IncomingMessage, body: Buffer, chunkBytes = mib / 4) => {
 
 const bytes = (length: number) => Buffer.alloc(length, "0123456789")
 
-const turns = Effect.repeatN(EventLoop.turn, 5)
+const turns = Effect.repeatN(EventLoop.yieldTurn, 5)
 
 const passSeconds = (receiver: BodyReceiver, seconds: number) =>
-  Effect.repeatN(Effect.zipRight(receiver.inspect, EventLoop.turn), seconds - 1)
+  Effect.repeatN(Effect.zipRight(receiver.inspect, EventLoop.yieldTurn), seconds - 1)
 
 /** Bodies of 48 MiB that were announced and of which so many bytes have come. */
 const stalled = (receiver: BodyReceiver, org: OrgId, count: number, came: number) =>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ImageAsk } from "../../../src/domain/Image.ts"
+import type { ImageParams } from "../../../src/domain/Image.ts"
 import { largestReference } from "../../../src/domain/Media.ts"
 import { filePart, textPart } from "../../harness/client/Forms.ts"
 import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "../../harness/fixtures/ImageBodies.ts"
@@ -36,7 +36,7 @@ describe("the optional fields of an image", () => {
     [{ quality: "HD", resolution: null }, { resolution: "4K" }],
     [{ quality: "hd", resolution: "1k" }, { resolution: "1K" }],
     ...["standard", "low", "medium", "high", "auto", "", "4K", 4, true, ["hd"], { hd: true }].map(
-      (quality): [Fields, Partial<ImageAsk>] => [{ quality }, { resolution: undefined }]
+      (quality): [Fields, Partial<ImageParams>] => [{ quality }, { resolution: undefined }]
     ),
     [{ response_format: "url" }, { responseFormat: "url" }],
     [{ response_format: "b64_json" }, { responseFormat: "b64_json" }],

@@ -15,8 +15,8 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, generations, asked)
-      const { ask, idempotencyKey, model, record, variant } = yield* lastImage
-      assert.deepStrictEqual(ask, {
+      const { params, idempotencyKey, model, record, variant } = yield* lastImage
+      assert.deepStrictEqual(params, {
         ...asked,
         references: [],
         resolution: undefined,
@@ -36,8 +36,8 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, generations, { ...asked, quality: "hd", image: gif })
-      const { ask, variant } = yield* lastImage
-      assert.deepStrictEqual(ask.references, [{ _tag: "Bytes", bytes: gifBytes }])
+      const { params, variant } = yield* lastImage
+      assert.deepStrictEqual(params.references, [{ _tag: "Bytes", bytes: gifBytes }])
       assert.deepStrictEqual([variant.resolution, variant.price], ["4K", 120_000_000n])
     })
   )
@@ -90,13 +90,13 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
       const account = yield* openAccount({})
       const parts = [textPart("model", "draw"), textPart("prompt", "a cat"), filePart("image", gifBytes)]
       yield* post(account, edits, { ...asked, image: [gif] })
-      const { ask } = yield* lastImage
+      const { params } = yield* lastImage
       for (const boundary of ["first", "second"]) {
         const { status } = yield* post(account, edits, formOf(parts, boundary), {
           headers: { "content-type": formType(boundary) }
         })
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual((yield* lastImage).ask, ask)
+        assert.deepStrictEqual((yield* lastImage).params, params)
       }
     })
   )
@@ -111,7 +111,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
         openai.images.generate({ ...asked, ...extra, n: 1, size: "1024x1024" }, { headers: { "Idempotency-Key": "k" } })
       )
       assert.strictEqual(generated.data?.[0]?.url, "https://media.test/a.png")
-      assert.deepStrictEqual((yield* lastImage).ask, {
+      assert.deepStrictEqual((yield* lastImage).params, {
         ...asked,
         references: [{ _tag: "Url", url: "https://a.test/a.png" }],
         resolution: "4K",
@@ -123,7 +123,7 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
       const files = yield* Effect.promise(() => Promise.all([toFile(gifBytes, "图.gif"), toFile(gifBytes, 'a"b.gif')]))
       for (const image of [files[0], files]) {
         yield* calling(() => openai.images.edit({ ...asked, image, n: 1, response_format: "b64_json" }))
-        assert.deepStrictEqual((yield* lastImage).ask, {
+        assert.deepStrictEqual((yield* lastImage).params, {
           ...asked,
           references: Array.isArray(image) ? [bytes, bytes] : [bytes],
           resolution: undefined,

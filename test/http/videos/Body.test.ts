@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { largestReference } from "../../../src/domain/Media.ts"
-import type { VideoAsk } from "../../../src/domain/Video.ts"
+import type { VideoParams } from "../../../src/domain/Video.ts"
 import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
 import { base, refusal, taken } from "../../harness/fixtures/VideoBodies.ts"
 

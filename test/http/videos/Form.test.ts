@@ -1,16 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { VideoAsk } from "../../../src/domain/Video.ts"
+import type { VideoParams } from "../../../src/domain/Video.ts"
 import { encoded, filePart, textPart } from "../../harness/client/Forms.ts"
 import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
 import { bodyOf, bodyOfForm, refusal, taken } from "../../harness/fixtures/VideoBodies.ts"
 
 const parts = [textPart("model", "m"), textPart("prompt", "a cat")]
-const asked: VideoAsk = { model: "m", prompt: "a cat", seconds: undefined, references: [] }
+const asked: VideoParams = { model: "m", prompt: "a cat", seconds: undefined, references: [] }
 const file = { _tag: "Bytes", bytes: gifBytes } as const
 const link = { _tag: "Url", url: "https://a.test/a.png" } as const
 
 describe("a form for a video", () => {
-  it.each<[what: string, parts: ReadonlyArray<Buffer>, expected: Partial<VideoAsk>]>([
+  it.each<[what: string, parts: ReadonlyArray<Buffer>, expected: Partial<VideoParams>]>([
     ["nothing else", [], {}],
     ["seconds", [textPart("seconds", "8")], { seconds: 8 }],
     ["seconds and the alias", [textPart("duration", "4"), textPart("seconds", "12")], { seconds: 12 }],

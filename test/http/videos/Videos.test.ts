@@ -16,8 +16,8 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, path, asked)
-      const { ask, idempotencyKey, model, record, seconds } = yield* lastVideo
-      assert.deepStrictEqual(ask, { ...asked, seconds: undefined, references: [] })
+      const { params, idempotencyKey, model, record, seconds } = yield* lastVideo
+      assert.deepStrictEqual(params, { ...asked, seconds: undefined, references: [] })
       assert.isUndefined(idempotencyKey)
       assert.deepStrictEqual([model.id, seconds], ["film", 8])
       assert.deepStrictEqual(
@@ -105,16 +105,16 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     Effect.gen(function* () {
       const account = yield* openAccount({})
       yield* post(account, path, { ...asked, seconds: 6, image: [gif] })
-      const { ask } = yield* lastVideo
+      const { params } = yield* lastVideo
       yield* post(account, path, { ...asked, seconds: "6", input_reference: { image_url: gif } })
-      assert.deepStrictEqual((yield* lastVideo).ask, ask)
+      assert.deepStrictEqual((yield* lastVideo).params, params)
       const fields = { ...asked, seconds: "6" }
       const parts = Object.entries(fields).map(([name, value]) => textPart(name, value))
       for (const boundary of ["first", "second"]) {
         const form = formOf([...parts, filePart("input_reference", gifBytes)], boundary)
         const { status } = yield* post(account, path, form, { headers: { "content-type": formType(boundary) } })
         assert.strictEqual(status, 202)
-        assert.deepStrictEqual((yield* lastVideo).ask, ask)
+        assert.deepStrictEqual((yield* lastVideo).params, params)
       }
     })
   )
@@ -144,8 +144,8 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
           )
         )
         assert.deepStrictEqual([video.object, video.status, Number(video.seconds)], ["video", "queued", 8])
-        const { ask, idempotencyKey } = yield* lastVideo
-        assert.deepStrictEqual(ask, { ...asked, seconds: 8, references: expected })
+        const { params, idempotencyKey } = yield* lastVideo
+        assert.deepStrictEqual(params, { ...asked, seconds: 8, references: expected })
         assert.strictEqual(idempotencyKey, "k")
       }
     })

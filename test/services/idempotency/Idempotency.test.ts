@@ -208,7 +208,7 @@ withMoney(ledgers)("a claim of an idempotency key", (it) => {
       for (const state of ["bound", "done"] as const) {
         const each = { ...claim, id: (yield* Ids).uuid(), key: state }
         yield* Statements.claim(sql, each)
-        yield* Statements.give(sql, each.id, state, { result, hold })
+        yield* Statements.saveResult(sql, each.id, state, { result, hold })
         yield* Statements.tombstone(sql, each)
         yield* Statements.claim(sql, each)
         const again = yield* Effect.scoped(idempotency.claim({ ...asked, key: state }))

@@ -159,7 +159,7 @@ describe("a file that only looks like a picture", () => {
     Effect.gen(function* () {
       const bytes = yield* Effect.promise(make)
       let turns = 0
-      const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.turn, () => turns++)))
+      const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.yieldTurn, () => turns++)))
       yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
       yield* Fiber.interrupt(other)
       assert.isAbove(turns, 10)

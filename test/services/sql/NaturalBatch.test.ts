@@ -21,7 +21,7 @@ const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =
     })
     const ask = (item: number) => Effect.fork(Effect.exit(submit(item)))
     /** Asks once a batch of all that came before can have begun. */
-    const askLater = (item: number) => Effect.zipRight(Effect.repeatN(EventLoop.turn, 2), ask(item))
+    const askLater = (item: number) => Effect.zipRight(Effect.repeatN(EventLoop.yieldTurn, 2), ask(item))
     return { gate, ran, ask, askLater }
   })
 
@@ -92,13 +92,13 @@ describe("natural batches", () => {
       yield* TestClock.adjust("250 millis")
       assert.deepStrictEqual(yield* Ref.get(ran), [[1]])
       yield* TestClock.adjust("250 millis")
-      yield* Effect.repeatN(EventLoop.turn, 2)
+      yield* Effect.repeatN(EventLoop.yieldTurn, 2)
       assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2]])
       for (const item of [3, 4]) {
         yield* askLater(item)
         yield* TestClock.adjust("1 second")
       }
-      yield* Effect.repeatN(EventLoop.turn, 2)
+      yield* Effect.repeatN(EventLoop.yieldTurn, 2)
       assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2], [3]])
       yield* Deferred.succeed(gate, undefined)
     })
@@ -121,7 +121,9 @@ const laned = (failure: (items: ReadonlyArray<string>) => SqlError | undefined) 
           ran.push(items)
           const failed = failure(items)
           // A lock is waited for in real time, and the waiting lets others go on.
-          return failed === undefined ? Effect.succeed(items) : Effect.zipRight(EventLoop.turn, Effect.fail(failed))
+          return failed === undefined
+            ? Effect.succeed(items)
+            : Effect.zipRight(EventLoop.yieldTurn, Effect.fail(failed))
         })
     })
     const ask = (item: string) => Effect.fork(Effect.exit(submit(item)))
@@ -145,7 +147,7 @@ describe("natural batches with lanes", () => {
       isLocked = false
       assert.deepStrictEqual(yield* Fiber.join(later), Exit.succeed("a3"))
       assert.deepStrictEqual(yield* Fiber.join(Fiber.all(first)), ["a1", "b1", "a2", "c1"].map(Exit.succeed))
-      yield* Effect.repeatN(EventLoop.turn, 5)
+      yield* Effect.repeatN(EventLoop.yieldTurn, 5)
       yield* Fiber.join(Fiber.all(yield* Effect.forEach(["a4", "b4"], ask)))
       assert.deepStrictEqual(ran.at(-1), ["a4", "b4"], "the lane is closed again")
     })
@@ -155,10 +157,10 @@ describe("natural batches with lanes", () => {
     Effect.gen(function* () {
       const { ask } = yield* laned(() => blocked)
       const asked = yield* ask("a1")
-      yield* Effect.repeatN(EventLoop.turn, 10)
+      yield* Effect.repeatN(EventLoop.yieldTurn, 10)
       for (let quarter = 0; quarter < 42; quarter += 1) {
         yield* TestClock.adjust("250 millis")
-        yield* Effect.repeatN(EventLoop.turn, 3)
+        yield* Effect.repeatN(EventLoop.yieldTurn, 3)
       }
       assert.deepStrictEqual(yield* Fiber.join(asked), Exit.fail(new NotAsked()))
     })
@@ -172,7 +174,7 @@ describe("natural batches with lanes", () => {
         scope
       )
       yield* Effect.forEach(["a1", "b1"], ask)
-      yield* Effect.repeatN(EventLoop.turn, 10)
+      yield* Effect.repeatN(EventLoop.yieldTurn, 10)
       yield* Scope.close(scope, Exit.void)
     })
   )

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Redacted, Schema } from "effect"
 import type { VideoRoute } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { FrozenRoute, freeze, KeptRoute, thaw } from "../../../src/services/videos/FrozenRoute.ts"
+import { encodeRoute, FrozenRoute, KeptRoute, restoreRoute } from "../../../src/services/videos/FrozenRoute.ts"
 import { account, busy, failed, model, rendering, route } from "../../fakes/VideoProviderFake.ts"
 import {
   assertDelivered,
@@ -45,7 +45,7 @@ describe("a route stored in a row", () => {
     it(`with ${what} comes back as it was, under its account of today`, () => {
       const today = { ...given.provider, credential: Redacted.make("another"), headers: { "x-new": "1" } }
       const { preference: _, weight: __, ...same } = given
-      assert.deepStrictEqual(thaw(read(freeze(given)), [account("z"), today]), {
+      assert.deepStrictEqual(restoreRoute(read(encodeRoute(given)), [account("z"), today]), {
         ...same,
         provider: today,
         preference: 1,
@@ -69,16 +69,16 @@ describe("a route stored in a row", () => {
       [{ ...provider, baseUrl: undefined }],
       [{ ...provider, adapter: "other" }]
     ]) {
-      assert.isUndefined(thaw(frozen, other))
+      assert.isUndefined(restoreRoute(frozen, other))
     }
   })
 
   it("is unusable when another version wrote it", () => {
     const kept = Schema.decodeUnknownEither(KeptRoute)
-    for (const text of [null, "", "{", "[]", '{"id":"m@a"}', freeze(full).replace("suffixed", "roman")]) {
+    for (const text of [null, "", "{", "[]", '{"id":"m@a"}', encodeRoute(full).replace("suffixed", "roman")]) {
       assert.deepStrictEqual(kept(text), Either.right(null))
     }
-    assert.deepStrictEqual(kept(freeze(full)), Either.right(read(freeze(full))))
+    assert.deepStrictEqual(kept(encodeRoute(full)), Either.right(read(encodeRoute(full))))
   })
 })
 

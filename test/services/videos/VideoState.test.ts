@@ -24,7 +24,7 @@ describe("a transition of a video", () => {
     const all: Record<LeasedTransition, (job: Lease) => Effect.Effect<unknown, unknown>> = {
       storeReference: (one) => rows.storeReference(one, "private/x"),
       submit: (one) => rows.submit(one, { id: "m@b", route: "{}", doubts: 0, spare: true }),
-      recordDoubt: (one) => rows.recordDoubt(one, 1),
+      recordUncertainSubmit: (one) => rows.recordUncertainSubmit(one, 1),
       render: (one) => rows.render(one, "handle", []),
       poll: (one) => rows.poll(one, true),
       resubmit: (one) => rows.resubmit(one, 1),

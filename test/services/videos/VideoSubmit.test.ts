@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { isDoubtful } from "../../../src/services/videos/Submit.ts"
+import { isUncertain } from "../../../src/services/videos/Submit.ts"
 import { busy, failure, garbage, refused, unanswered } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import {
@@ -41,7 +41,7 @@ describe("a submit that failed", () => {
     ["moderation inside a 200", failure("moderation", 200), false]
   ] as const) {
     it(`with ${what} ${expected ? "may" : "cannot"} have arrived`, () =>
-      assert.strictEqual(isDoubtful(given), expected))
+      assert.strictEqual(isUncertain(given), expected))
   }
 })
 

@@ -35,10 +35,7 @@ const isWithin = (value: number, node: Node, least: string, most: string): boole
 
 const partsOf = (value: unknown): number => (Predicate.isObject(value) ? JSON.stringify(value).length >> 2 : 1)
 
-/**
- * Whether `value` satisfies `schema`, apart from `format`, `pattern` and the patterns of `patternProperties`. True as
- * well once the run's steps are spent: then the value is as good as it gets.
- */
+/** Ignores `format` and patterns, and is true once the run's steps are spent. */
 export const conforms = (run: Run, schema: unknown, value: unknown, depth = 0): boolean => {
   if (schema === false) return false
   if (!isNode(schema) || !spend(run, 1) || depth > maxDepth) return true

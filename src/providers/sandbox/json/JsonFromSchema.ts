@@ -1,7 +1,4 @@
-/**
- * An own generator: json-schema-faker 0.6.3 hangs on every third schema of JsonFromSchemaHostile.test.ts, executes
- * patterns, and ajv compiles what customers send.
- */
+/** json-schema-faker 0.6.3 hangs on hostile schemas and executes patterns; ajv compiles what customers send. */
 import { Array, Predicate } from "effect"
 import { conforms } from "./Conformity.ts"
 import {
@@ -28,31 +25,24 @@ import { wordsOf } from "./Words.ts"
 
 const maxSteps = 12_000
 const maxCharacters = 65_536
-/** What required properties may overdraw the budget, so that a spent one leaves none of them out. */
+/** Lets required properties exceed a spent budget. */
 const overdraft = 1_000
 const maxSimple = 100
 const maxAlternatives = 16
 const maxChoices = 60
-/** Items tried beyond those wanted, where they have to differ. */
 const maxRepeats = 60
 const maxExtras = 200
-/** Below this depth values stay plain, so that a recursion ends where its schema lets it. */
+/** Deeper values stay plain, so that recursion ends where its schema permits. */
 const plainDepth = 4
 const maxDepth = 32
 const maxDepthChosen = 60
 
-/** Where a value is: how deep, and which of several like ones, so that siblings can differ. */
 interface Place {
   readonly depth: number
   readonly salt: number
 }
 
-/**
- * A JSON value that satisfies a JSON schema (draft 7 to 2020-12), with words of `prompt` where a text is wanted. The
- * same input gives the same value. `pattern` is ignored. Time and size are bounded whatever the schema, and once more
- * by `shares`, the number of schemas that one request has filled: one that cannot be satisfied, or only by something
- * huge, gets a value that satisfies a part of it.
- */
+/** Deterministic; ignores `pattern`. A value over the bounds, divided by `shares`, satisfies a part of the schema. */
 export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
   const budget = { steps: maxSteps / shares, characters: maxCharacters / shares }
   return fill({ root: schema, names: new WeakMap(), words: wordsOf(prompt), texts: 0, ...budget }, [schema], {
@@ -61,7 +51,6 @@ export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unk
   })
 }
 
-/** A value for which all of `schemas` hold and whose JSON is not `taken`, or else the first one thought of. */
 const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, taken?: ReadonlySet<string>): unknown => {
   spend(run, 8)
   if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
@@ -87,7 +76,6 @@ const isFree = (run: Run, value: unknown, taken: ReadonlySet<string> | undefined
   return !taken.has(json)
 }
 
-/** Takes the room of a text; objects and arrays have been charged part by part. */
 const charge = (run: Run, value: unknown): unknown => {
   if (typeof value === "string") run.characters -= value.length
   return value
@@ -116,7 +104,6 @@ function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
   }
 }
 
-/** The characters of a value as JSON, roughly; infinite for one that is too deep to be written. */
 const sizeOf = (run: Run, value: unknown, depth = 0): number => {
   if (!spend(run, 1) || depth > maxDepthChosen) return Number.POSITIVE_INFINITY
   if (typeof value === "string") return value.length
@@ -130,7 +117,6 @@ const sizeOf = (run: Run, value: unknown, depth = 0): number => {
   return size
 }
 
-/** The choices of an `enum`, those first that the prompt mentions, and of these another one for each salt. */
 const choicesOf = (run: Run, node: Node, salt: number): ReadonlyArray<unknown> => {
   const all = listAt(run, node, "enum")
   spend(run, all.length)
@@ -201,7 +187,6 @@ const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, isGenerou
   return Object.fromEntries(made)
 }
 
-/** Names beyond the properties that a schema lists, as its rules for names have them. */
 function* extraNames(run: Run, facets: ReadonlyArray<Node>, count: number): Generator<string> {
   const rules = facets.flatMap((facet) => (Object.hasOwn(facet, "propertyNames") ? [own(facet, "propertyNames")] : []))
   const taken = new Set<string>()

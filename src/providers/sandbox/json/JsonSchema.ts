@@ -3,17 +3,12 @@ import type { Words } from "./Words.ts"
 
 export type Node = Readonly<Record<string, unknown>>
 
-/**
- * A customer's schema while it is filled, and the work left for it. Steps are counted and not timed, so that the same
- * schema always gets the same value; one is worth about a microsecond.
- */
+/** Steps are counted, not timed, for the same value each time; one takes about a microsecond. */
 export interface Run {
   readonly root: unknown
   readonly words: Words
-  /** Names of the schema's objects, read once: large ones take a while. */
   readonly names: WeakMap<Node, ReadonlyArray<string>>
   steps: number
-  /** Of the JSON still to be made. */
   characters: number
   texts: number
 }
@@ -32,7 +27,7 @@ export const isSpent = ({ characters, steps }: Run): boolean => steps <= 0 || ch
 
 export const isNode = (value: unknown): value is Node => Predicate.isRecord(value)
 
-/** A keyword of the schema itself, never one of the prototype's. */
+/** Never a property of the prototype. */
 export const own = (node: Node, key: string): unknown => (Object.hasOwn(node, key) ? node[key] : undefined)
 
 export const listAt = (run: Run, node: Node, key: string): ReadonlyArray<unknown> => {
@@ -71,7 +66,6 @@ const keywords: ReadonlyArray<readonly [type: string, keys: string]> = [
   ["number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"]
 ]
 
-/** The types that all facets allow, or the one that their keywords imply; null comes last. */
 export const typesAllowed = (facets: ReadonlyArray<Node>): ReadonlyArray<string> => {
   const [first, ...others] = facets.map(typesOf).filter(Predicate.isNotUndefined)
   if (first === undefined) {
@@ -91,10 +85,7 @@ export const positions = (run: Run, node: Node) =>
     ? { prefix: listAt(run, node, "items"), rest: own(node, "additionalItems") }
     : { prefix: listAt(run, node, "prefixItems"), rest: own(node, "items") }
 
-/**
- * The schema for one property; undefined where anything goes. Patterns for names are customers' regular expressions and
- * never executed: with `patternProperties` a name that is not listed has the schema of the first pattern.
- */
+/** Undefined allows anything; customers' patterns are never executed: unlisted names get the first pattern's schema. */
 export const propertySchema = (run: Run, node: Node, name: string): unknown => {
   const properties = nodeAt(node, "properties")
   if (Object.hasOwn(properties, name)) return properties[name]
@@ -103,7 +94,7 @@ export const propertySchema = (run: Run, node: Node, name: string): unknown => {
   return pattern === undefined ? own(node, "additionalProperties") : byPattern[pattern]
 }
 
-/** What the schema's `$ref` means, if it has one: true, which allows everything, where it leads out or nowhere. */
+/** True, which allows everything, where `$ref` leads out or nowhere. */
 export const dereference = (run: Run, node: Node): ReadonlyArray<unknown> => {
   const reference = own(node, "$ref")
   if (typeof reference !== "string") return []
@@ -120,7 +111,7 @@ export const dereference = (run: Run, node: Node): ReadonlyArray<unknown> => {
   return [found ?? true]
 }
 
-/** How far a schema is from an end, for choosing the branch that stops a recursion. */
+/** A schema's distance from an end, to choose the branch that stops a recursion. */
 const reach = (schema: unknown): number => {
   if (!isNode(schema)) return 0
   if (Object.hasOwn(schema, "$ref")) return 2
@@ -134,10 +125,7 @@ const branches = (run: Run, node: Node, key: string, nearestFirst: boolean): Rea
   return nearestFirst ? list.toSorted((one, other) => reach(one) - reach(other)) : list
 }
 
-/**
- * The ways to satisfy all of `schemas` at once, each as facets: plain schemas whose keywords all hold together.
- * `nearestFirst` tries the branches first that end a recursion.
- */
+/** The ways to satisfy all `schemas`, each as schemas without branches; `nearestFirst` prefers ends of recursion. */
 export function* alternatives(
   run: Run,
   [head, ...rest]: ReadonlyArray<unknown>,

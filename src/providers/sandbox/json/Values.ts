@@ -3,7 +3,7 @@ import { type Node, own } from "./JsonSchema.ts"
 import type { Words } from "./Words.ts"
 
 const maxLength = 16_384
-/** Multiples tried one after the other: some are not exact as floating point numbers. */
+/** Some multiples are inexact in floating point. */
 const maxMultiples = 20
 
 const limits = (facets: ReadonlyArray<Node>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
@@ -20,7 +20,6 @@ const date = (n: number): string => `2026-${twoDigits(1 + (Math.floor(n / 28) % 
 const uri = (_: number, name: string): string => `https://example.com/${name}`
 const path = (_: number, name: string): string => `/${name}`
 
-/** The `n`th example of each format, with a name in it where there is room for one. */
 const formats: Readonly<Record<string, (n: number, name: string) => string>> = {
   date,
   "date-time": (n) => `${date(n)}T12:00:00Z`,
@@ -46,7 +45,6 @@ const nameOf = (topic: string, n: number): string => {
   return `${words.join("-").slice(0, 24).replace(/-$/, "")}${n === 0 ? "" : `-${n}`}`
 }
 
-/** Texts to try for a schema, the likeliest first; `n` counts the texts of the document, for variety. */
 export function* texts(facets: ReadonlyArray<Node>, { topics }: Words, n: number): Generator<string> {
   const topic = topics[n % topics.length] ?? "sandbox"
   const round = Math.floor(n / topics.length)
@@ -67,7 +65,6 @@ const fitLength = (text: string, min: number, max: number): string => {
   return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
 }
 
-/** Numbers to try for a schema, the prompt's own first; `salt` tells siblings apart. */
 export function* numbers(facets: ReadonlyArray<Node>, isWhole: boolean, words: Words, salt: number): Generator<number> {
   yield words.numbers[salt] ?? Number.NaN
   const low = atLeast(facets, "minimum", "exclusiveMinimum")

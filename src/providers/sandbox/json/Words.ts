@@ -1,6 +1,6 @@
-/** What a prompt offers to fill values with, so that an answer visibly belongs to its question. */
+/** From the prompt, so that an answer visibly belongs to its question. */
 export interface Words {
-  /** Never empty: quoted phrases first, then names, then longer words. */
+  /** Never empty: quoted phrases, then names, then longer words. */
   readonly topics: ReadonlyArray<string>
   readonly numbers: ReadonlyArray<number>
   readonly mention: (text: string) => boolean
@@ -23,7 +23,7 @@ export const wordsOf = (prompt: string): Words => {
     text.matchAll(/["\u201c\xab`]([^"\u201c\u201d\xab\xbb`\n]{1,60})["\u201d\xbb`]/gu),
     ([, phrase = ""]) => phrase.trim()
   )
-  // A capital only tells a name where it does not begin a sentence.
+  // A capital only marks a name where it does not begin a sentence.
   const names = text.match(/(?<=[\p{L}\p{N},;:] )\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu) ?? []
   const words = text.match(/[\p{L}\p{M}]{5,24}/gu) ?? []
   const topics = [...new Set([...quoted, ...names, ...words])].filter((topic) => topic !== "").slice(0, mostKept)
