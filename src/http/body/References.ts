@@ -115,7 +115,7 @@ function* decodeFields(body: JsonObject, fields: ReadonlyArray<Field>): EventLoo
 export const decodeReferences = (body: unknown): Effect.Effect<unknown> => {
   if (!isObject(body)) return Effect.succeed(body)
   const large = fields.filter((field) => isLargeField(field, body[field]))
-  return large.length === 0 ? Effect.succeed(body) : EventLoop.inSlices(decodeFields(body, large))
+  return large.length === 0 ? Effect.succeed(body) : EventLoop.runInSlices(decodeFields(body, large))
 }
 
 /** Only described: `readReferences` also takes bytes, in place of a form's files and of long texts. */

@@ -4,7 +4,7 @@ import { min, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { retryRarely, settleTimeout, untilSettled, within } from "../sql/DatabaseRetry.ts"
 import * as NaturalBatch from "../sql/NaturalBatch.ts"
-import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
+import { isRefusal, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
 import { makeTurns } from "../sql/Turns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -55,7 +55,7 @@ export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing) =
   Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => requireClosed(closed))
 
 const isRetryable = (error: { readonly _tag: string }) =>
-  !isTimeUp(error) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
+  !(error instanceof NoAnswer) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
 
 /** `restore` places a hold again that the database has lost. */
 export const make = Effect.fnUntraced(function* <E extends { readonly _tag: string }>(

@@ -1,4 +1,4 @@
-import { Clock, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
+import { Clock, Deferred, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
 import * as ScheduleDecision from "effect/ScheduleDecision"
 import * as ScheduleInterval from "effect/ScheduleInterval"
 import { NoAnswer } from "./Outage.ts"
@@ -52,6 +52,14 @@ export const retryRarely = <A, E, R, Out>(
 export const within =
   (scope: Scope.Scope, duration: Duration.DurationInput) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | NoAnswer, R> =>
-    Effect.flatMap(Effect.forkIn(effect, scope), (fiber) =>
-      Effect.timeoutFail(Effect.interruptible(Fiber.join(fiber)), { duration, onTimeout: () => new NoAnswer() })
-    ).pipe(Effect.uninterruptible)
+    Effect.gen(function* () {
+      // Not a race: its fibers are children, and an interrupted parent interrupts them even where it cannot be itself.
+      const done = yield* Deferred.make<A, E | NoAnswer>()
+      yield* Effect.forkIn(Effect.intoDeferred(effect, done), scope)
+      const clock = yield* Deferred.fail(done, new NoAnswer()).pipe(
+        Effect.delay(duration),
+        Effect.interruptible,
+        Effect.forkIn(scope)
+      )
+      return yield* Effect.ensuring(Deferred.await(done), Fiber.interruptFork(clock))
+    }).pipe(Effect.uninterruptible)

@@ -26,7 +26,7 @@ describe("the required fields of an image", () => {
 type Fields = { readonly [field: string]: unknown }
 
 describe("the optional fields of an image", () => {
-  it.each<[Fields, Partial<ImageAsk>]>([
+  it.each<[Fields, Partial<ImageParams>]>([
     [{ resolution: "1K" }, { resolution: "1K" }],
     [{ resolution: "2k" }, { resolution: "2K" }],
     [{ resolution: "4k" }, { resolution: "4K" }],

@@ -18,7 +18,7 @@ describe("the required fields of a video", () => {
 type Fields = { readonly [field: string]: unknown }
 
 describe("the optional fields of a video", () => {
-  it.each<[Fields, Partial<VideoAsk>]>([
+  it.each<[Fields, Partial<VideoParams>]>([
     [{ seconds: 8 }, { seconds: 8 }],
     [{ seconds: "8" }, { seconds: 8 }],
     [{ seconds: 8.0 }, { seconds: 8 }],

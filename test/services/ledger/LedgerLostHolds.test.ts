@@ -3,13 +3,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
-
 import { Effect, Exit, Layer, Schedule } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Migrations } from "../../../src/database/Migrations.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import type { Hold } from "../../../src/services/ledger/Hold.ts"
+import { lock } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
 import { prefix } from "../../harness/temporary.ts"
 
@@ -56,6 +56,20 @@ withMoney(ledgers)("a hold that a crash of the database has lost", (it) => {
       assert.deepInclude(settled, { charged: one, lost: false })
       assert.deepStrictEqual(yield* bench.charges(org), [one])
       assert.isTrue(yield* bench.proved)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is placed again and charged though its organization is locked for 6 s", () =>
+    Effect.gen(function* () {
+      const { bench, hold, ledger, org } = yield* lostHold
+      const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "locked", fingerprint: "f" })
+      assert.strictEqual(claim._tag, "First")
+      if (claim._tag !== "First") return
+      const { unlock } = yield* lock(org)
+      yield* Effect.fork(Effect.delay(unlock, "6 seconds"))
+      const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+      assert.deepInclude(settled, { charged: one, lost: false })
+      assert.deepStrictEqual(yield* bench.charges(org), [one])
     }).pipe(Effect.scoped)
   )
 
