@@ -13,7 +13,7 @@ const gateway = (workers: string | undefined) =>
     const given = yield* readEnvironment()
     const environment = workers === undefined ? given : { ...given, WORKERS: workers }
     const settings = yield* readSettings(environment)
-    const { serve } = yield* Effect.promise(() => import("./Serving.ts"))
+    const { serve } = yield* Effect.promise(() => import("./Serve.ts"))
     return endWith(yield* serve(settings, environment))
   })
 

@@ -1,8 +1,8 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
+import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
-import { watch } from "./Watch.ts"
 
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Data, Effect } from "effect"
-import { ownFile } from "../services/runtime/Installation.ts"
+import { ownFile } from "../services/runtime/OwnFiles.ts"
 
 /** One line for the operator. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}

@@ -132,10 +132,6 @@ export interface VideoModel extends ModelBase<VideoRoute> {
 
 export type Model = ChatModel | ImageModel | VideoModel
 
-/** Ties go to the shorter; `allowed` is ascending. */
-export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
-  allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))
-
 const longestQuoted = 100
 
 /** In backticks, cut at 100 UTF-16 units, never inside a surrogate pair. */

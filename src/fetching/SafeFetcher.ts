@@ -3,8 +3,8 @@ import type { AddressRange } from "../services/access/AddressRange.ts"
 import { Fetcher, type FetchFailed, type FetchRequest } from "../services/media/Fetcher.ts"
 import * as Monotonic from "../services/runtime/Monotonic.ts"
 import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
-import { broken, failed, get, type HopResponse } from "./Hop.ts"
-import * as Names from "./Names.ts"
+import * as Names from "./Dns.ts"
+import { broken, failed, get, type HopResponse } from "./PinnedRequest.ts"
 
 export interface SafeFetcherOptions {
   readonly fetchAllow: ReadonlyArray<AddressRange>

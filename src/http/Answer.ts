@@ -2,8 +2,8 @@ import type { ServerResponse } from "node:http"
 import { Readable } from "node:stream"
 import { HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import type { Pieces } from "../services/runtime/Pieces.ts"
-import type { WireError } from "./errors/Wire.ts"
+import type { Chunks } from "../services/runtime/Chunks.ts"
+import type { WireError } from "./errors/ErrorMessages.ts"
 
 export const resultHeaders = ({ replayed, sandbox }: { readonly replayed: boolean; readonly sandbox: boolean }) => ({
   ...(sandbox ? { "x-gateway-sandbox": "true" } : {}),
@@ -15,7 +15,7 @@ type Headers = Readonly<Record<string, string>>
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  readonly body: string | Pieces
+  readonly body: string | Chunks
 }
 
 const headersOf = (length: number, headers: Headers): Headers => ({
@@ -30,7 +30,7 @@ export const jsonText = (status: number, text: string, headers: Headers = {}): A
   body: text
 })
 
-export const jsonInPieces = (status: number, pieces: Pieces, headers: Headers = {}): Answer => ({
+export const jsonInPieces = (status: number, pieces: Chunks, headers: Headers = {}): Answer => ({
   status,
   headers: headersOf(pieces.length, headers),
   body: pieces

@@ -1,5 +1,5 @@
 import { Config, ConfigError, Duration, Either, LogLevel } from "effect"
-import * as Kinds from "./Kinds.ts"
+import * as Kinds from "./SettingKinds.ts"
 
 export interface Variable<A> extends Config.Config<A> {
   readonly variable: string

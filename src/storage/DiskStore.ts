@@ -4,10 +4,10 @@ import { Clock, Effect, Layer, Option, Predicate } from "effect"
 import { formatMediaName, parseMediaName } from "../domain/Media.ts"
 import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { checked } from "./Checked.ts"
+import { checked } from "./CheckedMediaStore.ts"
 import { io, ioOn, syncDirectory } from "./disk/Io.ts"
 import { links } from "./Links.ts"
-import { forEachPart } from "./Parts.ts"
+import { forEachPart } from "./UploadParts.ts"
 
 export interface DiskOptions {
   /** Absolute; created with the first file. */

@@ -2,7 +2,7 @@ import cluster, { type Worker } from "node:cluster"
 import { Array as Arr, Clock, Data, Deferred, Duration, Effect, FiberSet, Option, Schedule, Schema } from "effect"
 import { type Families, sum, withoutGauges } from "../http/system/Prometheus.ts"
 import type { Environment } from "../Settings.ts"
-import { closeLostHandoffs } from "./Handoffs.ts"
+import { closeLostHandoffs } from "./ConnectionHandoffs.ts"
 import * as Messages from "./WorkerMessages.ts"
 
 class NotStarted extends Data.TaggedError("NotStarted")<{ readonly code: number }> {}

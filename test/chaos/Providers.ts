@@ -28,7 +28,7 @@ export const contentOf = (n: number) =>
     .map((word) => ` ${word}`)
     .join("")}`
 
-const piecesOf = (n: number) => contentOf(n).split(/(?= )/)
+const chunksOf = (n: number) => contentOf(n).split(/(?= )/)
 
 /** The fate of a render is the request's own, whatever the weather. */
 const fateOf = (account: string, n: number): RenderFarm.Fate => {
@@ -57,7 +57,7 @@ const chunk = (n: number, delta: object, finish: string | null = null) =>
   })
 
 const streamOf = (n: number, isBroken: boolean): ReadonlyArray<Upstream.Step> => {
-  const deltas = piecesOf(n).flatMap((content) => [chunk(n, { content }), Effect.sleep("15 millis")])
+  const deltas = chunksOf(n).flatMap((content) => [chunk(n, { content }), Effect.sleep("15 millis")])
   const usage = Upstream.event({ ...head(n), object: "chat.completion.chunk", choices: [], usage: usageOf(n) })
   return isBroken ? [...deltas.slice(0, 3), Upstream.cut] : [...deltas, chunk(n, {}, "stop"), usage, Upstream.done]
 }

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Predicate } from "effect"
 import type { ChatEvent } from "../../src/domain/Chat.ts"
-import { Attempts } from "../../src/services/routing/Attempts.ts"
+import { AttemptHistory } from "../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../src/services/routing/Providers.ts"
 import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
@@ -82,7 +82,7 @@ describe("the adapter of docs/providers.md", () => {
   it.scopedLive("answers behind the router, after a route that failed", () =>
     Effect.gen(function* () {
       const fake = yield* Fake.make
-      const attempts = new Attempts()
+      const attempts = new AttemptHistory()
       yield* fake.script(busy, Fake.json(200, body))
       const asked = request({ maxTokens: 9 })
       const { answer: got, route } = yield* (yield* ProviderRouter).complete(hostsAt(fake.url), asked, attempts)
@@ -104,7 +104,7 @@ describe("the adapter of docs/providers.md", () => {
       const fake = yield* Fake.make
       const { stream } = yield* ProviderRouter
       const hear = Effect.gen(function* () {
-        const { first, pull } = yield* stream(hostsAt(fake.url), request({ stream: true }), new Attempts())
+        const { first, pull } = yield* stream(hostsAt(fake.url), request({ stream: true }), new AttemptHistory())
         const events: Array<ChatEvent> = [...first]
         const ended = yield* Effect.flip(Effect.forever(Effect.map(pull, (more) => events.push(...more))))
         return { events, ended }

@@ -4,8 +4,8 @@ import { ModelNotFound } from "../../src/domain/Failure.ts"
 import type { VideoModel } from "../../src/domain/Model.ts"
 import { quoteModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { secondsFor } from "../../src/domain/Video.ts"
-import { toWire } from "../../src/http/errors/Wire.ts"
+import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { toWire } from "../../src/http/errors/ErrorMessages.ts"
 
 describe("a model's name in a message", () => {
   it.each([

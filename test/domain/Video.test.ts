@@ -4,7 +4,8 @@ import type { Reference } from "../../src/domain/Media.ts"
 import type { ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { VideoParams } from "../../src/domain/Video.ts"
-import { clipPrice, secondsFor } from "../../src/domain/Video.ts"
+import { clipPrice } from "../../src/domain/Video.ts"
+import { secondsFor } from "../../src/domain/VideoRules.ts"
 
 const model = (more: Partial<VideoModel> = {}): VideoModel => ({
   id: "<model>",

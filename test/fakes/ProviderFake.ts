@@ -2,7 +2,7 @@ import { Deferred, type Duration, Effect, Layer, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest } from "../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../src/domain/Model.ts"
 import { zero } from "../../src/domain/Money.ts"
-import { everything } from "../../src/services/catalog/Adapters.ts"
+import { everything } from "../../src/services/catalog/AdapterFeatures.ts"
 import {
   type ChatAdapter,
   type ChatPull,

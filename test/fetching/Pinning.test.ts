@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Names } from "../../src/fetching/Names.ts"
+import type { Names } from "../../src/fetching/Dns.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, certificate, fetcherFor, make, sockets } from "../harness/upstream/ForeignServer.ts"
 

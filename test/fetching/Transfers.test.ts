@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { get } from "../../src/fetching/Hop.ts"
+import { get } from "../../src/fetching/PinnedRequest.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 

@@ -1,5 +1,5 @@
 import { Either, Schema } from "effect"
-import { Envelope } from "../../src/http/errors/Wire.ts"
+import { Envelope } from "../../src/http/errors/ErrorMessages.ts"
 import { generatingPaths } from "./Bodies.ts"
 import { type Hostile, secretMark } from "./Requests.ts"
 import type { Answer, Result } from "./Sender.ts"

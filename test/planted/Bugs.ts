@@ -128,7 +128,7 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a hold whose answer was lost is not given back",
-    file: "src/services/ledger/Placing.ts",
+    file: "src/services/ledger/HoldPlacement.ts",
     find: "const mayBePlaced = placing.get(hold.id) === true",
     replace: "const mayBePlaced = false",
     caughtBy: ["test/services/ledger/Ledger.test.ts"]

@@ -1,7 +1,7 @@
 import type { ChatModel, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
 import { clipPrice } from "../../domain/Video.ts"
-import type { FedModel, FedTier } from "./FedModel.ts"
+import type { FeedModel, FeedTier } from "./FeedModel.ts"
 
 export interface Row {
   readonly unit: string
@@ -24,14 +24,14 @@ const parts = [
 ] as const
 
 /** A tier's missing cache prices are those of the tiers below. */
-const fedAt = (tiers: ReadonlyArray<FedTier>, tokens: number, part: (typeof parts)[number][0]): bigint | undefined =>
+const fedAt = (tiers: ReadonlyArray<FeedTier>, tokens: number, part: (typeof parts)[number][0]): bigint | undefined =>
   tiers.findLast((tier) => tier.above < tokens && tier[part] !== undefined)?.[part]
 
 /** Without its own price a cache write costs the prompt price, more than at hosts that hardly charge it. */
 const saysCacheWrite = (cost: ChatModel["routes"][number]["cost"]): boolean =>
   cost?.cacheWrite !== undefined || cost?.longContext?.cacheWrite !== undefined
 
-const chatRows = ({ pricing }: ChatModel, { cost }: ChatModel["routes"][number], { tiers }: FedModel): Array<Row> => {
+const chatRows = ({ pricing }: ChatModel, { cost }: ChatModel["routes"][number], { tiers }: FeedModel): Array<Row> => {
   const marks = [0, pricing.longContext?.above ?? 0, cost?.longContext?.above ?? 0, ...tiers.map(({ above }) => above)]
   return [...new Set(marks)].flatMap((mark) => {
     const price = ratesAt(pricing, mark + 1)
@@ -49,14 +49,14 @@ const chatRows = ({ pricing }: ChatModel, { cost }: ChatModel["routes"][number],
 const smallest = ({ variants }: ImageModel) =>
   variants.toSorted((a, b) => a.resolution.localeCompare(b.resolution))[0] ?? variants[0]
 
-const imageRows = (model: ImageModel, { cost }: ImageModel["routes"][number], { perImage }: FedModel): Array<Row> => {
+const imageRows = (model: ImageModel, { cost }: ImageModel["routes"][number], { perImage }: FeedModel): Array<Row> => {
   const { price, resolution } = smallest(model)
   return perImage === undefined
     ? []
     : [{ unit: `${resolution} image`, price, cost: cost.get(resolution), fed: perImage }]
 }
 
-const videoRows = (model: VideoModel, route: VideoModel["routes"][number], { perSecond }: FedModel): Array<Row> => {
+const videoRows = (model: VideoModel, route: VideoModel["routes"][number], { perSecond }: FeedModel): Array<Row> => {
   const { pricing } = model
   const { cost } = route
   if (perSecond === undefined) return []
@@ -75,9 +75,9 @@ const videoRows = (model: VideoModel, route: VideoModel["routes"][number], { per
 
 export const routeRows = (
   model: Model,
-  fedOf: (id: string) => FedModel | undefined
+  fedOf: (id: string) => FeedModel | undefined
 ): ReadonlyMap<string, ReadonlyArray<Row>> => {
-  const rows = <R extends RouteBase>(routes: ReadonlyArray<R>, of: (route: R, fed: FedModel) => Array<Row>) =>
+  const rows = <R extends RouteBase>(routes: ReadonlyArray<R>, of: (route: R, fed: FeedModel) => Array<Row>) =>
     new Map(
       routes.flatMap((route) => {
         const fed = fedOf(route.id)
@@ -91,7 +91,7 @@ export const routeRows = (
 
 type Listed = readonly [what: string, listed: bigint | undefined, fed: bigint | undefined]
 
-const listed = (model: Model, fed: FedModel, orPrice: boolean): ReadonlyArray<Listed> => {
+const listed = (model: Model, fed: FeedModel, orPrice: boolean): ReadonlyArray<Listed> => {
   const or = (official: bigint | undefined, price: bigint) => official ?? (orPrice ? price : undefined)
   if (model.surface === "chat") {
     const { official, pricing } = model
@@ -110,7 +110,7 @@ const listed = (model: Model, fed: FedModel, orPrice: boolean): ReadonlyArray<Li
     : []
 }
 
-const limits = (model: ChatModel, fed: FedModel, ownCap: number | undefined): ReadonlyArray<Difference> => {
+const limits = (model: ChatModel, fed: FeedModel, ownCap: number | undefined): ReadonlyArray<Difference> => {
   const { contextLengths, maxOutput } = fed
   const [context] = contextLengths
   const found: Array<Difference> = []
@@ -133,7 +133,7 @@ export interface Comparison {
 /** `ownCap` is the model's own `max_output`. */
 export const modelAgainst = (
   model: Model,
-  fed: FedModel,
+  fed: FeedModel,
   { orPrice, ownCap }: { readonly orPrice: boolean; readonly ownCap: number | undefined }
 ): Comparison => {
   const prices = listed(model, fed, orPrice).flatMap(([what, catalog, feed]) =>

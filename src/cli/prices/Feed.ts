@@ -2,7 +2,7 @@ import { FileSystem } from "@effect/platform"
 import { Data, Effect, Predicate } from "effect"
 import type { Model } from "../../domain/Model.ts"
 import { type Difference, modelAgainst, routeRows } from "./Drift.ts"
-import { type FedModel, type PriceList, Unreadable } from "./FedModel.ts"
+import { type FeedModel, type PriceList, Unreadable } from "./FeedModel.ts"
 import { isLiteLlm, liteLlm } from "./LiteLlm.ts"
 import { isModelsDev, modelsDev } from "./ModelsDev.ts"
 
@@ -72,12 +72,12 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
   const drifts: Array<Drift> = []
   const losses: Array<string> = []
   const unmatched: Array<string> = []
-  const readable = (found: FedModel | Unreadable | undefined) =>
+  const readable = (found: FeedModel | Unreadable | undefined) =>
     found instanceof Unreadable
       ? Effect.fail(new FeedInvalid({ message: `${file}: ${found.message}` }))
       : Effect.succeed(found)
   for (const model of models) {
-    const fed = new Map<string, FedModel>()
+    const fed = new Map<string, FeedModel>()
     for (const route of model.routes) {
       const found = yield* readable(prices.ofRoute(route))
       if (found !== undefined) fed.set(route.id, found)

@@ -2,20 +2,20 @@ import { Predicate } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import {
   ascending,
-  type FedModel,
-  type FedTier,
+  type FeedModel,
+  type FeedTier,
   Fields,
   makers,
   type PriceList,
   type Unreadable,
   vendorNames
-} from "./FedModel.ts"
+} from "./FeedModel.ts"
 
 const million = 1_000_000
 
 const above = /^(?:input|output)_cost_per_token_above_(\d+)k_tokens$/
 
-const tier = (fields: Fields, size: number): FedTier => {
+const tier = (fields: Fields, size: number): FeedTier => {
   const suffix = size === 0 ? "" : `_above_${size / 1000}k_tokens`
   const price = (name: string) => fields.nano(`${name}${suffix}`, million)
   return {
@@ -38,12 +38,12 @@ const sizesOf = (fields: Fields): ReadonlyArray<number> => {
 /** Entries such as `medium/1024-x-1024/gpt-image-1.5` call the price of the picture an input's. */
 const sized = /(?:^|\/)\d+-x-\d+\//
 
-const model = (entry: string, value: unknown): FedModel | Unreadable => {
+const model = (entry: string, value: unknown): FeedModel | Unreadable => {
   const fields = new Fields(entry, value)
   const input = fields.tokens("max_input_tokens") ?? fields.tokens("max_tokens")
   const output = fields.tokens("max_output_tokens")
   const perImage = fields.nano("output_cost_per_image", 1)
-  const fed: FedModel = {
+  const fed: FeedModel = {
     entry,
     tiers: ascending(sizesOf(fields).map((size) => tier(fields, size))),
     perImage: perImage ?? (sized.test(entry) ? fields.nano("input_cost_per_image", 1) : undefined),

@@ -1,17 +1,17 @@
 import { Predicate } from "effect"
 import {
   ascending,
-  type FedModel,
-  type FedTier,
+  type FeedModel,
+  type FeedTier,
   Fields,
   hostOf,
   makers,
   type PriceList,
   type Unreadable,
   vendorNames
-} from "./FedModel.ts"
+} from "./FeedModel.ts"
 
-const tier = (cost: Fields, above: number): FedTier => ({
+const tier = (cost: Fields, above: number): FeedTier => ({
   above,
   prompt: cost.nano("input", 1),
   completion: cost.nano("output", 1),
@@ -22,7 +22,7 @@ const tier = (cost: Fields, above: number): FedTier => ({
 /** Before `tiers` there was one dearer tier under this name. */
 const oneTier = "context_over_200k"
 
-const tiersOf = (cost: Fields): { readonly tiers: ReadonlyArray<FedTier>; readonly parts: ReadonlyArray<Fields> } => {
+const tiersOf = (cost: Fields): { readonly tiers: ReadonlyArray<FeedTier>; readonly parts: ReadonlyArray<Fields> } => {
   const base = { tiers: [tier(cost, 0)], parts: [cost] }
   if (cost.has("tiers")) {
     const more = cost.list("tiers").map((it) => ({ it, mark: it.within("tier") }))
@@ -36,12 +36,12 @@ const tiersOf = (cost: Fields): { readonly tiers: ReadonlyArray<FedTier>; readon
   return { tiers: [...base.tiers, tier(over, 200_000)], parts: [cost, over] }
 }
 
-const model = (entry: string, value: unknown): FedModel | Unreadable => {
+const model = (entry: string, value: unknown): FeedModel | Unreadable => {
   const fields = new Fields(entry, value)
   const { parts, tiers } = fields.has("cost") ? tiersOf(fields.within("cost")) : { tiers: [], parts: [] }
   const limit = fields.has("limit") ? fields.within("limit") : new Fields(`${entry}.limit`, {})
   const context = limit.tokens("context")
-  const fed: FedModel = {
+  const fed: FeedModel = {
     entry,
     tiers: ascending(tiers),
     perImage: undefined,

@@ -16,7 +16,7 @@ import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import { Refunds } from "../../services/ledger/Refunds.ts"
-import { Departure } from "../../services/runtime/Departure.ts"
+import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
@@ -26,8 +26,8 @@ import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
 import * as Answer from "../Answer.ts"
+import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
-import type { BodyCutOff } from "../body/Reception.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
 import { presentedKey } from "./Authentication.ts"
 import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
@@ -35,7 +35,7 @@ import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestCo
 export interface Admitted extends Incoming {
   readonly record: RequestRecord
   readonly response: ServerResponse
-  readonly departure: Departure
+  readonly departure: ClientDeparture
   readonly headers: () => Readonly<Record<string, string>>
 }
 
@@ -192,7 +192,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               at,
               startedAt
             })
-            const departure = new Departure()
+            const departure = new ClientDeparture()
             response.once("close", () => {
               if (response.writableEnded) return
               record.departed = true

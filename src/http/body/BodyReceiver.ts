@@ -8,8 +8,8 @@ import {
   type InsufficientCredits
 } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { BodyBuffer, type BodyCutOff, looseBytes } from "./BodyBuffer.ts"
 import { type BodyMemory, BodyMemoryBudget } from "./BodyMemoryBudget.ts"
-import { type BodyCutOff, looseBytes, Reception } from "./Reception.ts"
 
 const mib = 1024 * 1024
 /** From this size on, the rest of the body is reserved at once. */
@@ -33,7 +33,7 @@ interface IncomingBody extends Incoming {
 /** One memory budget and one timer for all bodies. */
 export class BodyReceiver {
   readonly #budget = new BodyMemoryBudget()
-  readonly #receptions = new Set<Reception>()
+  readonly #receptions = new Set<BodyBuffer>()
   readonly #collectGarbage: () => void
   #uncollected = 0
   #secondsSinceCollection = 0
@@ -99,7 +99,7 @@ export class BodyReceiver {
   ): Effect.Effect<Buffer, ReceiveFailure> {
     const announced = Number(request.headers["content-length"])
     if (announced > limitBytes) return new BodyTooLarge({ limitBytes })
-    const reception = new Reception(request, memory, limitBytes)
+    const reception = new BodyBuffer(request, memory, limitBytes)
     const reserve = (bytes: number) => {
       reception.isHeld = true
       return Effect.tap(memory.reserve(bytes), () => {

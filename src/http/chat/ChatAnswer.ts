@@ -1,6 +1,6 @@
 import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire } from "../../domain/Chat.ts"
-import type { Envelope } from "../errors/Wire.ts"
+import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
 
 const usageJson = (usage: Usage): CompletionUsage => ({

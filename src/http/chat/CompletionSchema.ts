@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { Envelope } from "../errors/Wire.ts"
+import { Envelope } from "../errors/ErrorMessages.ts"
 import { atLeast, Filled, Integer } from "../schema/Constraints.ts"
 
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")

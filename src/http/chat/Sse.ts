@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http"
 import { Effect } from "effect"
 import type { ChatSink } from "../../services/chat/ChatCompletions.ts"
-import type { Departure } from "../../services/runtime/Departure.ts"
+import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { probe } from "../connections/HalfClosed.ts"
-import * as Wire from "../errors/Wire.ts"
+import * as Wire from "../errors/ErrorMessages.ts"
 import type { SseEncoder } from "./ChatAnswer.ts"
 
 const keepAliveMillis = 15_000
@@ -34,7 +34,7 @@ export const makeSink = (options: {
   readonly response: ServerResponse
   readonly headers: () => Readonly<Record<string, string>>
   readonly encoder: SseEncoder
-  readonly departure: Departure
+  readonly departure: ClientDeparture
 }): ChatSink => {
   const { departure, encoder, response } = options
   let firstDeltaSent = false

@@ -3,7 +3,7 @@ import { Cause, Effect, Option } from "effect"
 import { Aborted, type Failure, InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
-import { internalError, outage, toWire, type WireError } from "./Wire.ts"
+import { internalError, outage, toWire, type WireError } from "./ErrorMessages.ts"
 
 const asFailure = (error: unknown): Option.Option<Failure> => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())

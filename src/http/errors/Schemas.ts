@@ -24,7 +24,7 @@ import {
   UpstreamRejected,
   VideoNotFound
 } from "../../domain/Failure.ts"
-import { Envelope, toWire } from "./Wire.ts"
+import { Envelope, toWire } from "./ErrorMessages.ts"
 
 type FailureClass = abstract new (...args: never) => Failure
 

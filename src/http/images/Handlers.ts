@@ -4,9 +4,9 @@ import type { ImageParams } from "../../domain/Image.ts"
 import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { ImageGenerations, type ImageResult } from "../../services/images/ImageGenerations.ts"
+import { Encoded, jsonChunks } from "../../services/runtime/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
-import { Encoded, jsonPieces } from "../../services/runtime/Pieces.ts"
 import { json, jsonInPieces, resultHeaders } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
@@ -87,7 +87,7 @@ export const imageEndpoints = Effect.gen(function* () {
     const all = { ...headers(), ...resultHeaders(result) }
     return "url" in result.image
       ? json(200, imageJson(result), all)
-      : jsonInPieces(200, jsonPieces(imageJson(result), ids.unguessable()), all)
+      : jsonInPieces(200, jsonChunks(imageJson(result), ids.unguessable()), all)
   })
 
   const generate = (admitted: Admitted) =>

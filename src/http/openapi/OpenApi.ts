@@ -3,7 +3,7 @@ import { Record } from "effect"
 import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
-import { errorContent } from "./ErrorResponses.ts"
+import { errorContent } from "./DocumentedErrors.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
 
 const textHeader = (description: string) => ({ description, schema: { type: "string" } })

@@ -6,7 +6,7 @@ import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../.
 import { Ids } from "../../services/runtime/Ids.ts"
 import { type Connection, ConnectionLimits, Connections, type Exchange } from "../connections/Connections.ts"
 import { watchHalfClosed } from "../connections/HalfClosed.ts"
-import { toWire, type WireError } from "../errors/Wire.ts"
+import { toWire, type WireError } from "../errors/ErrorMessages.ts"
 
 const rawAnswer = ({ body, headers, status }: WireError, requestId: string): string => {
   const text = JSON.stringify(body)

@@ -17,7 +17,7 @@ import { ModelsHandlers } from "../models/Handlers.ts"
 import { SystemRoutes } from "../system/Handlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/Handlers.ts"
 import { edge } from "./Edge.ts"
-import * as GeneratingRoutes from "./GeneratingRoutes.ts"
+import * as GenerationRoutes from "./GenerationRoutes.ts"
 import { listener } from "./Listener.ts"
 
 export interface ServerOptions {
@@ -66,7 +66,7 @@ const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) 
   )
 
 const generatingRoutes = Layer.effect(
-  GeneratingRoutes.GeneratingRoutes,
+  GenerationRoutes.GenerationRoutes,
   Effect.gen(function* () {
     const { edit, generate } = yield* imageEndpoints
     return new Map<string, Endpoint>([
@@ -92,7 +92,7 @@ export const layer = (options: ServerOptions) =>
         Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
-        Layer.provide(Layer.provide(GeneratingRoutes.layer(node), generating))
+        Layer.provide(Layer.provide(GenerationRoutes.layer(node), generating))
       )
       const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
       return Layer.provideMerge(Layer.provideMerge(Drain(node, options), serving), server)

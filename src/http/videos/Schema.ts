@@ -11,7 +11,7 @@ const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
 
-/** `domain/Video.ts` moves it to a length that the model has. */
+/** `domain/VideoRules.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
   strict: true,
   decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),

@@ -11,7 +11,7 @@ import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/U
 import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
 import { eventsOf } from "./Answer.ts"
 import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
-import { cutAnswer, cutPull } from "./Stops.ts"
+import { cutAnswer, cutPull } from "./StopSequences.ts"
 
 export interface ChatCall<Options, Quirks = {}> {
   readonly route: Route

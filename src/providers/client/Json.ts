@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import { jsonTexts, nestsWithin } from "../../domain/Json.ts"
+import { type Chunks, chunksOf } from "../../services/runtime/Chunks.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
-import { type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
 
 export type Fields = Readonly<Record<PropertyKey, unknown>>
 
@@ -72,11 +72,11 @@ export class LargeJson {
   }
 }
 
-export function* encodeJson({ value }: LargeJson): Steps<Pieces> {
+export function* encodeJson({ value }: LargeJson): Steps<Chunks> {
   const parts: Array<Uint8Array> = []
   for (const text of jsonTexts(value)) {
     parts.push(Buffer.from(text))
     yield
   }
-  return piecesOf(parts)
+  return chunksOf(parts)
 }

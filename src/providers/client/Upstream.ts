@@ -3,8 +3,8 @@ import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
+import type { Chunks } from "../../services/runtime/Chunks.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import type { Pieces } from "../../services/runtime/Pieces.ts"
 import { Flowing, Gathered, type Received, type Taken, type UpstreamHead, type UpstreamResponse } from "./Exchange.ts"
 import { encodeJson, LargeJson } from "./Json.ts"
 
@@ -20,7 +20,7 @@ export interface UpstreamRequest {
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
   /** Lower-case names; the account's own headers win. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly body?: string | Uint8Array | Pieces | LargeJson | undefined
+  readonly body?: string | Uint8Array | Chunks | LargeJson | undefined
   readonly contentType?: string | undefined
 }
 
@@ -63,7 +63,7 @@ const tooLarge = (status: Received) =>
 
 type Body = Exclude<UpstreamRequest["body"], LargeJson>
 
-const inPieces = (body: Body): body is Pieces =>
+const inPieces = (body: Body): body is Chunks =>
   body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
 
 const sendable = (body: Body): string | Uint8Array | Readable | null =>

@@ -1,7 +1,7 @@
 import { Effect, Record, Schema } from "effect"
 import type { Fetcher } from "../../services/media/Fetcher.ts"
 import type { Provider } from "../../services/routing/Provider.ts"
-import { jsonPieces } from "../../services/runtime/Pieces.ts"
+import { jsonChunks } from "../../services/runtime/Chunks.ts"
 import { makeOptions } from "../client/RouteOptions.ts"
 import type { Upstream } from "../client/Upstream.ts"
 import { type JobFormat, makeJobAdapters } from "../jobs/JobAdapter.ts"
@@ -25,7 +25,7 @@ export const format: JobFormat = {
   pictureField: "image_urls",
   clipField: "image_url",
   authorization: (secret) => ({ authorization: `Key ${secret}` }),
-  encode: ({ input, model }, mark) => ({ path: `/${model}`, body: jsonPieces(input, mark) }),
+  encode: ({ input, model }, mark) => ({ path: `/${model}`, body: jsonChunks(input, mark) }),
   decodeHandle,
   decodeProgress,
   decodeResult,

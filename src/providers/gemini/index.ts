@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { ImageRoute, RouteBase } from "../../domain/Model.ts"
 import type { ImageAdapter, Provider } from "../../services/routing/Provider.ts"
+import { jsonChunks } from "../../services/runtime/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { jsonPieces } from "../../services/runtime/Pieces.ts"
 import { type Adaptation, type ChatCall, makeChatAdapter } from "../chat/ChatClient.ts"
 import { readHostError, unsentFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
@@ -77,7 +77,7 @@ const image = Effect.gen(function* () {
     if (model === undefined) return Effect.fail(unsentFailure(route, "the route cannot edit"))
     return isPredicted
       ? post(route, model, "predict", JSON.stringify(encodePrediction(request, given)))
-      : post(route, model, "generateContent", jsonPieces(encodeImage(request, given), ids.unguessable()))
+      : post(route, model, "generateContent", jsonChunks(encodeImage(request, given), ids.unguessable()))
   }
 
   const adapter: ImageAdapter = {

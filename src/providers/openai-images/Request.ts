@@ -2,7 +2,7 @@ import { Struct } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { extensionOf, type Picture } from "../../domain/Media.ts"
 import type { ImageRoute } from "../../domain/Model.ts"
-import { Encoded, jsonPieces, type Pieces, piecesOf } from "../../services/runtime/Pieces.ts"
+import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../services/runtime/Chunks.ts"
 import type { UpstreamRequest } from "../client/Upstream.ts"
 import type { Options } from "./Options.ts"
 
@@ -48,7 +48,7 @@ const multipart = (
   boundary: string,
   fields: Readonly<Record<string, string>>,
   files: ReadonlyArray<FilePart>
-): { readonly contentType: string; readonly body: Pieces } => {
+): { readonly contentType: string; readonly body: Chunks } => {
   const head = (name: string) => `--${boundary}\r\ncontent-disposition: form-data; name=${quoted(name)}`
   const parts: Array<Uint8Array> = Object.entries(fields).map(([name, value]) =>
     Buffer.from(`${head(name)}\r\n\r\n${value}\r\n`)
@@ -58,7 +58,7 @@ const multipart = (
     parts.push(Buffer.from(about), bytes, Buffer.from("\r\n"))
   }
   parts.push(Buffer.from(`--${boundary}--\r\n`))
-  return { contentType: `multipart/form-data; boundary=${boundary}`, body: piecesOf(parts) }
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body: chunksOf(parts) }
 }
 
 const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyArray<FilePart> =>
@@ -88,7 +88,7 @@ const generation = (route: ImageRoute, request: ImageRequest, options: Options):
 const edit = (model: string, request: ImageRequest, options: Options, mark: string): Content => {
   const path = "/images/edits"
   const fields = { ...options.extra_body, ...options.extra_edit_body, ...encodeEdit(model, request, options) }
-  if (options.edits === "json") return { path, body: jsonPieces({ ...fields, ...inJson(request.references) }, mark) }
+  if (options.edits === "json") return { path, body: jsonChunks({ ...fields, ...inJson(request.references) }, mark) }
   const files = fileParts(request.references, options.image_field ?? "image[]")
   return { path, ...multipart(mark, texts(fields), files) }
 }

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { Fetcher } from "../../services/media/Fetcher.ts"
 import type { Provider } from "../../services/routing/Provider.ts"
-import { jsonPieces } from "../../services/runtime/Pieces.ts"
+import { jsonChunks } from "../../services/runtime/Chunks.ts"
 import { makeOptions, optional } from "../client/RouteOptions.ts"
 import type { Upstream } from "../client/Upstream.ts"
 import { type JobFormat, makeJobAdapters } from "../jobs/JobAdapter.ts"
@@ -37,8 +37,8 @@ export const format: JobFormat = {
     // `owner/name`, or a community model's `owner/name:version`.
     const [name = "", version] = model.split(":")
     return version === undefined
-      ? { path: `/v1/models/${name}/predictions`, headers, body: jsonPieces({ input }, mark) }
-      : { path: "/v1/predictions", headers, body: jsonPieces({ version, input }, mark) }
+      ? { path: `/v1/models/${name}/predictions`, headers, body: jsonChunks({ input }, mark) }
+      : { path: "/v1/predictions", headers, body: jsonChunks({ version, input }, mark) }
   },
   decodeHandle,
   decodeProgress,

@@ -49,7 +49,7 @@ const ordinal = (route: RouteBase): number => {
 export const withoutSwitches = (text: string): string => text.replace(bracket, " ").trim()
 
 /** No piece ends inside a bracket. */
-function* piecesOf(text: string): Generator<string> {
+function* chunksOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = start + pieceLength
     const open = end < text.length ? text.slice(end - longestBracket, end).lastIndexOf("[") : -1
@@ -63,7 +63,7 @@ function* piecesOf(text: string): Generator<string> {
 export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Faults> {
   let faults: Faults = {}
   for (const text of texts) {
-    for (const piece of piecesOf(text)) {
+    for (const piece of chunksOf(text)) {
       for (const [, inside = ""] of piece.matchAll(bracket)) {
         const switches = switchesIn(inside)
         if (switches.routes === undefined || ordinal(route) <= switches.routes) faults = { ...faults, ...switches }

@@ -7,9 +7,9 @@ import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
-import * as NaturalBatch from "../sql/NaturalBatch.ts"
+import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import { keyHash } from "./ApiKeys.ts"
-import * as KeyUses from "./KeyUses.ts"
+import * as KeyUses from "./KeyUsage.ts"
 
 const trustForMillis = 900
 
@@ -56,7 +56,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
         checkedAt = startedAt
       })
       // Callers with a stale cache share one query.
-      const submitRefresh = yield* NaturalBatch.make({
+      const submitRefresh = yield* StatementBatcher.make({
         maxSize: 10_000,
         timeout: stepTimeout,
         run: (waiting: ReadonlyArray<true>) => Effect.as(refresh(), waiting)
@@ -65,7 +65,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
       const withFreshCache = <A, E>(use: () => Effect.Effect<A, E>): Effect.Effect<A, E> =>
         Effect.suspend(() => (now() - checkedAt < trustForMillis ? use() : Effect.flatMap(refreshShared, use)))
 
-      const lookUp = yield* NaturalBatch.make({
+      const lookUp = yield* StatementBatcher.make({
         maxSize: 256,
         timeout: stepTimeout,
         run: (hashes: ReadonlyArray<string>) =>

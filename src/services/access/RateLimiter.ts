@@ -3,8 +3,8 @@ import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import { addsUnits } from "../ledger/HoldSql.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
-import * as NaturalBatch from "../sql/NaturalBatch.ts"
 import { lockTimeout } from "../sql/Statement.ts"
+import * as StatementBatcher from "../sql/StatementBatcher.ts"
 
 export interface Allowance {
   readonly limit: number
@@ -58,7 +58,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           return ordinal
         })
       })
-      const submit = yield* NaturalBatch.make({
+      const submit = yield* StatementBatcher.make({
         maxSize: 256,
         timeout: stepTimeout,
         lanes: { laneOf: (key: KeyId) => key, permits: yield* Effect.makeSemaphore(1) },

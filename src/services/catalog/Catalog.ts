@@ -2,12 +2,12 @@ import { FileSystem } from "@effect/platform"
 import type { PlatformError } from "@effect/platform/Error"
 import { Context, Effect, Layer } from "effect"
 import type { Model, ProviderAccount } from "../../domain/Model.ts"
-import type { Adapters } from "./Adapters.ts"
+import type { Adapters } from "./AdapterFeatures.ts"
+import type { SourceFile } from "./CatalogSource.ts"
 import { compile, type Environment } from "./Compile.ts"
 import { read } from "./Entries.ts"
 import { type Offer, offers, type SandboxMode, sandboxAccounts } from "./Offer.ts"
 import { CatalogInvalid } from "./Problem.ts"
-import type { SourceFile } from "./Source.ts"
 
 export interface CatalogOptions {
   readonly source: SourceFile

@@ -10,9 +10,19 @@ import {
 } from "../../domain/Model.ts"
 import { toUsd } from "../../domain/Money.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
-import { Capabilities, type FamilyEntry, familyRules, model, Name, optional, route, Tokens, Usd } from "./Fields.ts"
+import type { Path } from "./CatalogSource.ts"
+import {
+  Capabilities,
+  type FamilyEntry,
+  familyRules,
+  model,
+  Name,
+  optional,
+  route,
+  Tokens,
+  Usd
+} from "./EntryFields.ts"
 import { type ChatPrices, discount, type ParamField } from "./ListedModel.ts"
-import type { Path } from "./Source.ts"
 import {
   type BaseOf,
   checkNarrowing,

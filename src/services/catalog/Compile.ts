@@ -1,8 +1,8 @@
 import { Redacted } from "effect"
 import type { Model, ProviderAccount, RouteOptions } from "../../domain/Model.ts"
-import type { ProviderEntry } from "./Format.ts"
-import { contextOf, type Entries, sandboxAdapter } from "./Rules.ts"
-import { routeOptions } from "./Source.ts"
+import type { ProviderEntry } from "./CatalogFormat.ts"
+import { contextOf, type Entries, sandboxAdapter } from "./CatalogRules.ts"
+import { routeOptions } from "./CatalogSource.ts"
 import { type BaseOf, required } from "./Surface.ts"
 import { onEntry } from "./Surfaces.ts"
 

@@ -1,10 +1,10 @@
 import { Array as Arr, Either, Option, Order, ParseResult, Predicate, Schema } from "effect"
-import { type Adapters, wires } from "./Adapters.ts"
-import { FamilyEntry } from "./Fields.ts"
-import { CatalogFile, ProviderEntry } from "./Format.ts"
+import { type Adapters, wires } from "./AdapterFeatures.ts"
+import { CatalogFile, ProviderEntry } from "./CatalogFormat.ts"
+import { type Entries, type Mistake, mistakes } from "./CatalogRules.ts"
+import { keyOf, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
+import { FamilyEntry } from "./EntryFields.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
-import { type Entries, type Mistake, mistakes } from "./Rules.ts"
-import { keyOf, parse, routeOptions, type SourceFile } from "./Source.ts"
 import { ModelEntry } from "./Surfaces.ts"
 
 const strict = { errors: "all", onExcessProperty: "error" } as const

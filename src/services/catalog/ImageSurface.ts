@@ -1,9 +1,9 @@
 import { Array as Arr, Schema } from "effect"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution } from "../../domain/Model.ts"
 import { type NanoUsd, toUsd } from "../../domain/Money.ts"
-import { model, Name, oneOf, optional, route, Usd } from "./Fields.ts"
+import type { Path } from "./CatalogSource.ts"
+import { model, Name, oneOf, optional, route, Usd } from "./EntryFields.ts"
 import { discount, type ImagePrices, type ParamField } from "./ListedModel.ts"
-import type { Path } from "./Source.ts"
 import {
   type BaseOf,
   checkNarrowing,

@@ -1,8 +1,8 @@
 import { Array as Arr } from "effect"
 import type { Model, ProviderAccount, RouteBase } from "../../domain/Model.ts"
-import type { Adapters } from "./Adapters.ts"
+import type { Adapters } from "./AdapterFeatures.ts"
+import { sandboxAdapter, sandboxProviders } from "./CatalogRules.ts"
 import type { Compiled } from "./Compile.ts"
-import { sandboxAdapter, sandboxProviders } from "./Rules.ts"
 import { onModel } from "./Surfaces.ts"
 
 export interface Offer {

@@ -1,7 +1,7 @@
 import type { Feature, Model, RouteBase } from "../../domain/Model.ts"
-import type { FamilyEntry } from "./Fields.ts"
+import type { Path } from "./CatalogSource.ts"
+import type { FamilyEntry } from "./EntryFields.ts"
 import type { ListedModel } from "./ListedModel.ts"
-import type { Path } from "./Source.ts"
 
 export type NonEmpty<A> = readonly [A, ...ReadonlyArray<A>]
 export type Report = (path: Path, message: string) => void

@@ -11,12 +11,12 @@ import {
 } from "../../domain/Failure.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { Hold } from "../ledger/Hold.ts"
+import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { HoldRefused } from "../ledger/Placing.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
+import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
-import type { Departure } from "../runtime/Departure.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChatJob, makeChatCharging } from "./ChatCharging.ts"
@@ -35,7 +35,7 @@ export interface ChatSink {
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
   readonly finish: (usage: Usage) => Effect.Effect<void>
   readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
-  readonly departure: Departure
+  readonly departure: ClientDeparture
 }
 
 export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
@@ -76,7 +76,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         Effect.flatMap(router.inlines(model, request), (inline) => prepareImages(references, request, inline))
 
       /** Undefined for a client that leaves meanwhile. */
-      const prepareWhileConnected = (job: ChatJob, departure: Departure) =>
+      const prepareWhileConnected = (job: ChatJob, departure: ClientDeparture) =>
         Effect.flatMap(Effect.interruptible(departure.interrupts(prepareRequest(job))), (exit) =>
           departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
         )

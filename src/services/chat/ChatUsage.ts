@@ -3,7 +3,7 @@ import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { ChatModel } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
-import { cutTo } from "./TokenCut.ts"
+import { cutTo } from "./TokenLimit.ts"
 
 export interface Measured {
   readonly usage: Usage

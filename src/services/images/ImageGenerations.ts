@@ -10,7 +10,7 @@ import type {
 import type { ImageParams } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant } from "../../domain/Model.ts"
-import { isSandbox } from "../catalog/Rules.ts"
+import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
 import type { Hold } from "../ledger/Hold.ts"

@@ -4,7 +4,7 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import type { Hold } from "./Hold.ts"
-import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
+import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 
 /** Always true; the commit does not wait for the disk, because a lost hold is no money. */
 const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`

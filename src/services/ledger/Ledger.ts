@@ -9,16 +9,16 @@ import { ensureSync } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import * as Closing from "./Closing.ts"
 import type { Hold, Settlement } from "./Hold.ts"
+import * as Closing from "./HoldClosing.ts"
+import * as Placing from "./HoldPlacement.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { runSweeper } from "./HoldSweeper.ts"
-import * as Placing from "./Placing.ts"
 import { Refunds } from "./Refunds.ts"
 import type { Closing as ClosingSql } from "./SettleSql.ts"
 
-export type { Alongside } from "./Closing.ts"
-export type { HoldRefused } from "./Placing.ts"
+export type { Alongside } from "./HoldClosing.ts"
+export type { HoldRefused } from "./HoldPlacement.ts"
 
 /** Connections that may wait for the locks of organizations. */
 const lanesAtOnce = 3

@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row, type Waiter } from "../sql/Statement.ts"
-import { amountIn, isKeyOf, unexpectedRow } from "./Rows.ts"
+import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 
 export interface Closing {
   readonly id: string

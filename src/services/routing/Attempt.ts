@@ -2,7 +2,7 @@ import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effec
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import type { AttemptEntry, Attempts, Received } from "./Attempts.ts"
+import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
 import type { CircuitBreaker, Permit } from "./CircuitBreaker.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
 
@@ -19,7 +19,7 @@ export const streamTimeout = new ProviderFailure({
 interface Options<R extends RouteBase> {
   readonly circuit: CircuitBreaker
   readonly permit: Permit
-  readonly attempts: Attempts
+  readonly attempts: AttemptHistory
   readonly costOf: CostOf<R> | undefined
   readonly clock: Clock.Clock
   /** Its time is long enough to blame the route for a timeout. */

@@ -6,7 +6,7 @@ import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
-import type { Attempts } from "./Attempts.ts"
+import type { AttemptHistory } from "./AttemptHistory.ts"
 import { failover, type Means, type RoutingDeadlines } from "./Failover.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
 import { adapterOf, type Providers } from "./Providers.ts"
@@ -48,7 +48,7 @@ export const makeChatRouting = (
       return Effect.fail(unsupportedCombination(model, param ?? null))
     })
 
-  const chatPlan = (model: ChatModel, request: ChatRequest, attempts: Attempts, since: number | undefined) =>
+  const chatPlan = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since: number | undefined) =>
     Effect.map(Candidates.inOrder(candidates(model, request)), (routes) => ({
       model,
       routes,
@@ -66,7 +66,7 @@ export const makeChatRouting = (
   const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
     request.inlined !== undefined && inlines?.(route) !== false ? { ...request, messages: request.inlined } : request
 
-  const complete = (model: ChatModel, request: ChatRequest, attempts: Attempts, since?: number) =>
+  const complete = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
     Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
       failover(means, {
         ...plan,
@@ -78,7 +78,7 @@ export const makeChatRouting = (
       })
     )
 
-  const stream = (model: ChatModel, request: ChatRequest, attempts: Attempts, since?: number) =>
+  const stream = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
     Effect.flatMap(Effect.scope, (scope) => {
       const endsAt = now() + deadlines.streamTimeoutSeconds * 1000
       return Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>

@@ -13,8 +13,8 @@ import type { RouteBase } from "../../domain/Model.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { Attempt, type CostOf } from "./Attempt.ts"
-import type { Attempts } from "./Attempts.ts"
-import type { Circuits, Routed } from "./Circuits.ts"
+import type { AttemptHistory } from "./AttemptHistory.ts"
+import type { CircuitRegistry, Routed } from "./CircuitRegistry.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
 
 export interface RoutingDeadlines {
@@ -34,7 +34,7 @@ export const usualDeadlines: RoutingDeadlines = {
 export interface Plan<T extends RouteBase, A, R> {
   readonly model: Routed
   readonly routes: ReadonlyArray<T>
-  readonly attempts: Attempts
+  readonly attempts: AttemptHistory
   readonly costOf?: CostOf<T> | undefined
   readonly within: number
   /** Milliseconds; undefined: what is left of `within`. */
@@ -48,7 +48,7 @@ export interface Plan<T extends RouteBase, A, R> {
 }
 
 export interface Means {
-  readonly circuits: Circuits
+  readonly circuits: CircuitRegistry
   readonly clock: Clock.Clock
   readonly deadlines: Deadlines
 }

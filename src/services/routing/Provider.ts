@@ -3,7 +3,7 @@ import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../../domain/Cha
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
-import type { DecodeOptions } from "../catalog/Adapters.ts"
+import type { DecodeOptions } from "../catalog/AdapterFeatures.ts"
 
 /** `account` (401, 402, 403, quota) closes the route for longer; `request` and `moderation` are final. */
 export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout" | "request" | "moderation"

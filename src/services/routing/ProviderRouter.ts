@@ -8,9 +8,9 @@ import type { VideoRequest } from "../../domain/Video.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { Attempts } from "./Attempts.ts"
+import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
-import { Circuits, type RouteReport } from "./Circuits.ts"
+import { CircuitRegistry, type RouteReport } from "./CircuitRegistry.ts"
 import { failover, type Means, type RoutingDeadlines, usualDeadlines } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
 import { adapterOf, Providers } from "./Providers.ts"
@@ -25,7 +25,7 @@ export interface RoutedImage {
 export interface Submission {
   readonly model: VideoModel
   readonly request: VideoRequest
-  readonly attempts: Attempts
+  readonly attempts: AttemptHistory
   readonly tried: ReadonlySet<string>
   readonly within: number
   readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
@@ -47,21 +47,21 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     readonly complete: (
       model: ChatModel,
       request: ChatRequest,
-      attempts: Attempts,
+      attempts: AttemptHistory,
       since?: number
     ) => Effect.Effect<{ readonly route: Route; readonly answer: ChatAnswer }, RoutingFailure>
     /** Succeeds at the first delta; fails over only before it. */
     readonly stream: (
       model: ChatModel,
       request: ChatRequest,
-      attempts: Attempts,
+      attempts: AttemptHistory,
       since?: number
     ) => Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope>
     /** A body that is no picture is the route's failure; deadlines count from `since`, on the monotonic clock. */
     readonly image: (
       model: ImageModel,
       request: ImageRequest,
-      attempts: Attempts,
+      attempts: AttemptHistory,
       since: number
     ) => Effect.Effect<RoutedImage, RoutingFailure>
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
@@ -77,7 +77,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     Layer.scoped(
       ProviderRouter,
       Effect.gen(function* () {
-        const means = { circuits: new Circuits(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
+        const means = { circuits: new CircuitRegistry(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
         return make(yield* Providers, means, { ...usualDeadlines, ...deadlines })
       })
     )
@@ -93,7 +93,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
   const image = Effect.fnUntraced(function* (
     model: ImageModel,
     request: ImageRequest,
-    attempts: Attempts,
+    attempts: AttemptHistory,
     since: number
   ) {
     const left = within - now() + since

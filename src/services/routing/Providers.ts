@@ -1,6 +1,6 @@
 import { Context, Effect } from "effect"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
-import { type Adapters, everything, type Features } from "../catalog/Adapters.ts"
+import { type Adapters, everything, type Features } from "../catalog/AdapterFeatures.ts"
 import { type Provider, ProviderFailure } from "./Provider.ts"
 
 export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}

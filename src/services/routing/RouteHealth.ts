@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
 import { storable } from "../sql/Statement.ts"
-import type { RouteReport } from "./Circuits.ts"
+import type { RouteReport } from "./CircuitRegistry.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 
 export class PublishedHealth extends Schema.Class<PublishedHealth>("PublishedHealth")({

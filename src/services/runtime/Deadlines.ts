@@ -1,7 +1,7 @@
 import { Effect, type Exit, type Scope } from "effect"
 import { runChild } from "./Fibers.ts"
 import * as Monotonic from "./Monotonic.ts"
-import { type Listed, Roster } from "./Roster.ts"
+import { type Listed, UnorderedList } from "./UnorderedList.ts"
 
 interface Timer extends Listed {
   readonly at: number
@@ -20,7 +20,7 @@ export interface Deadlines {
 /** One shared timer, for the earliest: most deadlines never come. */
 export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(function* () {
   const clock = yield* Effect.clock
-  const timers = new Roster<Timer>()
+  const timers = new UnorderedList<Timer>()
   let armedUntil = Infinity
   let rearm = () => {}
 

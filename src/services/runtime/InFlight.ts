@@ -2,7 +2,7 @@ import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { ensureSync } from "./Fibers.ts"
-import { type Listed, Roster } from "./Roster.ts"
+import { type Listed, UnorderedList } from "./UnorderedList.ts"
 
 const abortWithin = "12 seconds"
 
@@ -27,8 +27,8 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
   }
 >() {
   static readonly layer = Layer.sync(InFlight, () => {
-    const running = new Roster<Running>()
-    const receiving = new Roster<Running>()
+    const running = new UnorderedList<Running>()
+    const receiving = new UnorderedList<Running>()
     let stopping = false
     let draining = false
     let onEmpty = () => {}
@@ -42,7 +42,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       stopping = true
       draining = true
     })
-    const fibersOf = (roster: Roster<Running>) => Array.from(roster, ({ fiber }) => fiber)
+    const fibersOf = (roster: UnorderedList<Running>) => Array.from(roster, ({ fiber }) => fiber)
     const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
     return InFlight.of({

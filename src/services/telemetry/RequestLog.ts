@@ -5,11 +5,11 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { mostStored, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import type { AttemptEntry } from "../routing/Attempts.ts"
+import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf, storable } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
-import * as Outbox from "./Outbox.ts"
+import * as Outbox from "./RequestLogOutbox.ts"
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {

@@ -4,7 +4,7 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import type { Settlement } from "../ledger/Hold.ts"
-import { Attempts } from "../routing/Attempts.ts"
+import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestEntry } from "./RequestLog.ts"
 
 type Note = RequestEntry["notes"][number]
@@ -21,7 +21,7 @@ export class RequestRecord extends Data.Class<{
   /** On the monotonic clock. */
   readonly startedAt: number
 }> {
-  readonly attempts = new Attempts()
+  readonly attempts = new AttemptHistory()
   readonly notes = new Set<Note>()
   readonly rate: RateUnit = { limit: this.limit, allowance: undefined }
   model: string | undefined

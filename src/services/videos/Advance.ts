@@ -1,13 +1,12 @@
 import { Effect, Either } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { Catalog } from "../catalog/Catalog.ts"
-import { Attempts } from "../routing/Attempts.ts"
+import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import type { Finish } from "./Finish.ts"
 import { restoreRoute } from "./FrozenRoute.ts"
 import { reportUncertainSubmit, type Submit } from "./Submit.ts"
-import type { Render, Upstream } from "./Upstream.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import {
   contentRejected,
@@ -22,6 +21,7 @@ import {
   upstreamFailed,
   type VideoError
 } from "./VideoState.ts"
+import type { Render, Upstream } from "./VideoUpstream.ts"
 
 const mostDownloads = 5
 const finished = Next.Finish()
@@ -47,7 +47,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
 
     const submitJob = (job: LeasedJob): Effect.Effect<Next> =>
       Effect.suspend(() => {
-        const attempts = new Attempts()
+        const attempts = new AttemptHistory()
         return Effect.matchEffect(submit(job, attempts), {
           onFailure: (failure) => fail(job, errorOf(failure), { attempts: attempts.list }),
           onSuccess: () => pollDelay(0)

@@ -15,8 +15,8 @@ import { References } from "../media/References.ts"
 import { Ids } from "../runtime/Ids.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { settleTimeout } from "../sql/DatabaseRetry.ts"
+import type { KeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { isAnnounced, isLockTimeout, NotAsked } from "../sql/Outage.ts"
-import type { Turns } from "../sql/Turns.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { retryBriefly } from "./Finish.ts"
 import type { VideoSql } from "./VideoSql.ts"
@@ -50,7 +50,7 @@ class RolledBack extends Data.TaggedError("RolledBack")<{}> {}
 const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too many others write jobs" })
 
 /** The row, its hold and its idempotency key in one transaction. */
-export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: Turns, timeoutSeconds: number) {
+export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: KeyedSemaphore, timeoutSeconds: number) {
   const refunds = yield* Refunds
   const sql = yield* SqlClient.SqlClient
   const idempotency = yield* Idempotency

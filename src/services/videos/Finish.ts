@@ -2,14 +2,14 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import { clipPrice } from "../../domain/Video.ts"
-import { isSandbox, sandboxAdapter } from "../catalog/Rules.ts"
-import * as Closing from "../ledger/Closing.ts"
+import { isSandbox, sandboxAdapter } from "../catalog/CatalogRules.ts"
 import type { Hold } from "../ledger/Hold.ts"
+import * as Closing from "../ledger/HoldClosing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { MediaStore } from "../media/MediaStore.ts"
-import type { AttemptEntry } from "../routing/Attempts.ts"
+import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { often, untilSettled, upTo } from "../sql/DatabaseRetry.ts"
-import type { Turns } from "../sql/Turns.ts"
+import type { KeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
@@ -28,7 +28,7 @@ interface FailOptions {
 }
 
 /** Row, money and view change in one transaction; repeatable, and without effect for another lease holder. */
-export const makeFinish = (rows: VideoSql, inTurn: Turns) =>
+export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const ledger = yield* Ledger

@@ -5,16 +5,16 @@ import { Catalog } from "../catalog/Catalog.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import { References } from "../media/References.ts"
-import type { Attempts } from "../routing/Attempts.ts"
+import type { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { FailureClass, ProviderFailure } from "../routing/Provider.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { retryBriefly, retryPatiently } from "./Finish.ts"
 import { encodeRoute } from "./FrozenRoute.ts"
-import type { Render, Upstream } from "./Upstream.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type LeasedJob, LeaseLost } from "./VideoState.ts"
+import type { Render, Upstream } from "./VideoUpstream.ts"
 
 const longestRoundMs = 180_000
 
@@ -76,7 +76,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
       return picture
     })
 
-    const recordRender = Effect.fnUntraced(function* (job: LeasedJob, render: Render, attempts: Attempts) {
+    const recordRender = Effect.fnUntraced(function* (job: LeasedJob, render: Render, attempts: AttemptHistory) {
       yield* failpoint.reach("video_submitted")
       const written = rows.render(job, render.handle, attempts.list)
       if (yield* written.pipe(Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)) return render.route
@@ -86,7 +86,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
     })
 
     /** Never repeats a submit that may have arrived on its route, and asks only one more route after it. */
-    const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: Attempts, loaded?: Picture) {
+    const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: AttemptHistory, loaded?: Picture) {
       const model = catalog.find(job.model)
       if (model?.surface !== "video") return yield* new NoHealthyProvider()
       const reference = loaded ?? (yield* loadReference(job))

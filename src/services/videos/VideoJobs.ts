@@ -12,16 +12,16 @@ import type { OrgId } from "../../domain/Organization.ts"
 import type { VideoStatus } from "../../domain/Video.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { makeTurns } from "../sql/Turns.ts"
+import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { makeAdvance } from "./Advance.ts"
 import { type Created, type Kept, makeCreate, unixSeconds, type VideoCreation } from "./Create.ts"
 import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
-import { makeUpstream } from "./Upstream.ts"
 import { makeRunner } from "./VideoRunner.ts"
 import { makeVideoSql } from "./VideoSql.ts"
 import { errorOf, Next, pollDelay } from "./VideoState.ts"
+import { makeUpstream } from "./VideoUpstream.ts"
 import { makeVideoViews, type VideoView } from "./VideoViews.ts"
 
 /** Transactions that wait for organizations' locks leave the other connections free. */
@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   const sql = yield* SqlClient.SqlClient
   const rows = makeVideoSql(sql)
   const views = makeVideoViews(sql)
-  const inTurn = yield* makeTurns(transactionsAtOnce)
+  const inTurn = yield* makeKeyedSemaphore(transactionsAtOnce)
   const finish = yield* makeFinish(rows, inTurn)
   const upstream = yield* makeUpstream
   const submission = yield* makeSubmit(rows, upstream)

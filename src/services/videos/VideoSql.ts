@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { AttemptEntry } from "../routing/Attempts.ts"
+import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { storable } from "../sql/Statement.ts"
 import { type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
 

@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
-import * as Closing from "../ledger/Closing.ts"
+import * as Closing from "../ledger/HoldClosing.ts"
 import { transitions, type VideoError } from "./VideoState.ts"
 
 export const VideoView = Schema.Struct({

@@ -1,5 +1,5 @@
 import { Effect, Exit, type Scope, type Stream } from "effect"
-import { forEachPart } from "../Parts.ts"
+import { forEachPart } from "../UploadParts.ts"
 import { elementOf, type S3Client, S3Failed } from "./Client.ts"
 
 export const partBytes = 8 * 1024 * 1024

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
-import type { Envelope } from "../../../src/http/errors/Wire.ts"
+import type { Envelope } from "../../../src/http/errors/ErrorMessages.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { ServedGateway } from "../gateway/ServedGateway.ts"

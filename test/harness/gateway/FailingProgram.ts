@@ -1,6 +1,6 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
-import { serve } from "../../../src/Serving.ts"
+import { serve } from "../../../src/Serve.ts"
 import { readEnvironment, readSettings } from "../../../src/Settings.ts"
 import { Failpoint } from "../../../src/services/runtime/Failpoint.ts"
 

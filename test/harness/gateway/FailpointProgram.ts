@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
-import { serve } from "../../../src/Serving.ts"
+import { serve } from "../../../src/Serve.ts"
 import { readEnvironment, readSettings } from "../../../src/Settings.ts"
 import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
 

@@ -4,7 +4,7 @@ import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
 import { ChatCompletion, ChatCompletionChunk } from "../../../src/http/chat/CompletionSchema.ts"
-import { brokenStream } from "../../../src/http/errors/Wire.ts"
+import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import {
   callingAnswer,
   content,

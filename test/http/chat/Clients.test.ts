@@ -7,7 +7,7 @@ import OpenAI, { APIError } from "openai"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
-import { toWire } from "../../../src/http/errors/Wire.ts"
+import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import {
   callingAnswer,
   content,

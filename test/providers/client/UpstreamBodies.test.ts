@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
-import { Encoded, jsonPieces, type Pieces } from "../../../src/services/runtime/Pieces.ts"
+import { type Chunks, Encoded, jsonChunks } from "../../../src/services/runtime/Chunks.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { makeWriter } from "../Backpressure.ts"
 import { check, drained, listen, post, pull } from "./Upstreams.ts"
@@ -132,7 +132,7 @@ describe("a streamed answer", () => {
 /** Pieces of a MiB each, and how many were taken. */
 const counted = (count: number) => {
   const seen = { taken: 0 }
-  const body: Pieces = {
+  const body: Chunks = {
     length: count * MiB,
     *[Symbol.iterator]() {
       for (; seen.taken < count; seen.taken++) yield Buffer.alloc(MiB, "x")
@@ -147,7 +147,7 @@ describe("a body in pieces", () => {
       const upstream = yield* Upstream
       yield* fake.script(Fake.json(200, {}), Fake.json(200, {}))
       const picture = Buffer.alloc(5 * MiB + 1, createHash("sha256").update("seed").digest())
-      const pieces = jsonPieces({ prompt: "é", image: new Encoded(picture, "data:image/png;base64,") }, "mark")
+      const pieces = jsonChunks({ prompt: "é", image: new Encoded(picture, "data:image/png;base64,") }, "mark")
       for (const _ of [1, 2]) {
         assert.strictEqual((yield* upstream.post({ ...post(fake.url), body: pieces })).status, 200)
         const { body, bytes, headers } = yield* fake.received

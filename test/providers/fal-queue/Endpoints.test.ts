@@ -9,7 +9,7 @@ import { format } from "../../../src/providers/fal-queue/FalQueue.ts"
 import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/Input.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
-import { asSent } from "../../harness/fixtures/Pieces.ts"
+import { asSent } from "../../harness/fixtures/Chunks.ts"
 
 const root = path.resolve(import.meta.dirname, "../../..")
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const

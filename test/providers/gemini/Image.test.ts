@@ -3,7 +3,7 @@ import { Either } from "effect"
 import { decodeImage, encodeImage, encodePrediction } from "../../../src/providers/gemini/Image.ts"
 import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
-import { asSent } from "../../harness/fixtures/Pieces.ts"
+import { asSent } from "../../harness/fixtures/Chunks.ts"
 import { base64, routeTo } from "./ImageHosts.ts"
 import { chunk } from "./Wire.ts"
 

@@ -4,7 +4,7 @@ import type { ImageRoute, Resolution, VideoRoute } from "../../../src/domain/Mod
 import { format as falFormat } from "../../../src/providers/fal-queue/FalQueue.ts"
 import { encodeImage, encodeVideo } from "../../../src/providers/jobs/Input.ts"
 import { format as replicateFormat } from "../../../src/providers/replicate/Replicate.ts"
-import { asSent } from "../../harness/fixtures/Pieces.ts"
+import { asSent } from "../../harness/fixtures/Chunks.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
 import * as Fal from "../fal-queue/Hosts.ts"
 import * as Replicate from "../replicate/Hosts.ts"

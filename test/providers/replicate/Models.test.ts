@@ -5,7 +5,7 @@ import { encodeImage, encodeVideo, type Submission } from "../../../src/provider
 import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
-import { asSent } from "../../harness/fixtures/Pieces.ts"
+import { asSent } from "../../harness/fixtures/Chunks.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const
 const prompt = "A red bicycle"

@@ -6,7 +6,7 @@ import { parse } from "yaml"
 import { check } from "../../../src/cli/prices/Check.ts"
 import type { ReasoningEffort, Route } from "../../../src/domain/Model.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { catalogJsonSchema } from "../../../src/services/catalog/Format.ts"
+import { catalogJsonSchema } from "../../../src/services/catalog/CatalogFormat.ts"
 import { builtIn, edited, load, options, small } from "../../harness/fixtures/Catalogs.ts"
 
 const everyKey = Object.fromEntries([...builtIn.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => [name, "k"]))

@@ -5,7 +5,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { Departure } from "../../../src/services/runtime/Departure.ts"
+import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
@@ -21,7 +21,7 @@ interface Line {
 /** Where a chat is sent, and what came there. */
 export const makeSink = Effect.gen(function* () {
   const line = yield* Ref.make<Line>({ open: 0, events: [], end: undefined })
-  const departure = new Departure()
+  const departure = new ClientDeparture()
   const written = yield* Deferred.make<void>()
   const sink: ChatSink = {
     departure,

@@ -8,7 +8,7 @@ import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
-import { Departure } from "../../../src/services/runtime/Departure.ts"
+import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { model, ProviderFake } from "../../fakes/ProviderFake.ts"
@@ -66,7 +66,7 @@ export const bench = Effect.fnUntraced(function* (
     request: asked,
     record
   }
-  const departure = new Departure()
+  const departure = new ClientDeparture()
   const ended: Array<string> = []
   const sink: ChatSink = {
     departure,

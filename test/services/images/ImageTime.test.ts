@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, TestClock } from "effect"
 import type { ImageModel } from "../../../src/domain/Model.ts"
 import { zero } from "../../../src/domain/Money.ts"
-import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { Provider } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
@@ -46,7 +46,7 @@ const after = (seconds: number) =>
     yield* TestClock.adjust("1 hour")
     const since = (yield* Clock.currentTimeMillis) - seconds * 1_000
     const outcome = yield* Effect.flatMap(ProviderRouter, (routes) =>
-      routes.image(model, { prompt: "a cat", resolution: "1K", references: [] }, new Attempts(), since)
+      routes.image(model, { prompt: "a cat", resolution: "1K", references: [] }, new AttemptHistory(), since)
     ).pipe(Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ route }) => route.id }), Effect.provide(router))
     return { outcome, asked }
   })

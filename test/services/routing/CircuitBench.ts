@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import { Circuits } from "../../../src/services/routing/Circuits.ts"
+import { CircuitRegistry } from "../../../src/services/routing/CircuitRegistry.ts"
 import { failure, model, route } from "../../fakes/ProviderFake.ts"
 
 export const second = 1000
@@ -8,7 +8,7 @@ export const outage = failure("retry", 503)
 
 /** Circuits of the named routes of one model, driven by hand; `random` steers the jitter. */
 export const bench = (...names: ReadonlyArray<string>) => {
-  const circuits = new Circuits()
+  const circuits = new CircuitRegistry()
   const routed = model(...names.map((name) => route(name)))
   const circuit = (name: string) => circuits.of(routed, route(name))
   const enter = (name: string, now: number) => circuit(name).enter(now)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, TestClock } from "effect"
-import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { answers, dies, fails, failure, hangs, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
@@ -29,7 +29,7 @@ for (const { ask, surface, whole } of surfaces) {
       it.effect(`fails over after ${name}`, () => {
         const fake = new ProviderFake().on(a, fails(what))
         return routed(fake, function* () {
-          const attempts = new Attempts()
+          const attempts = new AttemptHistory()
           assert.strictEqual(yield* outcome(ask(model(a, b), attempts)), b.id)
           assert.deepStrictEqual(fake.calls, [a.id, b.id])
           assert.deepStrictEqual(
@@ -121,7 +121,7 @@ for (const { ask, surface, whole } of surfaces) {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, answers(), fails(outage))
       return routed(fake, function* () {
         assert.strictEqual(yield* outcome(ask(model(a, b))), b.id)
-        const attempts = new Attempts()
+        const attempts = new AttemptHistory()
         assert.deepStrictEqual(yield* outcome(ask(model(a, b), attempts)), "AllProvidersFailed b 503")
         assert.deepStrictEqual(fake.calls, [a.id, b.id, b.id])
         assert.deepStrictEqual(attempts.list, [
@@ -136,7 +136,7 @@ for (const { ask, surface, whole } of surfaces) {
       const fake = new ProviderFake().on(a, fails(outage))
       const asked = request({ responseFormat: { type: "json_object" } })
       return routed(fake, function* () {
-        assert.deepStrictEqual(yield* outcome(ask(model(a, blind), new Attempts(), asked)), "UpstreamFailed")
+        assert.deepStrictEqual(yield* outcome(ask(model(a, blind), new AttemptHistory(), asked)), "UpstreamFailed")
         assert.deepStrictEqual(fake.calls, [a.id])
       })
     })
@@ -145,7 +145,7 @@ for (const { ask, surface, whole } of surfaces) {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, fails(failure("account", 403)))
       return routed(fake, function* () {
         yield* outcome(ask(model(a, b)))
-        const attempts = new Attempts()
+        const attempts = new AttemptHistory()
         assert.deepStrictEqual(yield* outcome(ask(model(a, b), attempts)), "NoHealthyProvider")
         assert.deepStrictEqual(fake.calls, [a.id, b.id])
         assert.deepStrictEqual(
@@ -160,7 +160,7 @@ for (const { ask, surface, whole } of surfaces) {
       const blind = { ...a, capabilities: new Set<never>() }
       return routed(fake, function* () {
         const asked = request({ webSearch: true })
-        assert.deepStrictEqual(yield* outcome(ask(model(blind), new Attempts(), asked)), "NoHealthyProvider")
+        assert.deepStrictEqual(yield* outcome(ask(model(blind), new AttemptHistory(), asked)), "NoHealthyProvider")
         assert.deepStrictEqual(fake.calls, [])
       })
     })
@@ -203,7 +203,7 @@ for (const { ask, surface, whole } of surfaces) {
 
     it.effect("does not count departures, and admits another probe after one", () => {
       const fake = new ProviderFake().on(a, ...Array.from({ length: 10 }, () => hangs), fails(outage))
-      const leave = (attempts: Attempts) =>
+      const leave = (attempts: AttemptHistory) =>
         Effect.gen(function* () {
           const fiber = yield* Effect.fork(Effect.scoped(ask(model(a, b), attempts)))
           yield* TestClock.adjust("2 seconds")
@@ -211,7 +211,7 @@ for (const { ask, surface, whole } of surfaces) {
         })
       return routed(fake, function* () {
         for (let times = 0; times < 10; times++) {
-          const attempts = new Attempts()
+          const attempts = new AttemptHistory()
           yield* leave(attempts)
           assert.deepStrictEqual(attempts.list, [
             { route: a.id, provider: "a", outcome: "cancelled", status: undefined, ms: 2000 }
@@ -222,7 +222,7 @@ for (const { ask, surface, whole } of surfaces) {
         assert.strictEqual(yield* circuitOf(a.id), "open")
         fake.on(a, hangs, answers())
         yield* TestClock.adjust("1 second")
-        yield* leave(new Attempts())
+        yield* leave(new AttemptHistory())
         assert.strictEqual(yield* outcome(ask(model(a, b))), a.id)
       })
     })
@@ -254,7 +254,7 @@ for (const { ask, surface, whole } of surfaces) {
       return routed(fake, function* () {
         for (let times = 0; times < 5; times++) yield* outcome(ask(model(a)))
         yield* TestClock.adjust("1 second")
-        const attempts = new Attempts()
+        const attempts = new AttemptHistory()
         const exit = yield* Effect.exit(ask(model(a), attempts))
         assert.isTrue(Exit.isFailure(exit) && exit.cause._tag === "Die")
         assert.strictEqual(attempts.list[0]?.outcome, "defect")

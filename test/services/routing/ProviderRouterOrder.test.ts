@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, FastCheck, Fiber, Option, TestClock } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
-import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import {
@@ -72,7 +72,7 @@ describe("the routes of a model", () => {
     const tool = { type: "function" as const, function: { name: "f" } }
     const image = { type: "image_url" as const, image_url: { url: "data:image/png;base64," } }
     const ask = (more: Partial<ChatRequest>) =>
-      outcome(complete(model(plain, tools, seeing), new Attempts(), request(more)))
+      outcome(complete(model(plain, tools, seeing), new AttemptHistory(), request(more)))
     return routed(fake, function* () {
       assert.strictEqual(yield* ask({}), plain.id)
       assert.strictEqual(yield* ask({ tools: [tool] }), tools.id)
@@ -86,7 +86,7 @@ describe("the routes of a model", () => {
       .on(b, ...Array.from({ length: 5 }, () => answers()), fails(outage, "3 seconds"))
     return routed(fake, function* () {
       for (let times = 0; times < 5; times++) yield* outcome(complete(model(a, b)))
-      const attempts = new Attempts()
+      const attempts = new AttemptHistory()
       assert.strictEqual(yield* after(3, outcome(complete(model(a, b), attempts))), a.id)
       assert.deepStrictEqual(
         attempts.list.map((one) => [one.provider, one.outcome, one.ms]),
@@ -135,7 +135,7 @@ describe("a router under random faults", () => {
 
   /** One request: which routes it asked, and what became of it. */
   const askOnce = Effect.fnUntraced(function* (fake: ProviderFake, of: ChatModel, streaming: boolean) {
-    const attempts = new Attempts()
+    const attempts = new AttemptHistory()
     const before = fake.calls.length
     const asked = (streaming ? streamWhole : complete)(of, attempts)
     const fiber = yield* Effect.fork(Effect.scoped(outcome(asked)))

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer, Ref, type Scope } from "effect"
-import type { RouteReport } from "../../../src/services/routing/Circuits.ts"
+import type { RouteReport } from "../../../src/services/routing/CircuitRegistry.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { RouteHealth } from "../../../src/services/routing/RouteHealth.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Capability, Route } from "../../../src/domain/Model.ts"
-import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
 import { model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
@@ -27,8 +27,8 @@ const chosen = (asked: Partial<ChatRequest>, ...routes: ReadonlyArray<Route>) =>
   return Effect.gen(function* () {
     const router = yield* ProviderRouter
     yield* router.admit(model(...routes), request(asked))
-    yield* router.complete(model(...routes), request(asked), new Attempts())
-    yield* Effect.scoped(router.stream(model(...routes), request(asked), new Attempts()))
+    yield* router.complete(model(...routes), request(asked), new AttemptHistory())
+    yield* Effect.scoped(router.stream(model(...routes), request(asked), new AttemptHistory()))
     return [...new Set(fake.calls)].join()
   }).pipe(
     Effect.catchTag("InvalidRequest", ({ message, param }) => Effect.succeed(`${param}: ${message}`)),

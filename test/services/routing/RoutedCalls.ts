@@ -2,7 +2,7 @@ import { Duration, Effect, Fiber, Layer, Option, Random, Scope, TestClock } from
 import type { ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import type { RoutingFailure } from "../../../src/domain/Failure.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
-import { Attempts } from "../../../src/services/routing/Attempts.ts"
+import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { RoutedStream } from "../../../src/services/routing/ChatRouting.ts"
 import type { RoutingDeadlines } from "../../../src/services/routing/Failover.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
@@ -24,11 +24,14 @@ export const routed = (
     Effect.withRandom(Random.make("routing"))
   )
 
-export const complete = (of: ChatModel, attempts = new Attempts(), asked = request()) =>
+export const complete = (of: ChatModel, attempts = new AttemptHistory(), asked = request()) =>
   Effect.flatMap(ProviderRouter, (router) => router.complete(of, asked, attempts))
 
-export const stream = (of: ChatModel, attempts = new Attempts(), asked: ChatRequest = request({ stream: true })) =>
-  Effect.flatMap(ProviderRouter, (router) => router.stream(of, asked, attempts))
+export const stream = (
+  of: ChatModel,
+  attempts = new AttemptHistory(),
+  asked: ChatRequest = request({ stream: true })
+) => Effect.flatMap(ProviderRouter, (router) => router.stream(of, asked, attempts))
 
 /** An error without its stack and span. */
 export const facts = (failure: RoutingFailure) => {

@@ -1,6 +1,6 @@
 /** json-schema-faker 0.6.3 hangs on hostile schemas and executes patterns; ajv compiles what customers send. */
 import { Array, Predicate } from "effect"
-import { conforms } from "./Conformity.ts"
+import { conforms } from "./Conformance.ts"
 import {
   alternatives,
   dereference,

@@ -3,9 +3,9 @@ import { InsufficientCredits, RateLimited, SpendLimitReached } from "../../domai
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
 import { Instance } from "../runtime/Instance.ts"
 import { brief, retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
-import * as NaturalBatch from "../sql/NaturalBatch.ts"
 import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
+import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import type { Hold } from "./Hold.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { Refunds } from "./Refunds.ts"
@@ -24,7 +24,7 @@ export const refuse = ({ period, verdict }: HoldSql.HoldResult): Effect.Effect<n
 const mayHaveRun = (cause: Cause.Cause<unknown>) =>
   !Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
 
-export const make = Effect.fnUntraced(function* (lanes: NaturalBatch.Lanes<Hold>) {
+export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<Hold>) {
   const instance = yield* Instance
   const prepared = yield* Prepared
   const refunds = yield* Refunds
@@ -35,7 +35,7 @@ export const make = Effect.fnUntraced(function* (lanes: NaturalBatch.Lanes<Hold>
     if (placing.has(hold) && mayHaveRun(cause)) placing.set(hold, true)
   }
 
-  const submitOnce = yield* NaturalBatch.make({
+  const submitOnce = yield* StatementBatcher.make({
     maxSize: 256,
     timeout: stepTimeout,
     lanes,

@@ -6,12 +6,12 @@ import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
 import { type Environment, type Settings, warnings } from "./Settings.ts"
-import * as SourcePositions from "./SourcePositions.ts"
+import * as StackTraces from "./StackTraces.ts"
 import { ApiKeys } from "./services/access/ApiKeys.ts"
 import { Organizations } from "./services/access/Organizations.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
-import { ownFile } from "./services/runtime/Installation.ts"
+import { ownFile } from "./services/runtime/OwnFiles.ts"
 import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
 
@@ -86,7 +86,7 @@ const launch = (settings: Settings, environment: Environment, onReady: ReturnTyp
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
-    Effect.provide(Layer.mergeAll(NodeContext.layer, tracing(settings), SourcePositions.layer))
+    Effect.provide(Layer.mergeAll(NodeContext.layer, tracing(settings), StackTraces.layer))
   )
 
 const serveAlone = (settings: Settings, environment: Environment) =>

@@ -1,7 +1,7 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import { ensureSync } from "../runtime/Fibers.ts"
-import { type Listed, Roster } from "../runtime/Roster.ts"
+import { type Listed, UnorderedList } from "../runtime/UnorderedList.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250
@@ -55,7 +55,7 @@ export const make = <Item, Result, E, R>({
     const idle: Array<(batch: Batch) => void> = []
     let newest: { readonly since: number } | undefined
     let isGathering = false
-    const waiting = new Roster<Pending>()
+    const waiting = new UnorderedList<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock: a timer for each item would cost more than batching saves.
     let ticks = 0

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { Console, Effect, Layer, Predicate } from "effect"
-import { ownFile } from "./services/runtime/Installation.ts"
+import { ownFile } from "./services/runtime/OwnFiles.ts"
 
 export interface SourceMap {
   readonly sources: ReadonlyArray<string>

@@ -19,7 +19,7 @@ export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 /** `full`: no memory; `longer`: over the limit. */
 type Progress = "complete" | "full" | "longer"
 
-export class Reception {
+export class BodyBuffer {
   received = 0
   isHeld = false
   readonly #request: IncomingMessage

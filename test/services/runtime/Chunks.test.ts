@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import { Encoded, jsonPieces, type Pieces, piecesOf } from "../../../src/services/runtime/Pieces.ts"
+import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../../src/services/runtime/Chunks.ts"
 
 const mark = "a mark that nobody can guess"
 const MiB = 1024 * 1024
 
-const whole = (pieces: Pieces): string => {
+const whole = (pieces: Chunks): string => {
   const bytes = Buffer.concat([...pieces])
   assert.strictEqual(pieces.length, bytes.length)
   return bytes.toString("utf8")
@@ -21,13 +21,13 @@ describe("JSON in pieces", () => {
       nested: [{ data: first }, null, 1.5, { left: undefined, out: [second, first] }]
     })
     const url = `data:image/png;base64,${other.toString("base64")}`
-    const pieces = jsonPieces(document(new Encoded(one), new Encoded(other, "data:image/png;base64,")), mark)
+    const pieces = jsonChunks(document(new Encoded(one), new Encoded(other, "data:image/png;base64,")), mark)
     assert.isTrue(whole(pieces) === JSON.stringify(document(one.toString("base64"), url)))
     assert.isBelow(Math.max(...Array.from(pieces, ({ length }) => length)), 1.5 * MiB)
   })
 
   it("can be taken again, and need not be taken whole", () => {
-    const pieces = jsonPieces({ data: new Encoded(other) }, mark)
+    const pieces = jsonChunks({ data: new Encoded(other) }, mark)
     for (const piece of pieces) {
       assert.strictEqual(Buffer.from(piece).toString(), `{"data":"`)
       break
@@ -37,17 +37,17 @@ describe("JSON in pieces", () => {
   })
 
   it("is as it is without anything large", () => {
-    assert.strictEqual(whole(jsonPieces({ a: ["b"] }, mark)), `{"a":["b"]}`)
+    assert.strictEqual(whole(jsonChunks({ a: ["b"] }, mark)), `{"a":["b"]}`)
   })
 
   it("refuses a mark that occurs in the value", () => {
-    assert.throws(() => jsonPieces({ text: `with ${mark} in it`, data: new Encoded(one) }, mark), /the mark occurs/)
+    assert.throws(() => jsonChunks({ text: `with ${mark} in it`, data: new Encoded(one) }, mark), /the mark occurs/)
   })
 })
 
 describe("pieces", () => {
   it("are as long as their parts", () => {
-    assert.strictEqual(whole(piecesOf([])), "")
-    assert.strictEqual(whole(piecesOf([Buffer.from("é"), Buffer.from("x")])), "éx")
+    assert.strictEqual(whole(chunksOf([])), "")
+    assert.strictEqual(whole(chunksOf([Buffer.from("é"), Buffer.from("x")])), "éx")
   })
 })

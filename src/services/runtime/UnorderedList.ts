@@ -3,7 +3,7 @@ export interface Listed {
 }
 
 /** A Set replaces its table often; in V8's old space dead tables keep young garbage alive. */
-export class Roster<A extends Listed> implements Iterable<A> {
+export class UnorderedList<A extends Listed> implements Iterable<A> {
   readonly #all: Array<A> = []
 
   get size(): number {

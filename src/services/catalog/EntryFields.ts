@@ -1,7 +1,7 @@
 import { ParseResult, Predicate, Schema } from "effect"
 import { type RouteOptions, reasoningEfforts } from "../../domain/Model.ts"
 import { fromUsd, NanoUsd } from "../../domain/Money.ts"
-import { Numeral } from "./Source.ts"
+import { Numeral } from "./CatalogSource.ts"
 
 export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 

@@ -2,15 +2,15 @@ import { SqlError } from "@effect/sql/SqlError"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Ref, Scope, TestClock } from "effect"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
-import * as NaturalBatch from "../../../src/services/sql/NaturalBatch.ts"
 import { NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
+import * as StatementBatcher from "../../../src/services/sql/StatementBatcher.ts"
 
 /** Batches of numbers that wait for a gate; what ran is in `ran`. */
 const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =>
   Effect.gen(function* () {
     const gate = yield* Deferred.make<void>()
     const ran = yield* Ref.make<ReadonlyArray<ReadonlyArray<number>>>([])
-    const submit = yield* NaturalBatch.make({
+    const submit = yield* StatementBatcher.make({
       maxSize: 3,
       timeout: "10 seconds",
       run: (items: ReadonlyArray<number>) =>
@@ -112,7 +112,7 @@ const blocked = new SqlError({ cause: { severity: "ERROR", code: "55P03" }, mess
 const laned = (failure: (items: ReadonlyArray<string>) => SqlError | undefined) =>
   Effect.gen(function* () {
     const ran: Array<ReadonlyArray<string>> = []
-    const submit = yield* NaturalBatch.make({
+    const submit = yield* StatementBatcher.make({
       maxSize: 10,
       timeout: "10 seconds",
       lanes: { laneOf: (item: string) => item.slice(0, 1), permits: yield* Effect.makeSemaphore(1) },

@@ -1,12 +1,12 @@
 import { base64Length, base64Pieces } from "../media/Base64.ts"
 
 /** Made lazily: a large body never exists twice. */
-export interface Pieces {
+export interface Chunks {
   readonly length: number
   readonly [Symbol.iterator]: () => IterableIterator<Uint8Array>
 }
 
-export const piecesOf = (parts: ReadonlyArray<Uint8Array>): Pieces => ({
+export const chunksOf = (parts: ReadonlyArray<Uint8Array>): Chunks => ({
   length: parts.reduce((sum, part) => sum + part.length, 0),
   [Symbol.iterator]: () => parts[Symbol.iterator]()
 })
@@ -23,7 +23,7 @@ export class Encoded {
 }
 
 /** Writes each `Encoded` lazily; `mark` must be unguessable, so that it does not occur in the value. */
-export const jsonPieces = (value: unknown, mark: string): Pieces => {
+export const jsonChunks = (value: unknown, mark: string): Chunks => {
   const encoded: Array<Uint8Array> = []
   const text = JSON.stringify(value, (_, field: unknown) => {
     if (!(field instanceof Encoded)) return field
@@ -33,7 +33,7 @@ export const jsonPieces = (value: unknown, mark: string): Pieces => {
   const parts = text.split(mark).map((part) => Buffer.from(part))
   if (parts.length !== encoded.length + 1) throw new Error("the mark occurs in the value")
   return {
-    length: encoded.reduce((sum, bytes) => sum + base64Length(bytes.length), piecesOf(parts).length),
+    length: encoded.reduce((sum, bytes) => sum + base64Length(bytes.length), chunksOf(parts).length),
     *[Symbol.iterator]() {
       for (const [at, part] of parts.entries()) {
         yield part

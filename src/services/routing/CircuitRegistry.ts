@@ -21,7 +21,7 @@ export interface Routed {
   readonly routes: ReadonlyArray<RouteBase>
 }
 
-export class Circuits {
+export class CircuitRegistry {
   readonly #byRoute = new Map<string, CircuitBreaker>()
   #unixOffset = 0
 

@@ -9,7 +9,7 @@ export class Unreadable {
 }
 
 /** In nano-USD per million tokens; undefined where the feed is silent. */
-export interface FedTier {
+export interface FeedTier {
   readonly above: number
   readonly prompt: bigint | undefined
   readonly completion: bigint | undefined
@@ -17,9 +17,9 @@ export interface FedTier {
   readonly cacheWrite: bigint | undefined
 }
 
-export interface FedModel {
+export interface FeedModel {
   readonly entry: string
-  readonly tiers: ReadonlyArray<FedTier>
+  readonly tiers: ReadonlyArray<FeedTier>
   /** In nano-USD; feeds name no size, so it is taken for the smallest. */
   readonly perImage: bigint | undefined
   readonly perSecond: bigint | undefined
@@ -31,9 +31,9 @@ export interface FedModel {
 export interface PriceList {
   readonly kind: "LiteLLM" | "models.dev"
   readonly entries: number
-  readonly ofRoute: (route: RouteBase) => FedModel | Unreadable | undefined
+  readonly ofRoute: (route: RouteBase) => FeedModel | Unreadable | undefined
   /** The entry of the model's vendor. */
-  readonly ofMaker: (id: string) => FedModel | Unreadable | undefined
+  readonly ofMaker: (id: string) => FeedModel | Unreadable | undefined
 }
 
 const vendors = [
@@ -112,5 +112,5 @@ export class Fields {
   }
 }
 
-export const ascending = (tiers: ReadonlyArray<FedTier>): ReadonlyArray<FedTier> =>
+export const ascending = (tiers: ReadonlyArray<FeedTier>): ReadonlyArray<FeedTier> =>
   tiers.toSorted((a, b) => a.above - b.above)

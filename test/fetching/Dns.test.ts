@@ -1,7 +1,7 @@
 import { createSocket, type RemoteInfo } from "node:dgram"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import * as Names from "../../src/fetching/Names.ts"
+import * as Names from "../../src/fetching/Dns.ts"
 
 const types = { 1: "A", 28: "AAAA" } as const
 type Type = (typeof types)[keyof typeof types]

@@ -1,5 +1,5 @@
 import { JSONSchema, Schema } from "effect"
-import { BaseUrl, FamilyEntry, Headers, Name, Options, optional, VariableName } from "./Fields.ts"
+import { BaseUrl, FamilyEntry, Headers, Name, Options, optional, VariableName } from "./EntryFields.ts"
 import { ModelEntry } from "./Surfaces.ts"
 
 export const ProviderEntry = Schema.Struct({

@@ -3,10 +3,10 @@ import { type Array as Arr, Data, Effect, Metric } from "effect"
 import { min, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { retryRarely, settleTimeout, untilSettled, within } from "../sql/DatabaseRetry.ts"
-import * as NaturalBatch from "../sql/NaturalBatch.ts"
+import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { isRefusal, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
-import { makeTurns } from "../sql/Turns.ts"
+import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { Hold, Settlement } from "./Hold.ts"
 import * as SettleSql from "./SettleSql.ts"
@@ -59,13 +59,13 @@ const isRetryable = (error: { readonly _tag: string }) =>
 
 /** `restore` places a hold again that the database has lost. */
 export const make = Effect.fnUntraced(function* <E extends { readonly _tag: string }>(
-  lanes: NaturalBatch.Lanes<Closing>,
+  lanes: StatementBatcher.Lanes<Closing>,
   restore: (hold: Hold) => Effect.Effect<void, E>
 ) {
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
   const inTime = within(yield* Effect.scope, settleTimeout)
-  const inTurn = yield* makeTurns(transactionsAtOnce)
+  const inTurn = yield* makeKeyedSemaphore(transactionsAtOnce)
 
   const closeAll = (batch: Arr.NonEmptyReadonlyArray<Closing>) => {
     const rows = batch.flatMap(({ row }) => row ?? [])
@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
       )
     )
   }
-  const submit = yield* NaturalBatch.make({ maxSize: 256, timeout: settleTimeout, lanes, run: closeAll })
+  const submit = yield* StatementBatcher.make({ maxSize: 256, timeout: settleTimeout, lanes, run: closeAll })
   const close = (closing: Closing) => Effect.flatMap(submit(closing), requireClosed)
 
   const untilClosed = <E2 extends { readonly _tag: string }>(

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Option } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
-import { Cut, cutAnswer, cutPull } from "../../../src/providers/chat/Stops.ts"
+import { Cut, cutAnswer, cutPull } from "../../../src/providers/chat/StopSequences.ts"
 import { type ChatPull, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 
 /** Reads on until the first stop sequence is complete, the longest of those that end there. */

@@ -1,7 +1,7 @@
 import type { Effect, Exit } from "effect"
 import { runChild } from "./Fibers.ts"
 
-export class Departure {
+export class ClientDeparture {
   #isOver = false
   #listener = () => {}
 

@@ -1,6 +1,6 @@
 import * as Failure from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { toWire } from "../errors/Wire.ts"
+import { toWire } from "../errors/ErrorMessages.ts"
 
 type Tag = Failure.Failure["_tag"]
 

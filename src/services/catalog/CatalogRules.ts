@@ -1,8 +1,8 @@
 import type { Feature, RouteBase } from "../../domain/Model.ts"
-import type { Adapters } from "./Adapters.ts"
-import type { FamilyEntry } from "./Fields.ts"
-import type { ProviderEntry } from "./Format.ts"
-import { type Path, routeOptions } from "./Source.ts"
+import type { Adapters } from "./AdapterFeatures.ts"
+import type { ProviderEntry } from "./CatalogFormat.ts"
+import { type Path, routeOptions } from "./CatalogSource.ts"
+import type { FamilyEntry } from "./EntryFields.ts"
 import { type EntryContext, list, type Report } from "./Surface.ts"
 import { type ModelEntry, onEntry } from "./Surfaces.ts"
 

@@ -22,7 +22,7 @@ export interface AttemptEntry {
 }
 
 /** Filled while routing, so that the log has it however the request ends. */
-export class Attempts {
+export class AttemptHistory {
   readonly #list: Array<AttemptEntry> = []
 
   get list(): ReadonlyArray<AttemptEntry> {

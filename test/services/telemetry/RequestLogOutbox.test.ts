@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Effect, Exit, Ref, Scope, TestClock } from "effect"
-import * as Outbox from "../../../src/services/telemetry/Outbox.ts"
+import * as Outbox from "../../../src/services/telemetry/RequestLogOutbox.ts"
 
 class Refused extends Data.TaggedError("Refused")<{}> {}
 class Away extends Data.TaggedError("Away")<{}> {}

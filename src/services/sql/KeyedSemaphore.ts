@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 
 /** At most so many at a time, and one per key. */
-export type Turns = (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+export type KeyedSemaphore = (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** Transactions that wait for one organization's lock then occupy one connection. */
-export const makeTurns = (atOnce: number): Effect.Effect<Turns> =>
-  Effect.map(Effect.makeSemaphore(atOnce), (all): Turns => {
+export const makeKeyedSemaphore = (atOnce: number): Effect.Effect<KeyedSemaphore> =>
+  Effect.map(Effect.makeSemaphore(atOnce), (all): KeyedSemaphore => {
     const turns = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
     return (key) => (effect) =>
       Effect.suspend(() => {

@@ -4,8 +4,8 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Context, Effect, Layer, Runtime } from "effect"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 
-export class GeneratingRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
-  GeneratingRoutes,
+export class GenerationRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
+  GenerationRoutes,
   ReadonlyMap<string, Endpoint>
 >() {}
 
@@ -35,7 +35,7 @@ export const layer = (node: Server) =>
     Effect.gen(function* () {
       const { address } = yield* HttpServer.HttpServer
       const admission = yield* Admission
-      const routes = yield* GeneratingRoutes
+      const routes = yield* GenerationRoutes
       const fork = Runtime.runFork(yield* Effect.runtime())
 
       const generate = (request: IncomingMessage, response: ServerResponse): boolean => {

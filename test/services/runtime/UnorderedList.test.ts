@@ -1,14 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Roster } from "../../../src/services/runtime/Roster.ts"
+import { UnorderedList } from "../../../src/services/runtime/UnorderedList.ts"
 
 const named = (name: string) => ({ name, index: -1 })
 
-const namesIn = (roster: Roster<{ readonly name: string; index: number }>) => Array.from(roster, ({ name }) => name)
+const namesIn = (roster: UnorderedList<{ readonly name: string; index: number }>) =>
+  Array.from(roster, ({ name }) => name)
 
 describe("a roster", () => {
   it("holds those that came and have not gone, whatever the order in which they go", () => {
     const all = Array.from({ length: 50 }, (_, at) => named(String(at)))
-    const roster = new Roster<(typeof all)[number]>()
+    const roster = new UnorderedList<(typeof all)[number]>()
     const there = new Set<string>()
     for (let turn = 0; turn < 1_000; turn += 1) {
       const one = all[(turn * 7919) % all.length] ?? named("")
@@ -25,7 +26,7 @@ describe("a roster", () => {
   })
 
   it("can be left while it is gone through", () => {
-    const roster = new Roster<ReturnType<typeof named>>()
+    const roster = new UnorderedList<ReturnType<typeof named>>()
     for (const name of ["a", "b", "c"]) roster.add(named(name))
     const seen: Array<string> = []
     for (const one of roster) {

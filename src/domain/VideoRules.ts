@@ -1,0 +1,28 @@
+import { Either } from "effect"
+import { InvalidRequest } from "./Failure.ts"
+import { quoteModel, type VideoModel } from "./Model.ts"
+import type { VideoParams } from "./Video.ts"
+
+/** Ties go to the shorter; `allowed` is ascending. */
+export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
+  allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))
+
+/** The allowed length that a request gets, or what the model cannot do of it. */
+export const secondsFor = (model: VideoModel, params: VideoParams): Either.Either<number, InvalidRequest> => {
+  const hasReference = params.references.length > 0
+  if (model.referenceImage === "required" && !hasReference) {
+    return Either.left(
+      new InvalidRequest({
+        message: `Text-to-video is not available for ${quoteModel(model.id)} - a reference image is required.`,
+        param: null
+      })
+    )
+  }
+  if (model.referenceImage === "none" && hasReference) {
+    return Either.left(
+      new InvalidRequest({ message: `Image-to-video is not available for ${quoteModel(model.id)}.`, param: "image" })
+    )
+  }
+  const { allowed, default: usual } = model.seconds
+  return Either.right(params.seconds === undefined ? usual : nearestSeconds(allowed, params.seconds))
+}
