@@ -4,7 +4,7 @@ import { min, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { retryRarely, settleTimeout, untilSettled, within } from "../sql/DatabaseRetry.ts"
 import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
-import { isRefusal, NoAnswer } from "../sql/Outage.ts"
+import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -54,8 +54,8 @@ const requireClosed = (
 export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing) =>
   Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => requireClosed(closed))
 
-const isRetryable = (error: { readonly _tag: string }) =>
-  !(error instanceof NoAnswer) && error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
+const isAffordable = (error: { readonly _tag: string }) =>
+  error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
 
 /** `restore` places a hold again that the database has lost. */
 export const make = Effect.fnUntraced(function* <E extends { readonly _tag: string }>(
@@ -84,11 +84,12 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
 
   const untilClosed = <E2 extends { readonly _tag: string }>(
     hold: Hold,
-    attempt: Effect.Effect<SettleSql.Closed, E2 | HoldMissing>
+    attempt: Effect.Effect<SettleSql.Closed, E2 | HoldMissing>,
+    isOver: (error: unknown) => boolean
   ) =>
     retryRarely(
       Effect.catchTag(attempt, "HoldMissing", () => Effect.zipRight(restore(hold), attempt)),
-      { schedule: untilSettled, while: isRetryable }
+      { schedule: untilSettled, while: (error) => !isOver(error) && isAffordable(error) }
     )
 
   /** After its timeout no transaction commits, except one whose COMMIT has been sent. */
@@ -100,7 +101,8 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
         Effect.zipLeft(unlessAbandoned),
         sql.withTransaction
       )
-      return untilClosed(hold, inTurn(closing.org)(Effect.zipRight(unlessAbandoned, attempt))).pipe(
+      const once = inTurn(closing.org)(Effect.zipRight(unlessAbandoned, attempt))
+      return untilClosed(hold, once, (error) => error instanceof NoAnswer).pipe(
         inTime,
         Effect.onError(() => Effect.sync(() => (isAbandoned = true)))
       )
@@ -110,7 +112,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     release: ({ id, org }: Hold) => close({ id, org, cost: undefined }),
     settle: (hold: Hold, cost: NanoUsd, { effect, row }: Alongside) => {
       const closing = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row }
-      return effect === undefined ? untilClosed(hold, close(closing)) : closeAlongside(hold, closing, effect)
+      return effect === undefined ? untilClosed(hold, close(closing), isTimeUp) : closeAlongside(hold, closing, effect)
     }
   }
 })
