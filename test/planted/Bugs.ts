@@ -12,7 +12,7 @@ const holdSql = "src/services/ledger/HoldSql.ts"
 const settleSql = "src/services/ledger/SettleSql.ts"
 const model = "test/model/LedgerModel.test.ts"
 
-/** Each loses, leaks or doubles money, or shows it to a stranger. */
+/** Bugs of money first, then of routing and of decoding. */
 export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a hold is closed whether or not it is open",
@@ -218,5 +218,82 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
     replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
     caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoViews.test.ts"]
+  },
+  {
+    name: "a circuit never opens by failures in a row",
+    file: "src/services/routing/CircuitBreaker.ts",
+    find: "const failuresToOpen = 5",
+    replace: "const failuresToOpen = 50",
+    caughtBy: ["test/services/routing/CircuitBreaker.test.ts"]
+  },
+  {
+    name: "a provider's Retry-After is not heeded",
+    file: "src/services/routing/CircuitBreaker.ts",
+    find: "this.openUntil = now + Math.max(time, retryAfter)",
+    replace: "this.openUntil = now + time",
+    caughtBy: ["test/services/routing/CircuitBreaker.test.ts"]
+  },
+  {
+    name: "a request that a provider refused goes to the next one",
+    file: "src/services/routing/Failover.ts",
+    find: "if (isFinal(failure.class) || plan.mayTryNext",
+    replace: "if (plan.mayTryNext",
+    caughtBy: ["test/services/routing/ProviderRouter.test.ts"]
+  },
+  {
+    name: "a route that failed is tried again",
+    file: "src/services/routing/Failover.ts",
+    find: "const others = untried.filter((route) => route !== attempt.route)",
+    replace: "const others = [...untried]",
+    caughtBy: ["test/services/routing/ProviderRouter.test.ts"]
+  },
+  {
+    name: "a route is asked for what it cannot do",
+    file: "src/services/routing/RouteSelection.ts",
+    find: "needed.every((one) => capabilities.has(one))",
+    replace: "needed.some((one) => capabilities.has(one))",
+    caughtBy: ["test/services/routing/RouteSelection.test.ts"]
+  },
+  {
+    name: "a length between two goes to the longer",
+    file: "src/domain/VideoRules.ts",
+    find: "(Math.abs(seconds - asked) < Math.abs(best - asked)",
+    replace: "(Math.abs(seconds - asked) <= Math.abs(best - asked)",
+    caughtBy: ["test/domain/Video.test.ts"]
+  },
+  {
+    name: "a cap above the model's is sent on",
+    file: "src/domain/ChatRules.ts",
+    find: "maxTokens: Math.min(request.maxTokens, model.maxOutput)",
+    replace: "maxTokens: request.maxTokens",
+    caughtBy: ["test/domain/ChatRules.test.ts"]
+  },
+  {
+    name: "a later zero replaces the prompt's count",
+    file: "src/providers/anthropic/Stream.ts",
+    find: "|| asCount(value) > 0)",
+    replace: "|| value !== null)",
+    caughtBy: ["test/providers/anthropic/Stream.test.ts"]
+  },
+  {
+    name: "unreadable arguments of a tool call become none",
+    file: "src/providers/chat/Answer.ts",
+    find: "if (!Predicate.isRecord(value)) return undefined",
+    replace: 'if (!Predicate.isRecord(value)) return ""',
+    caughtBy: ["test/providers/OddAnswers.test.ts"]
+  },
+  {
+    name: "more cached tokens than the prompt has are believed",
+    file: "src/providers/chat/Answer.ts",
+    find: "const read = Math.min(prompt, cached)",
+    replace: "const read = cached",
+    caughtBy: ["test/providers/openai-chat/Response.test.ts"]
+  },
+  {
+    name: "a provider that forbids the account keeps its route",
+    file: "src/providers/client/Classification.ts",
+    find: 'if (status === 401 || status === 402 || status === 403) return "account"',
+    replace: 'if (status === 401 || status === 402) return "account"',
+    caughtBy: ["test/providers/client/Classification.test.ts"]
   }
 ]
