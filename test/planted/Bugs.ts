@@ -103,7 +103,7 @@ export const bugs: ReadonlyArray<Bug> = [
     file: "src/services/ledger/HoldSweeper.ts",
     find: "AND (instances.swept_at IS NOT NULL OR",
     replace: "AND (holds.created_at < now() - interval '5 seconds' OR instances.swept_at IS NOT NULL OR",
-    caughtBy: ["test/crashes/DatabaseGone.test.ts", "test/crashes/Departures.test.ts"]
+    caughtBy: ["test/services/ledger/Ledger.test.ts"]
   },
   {
     name: "a process that was taken for dead may go on to hold",

@@ -75,6 +75,20 @@ withMoney(ledgers)("the ledger in PostgreSQL", (it) => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("a hold of a process that lives is left alone, however old it is", () =>
+    Effect.gen(function* () {
+      const { bench, key, org, sql } = yield* account(one)
+      const alive = yield* Effect.map(Ids, (ids) => ids.uuid())
+      yield* sql`INSERT INTO instances (id) VALUES (${alive})`
+      yield* sql`
+        INSERT INTO holds (id, org_id, key_id, amount, instance_id, created_at)
+        VALUES (gen_random_uuid(), ${org}, ${key}, 1, ${alive}, now() - interval '2 days')`
+      yield* sql`UPDATE organizations SET held = 1 WHERE id = ${org}`
+      yield* sweep
+      assert.strictEqual(yield* bench.openHolds(org), 1)
+    })
+  )
+
   it.effect("one sweep releases however many holds the dead left", () =>
     Effect.gen(function* () {
       const { bench, key, org, sql } = yield* account(one)
