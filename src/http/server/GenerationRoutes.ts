@@ -20,7 +20,7 @@ const decoded = (path: string): string => {
 }
 
 /** As lenient as the platform's router. */
-const pathOf = (target: string): string => {
+export const pathOf = (target: string): string => {
   const path = target
     .replace(origin, "")
     .replace(/[?#;].*$/s, "")
