@@ -181,6 +181,7 @@ export const layer = (options: GatewayOptions) => {
     trustedProxies: settings.trustProxy,
     defaultRpm: settings.defaultRpm,
     metricsPublic: settings.metricsPublic,
+    corsOrigins: settings.corsOrigins,
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,

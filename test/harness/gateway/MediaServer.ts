@@ -85,6 +85,7 @@ const server = Server.layer({
   trustedProxies: 0,
   defaultRpm: 600,
   metricsPublic: false,
+  corsOrigins: [],
   chatBodyBytes: 1000,
   mediaBodyBytes,
   shutdownDelay: Duration.zero,
