@@ -38,7 +38,7 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
       /** Customers may ask for any name, and each would be a series. */
       const labelOf = (model: string | undefined) => {
         if (model === undefined) return ""
-        return catalog.find(model) === undefined ? "unknown" : model
+        return catalog.current.find(model) === undefined ? "unknown" : model
       }
       return RequestReporter.of({
         report: (answered) => {

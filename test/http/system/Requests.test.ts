@@ -6,7 +6,12 @@ import { ask, open } from "../../harness/client/RawSocket.ts"
 import { json, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, chunk, gateway, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} })
+const served = gateway({ talk: {} }, { CORS_ORIGINS: "https://app.test" })
+
+const preflight = {
+  method: "OPTIONS",
+  headers: { origin: "https://app.test", "access-control-request-method": "POST" }
+}
 
 type Series = Readonly<Record<string, number>>
 
@@ -69,6 +74,7 @@ const cases: ReadonlyArray<readonly [what: string, run: Run, counted: Series]> =
   ["a read without a key", () => call("/v1/models"), { [labels("models", "", 401, "invalid_api_key")]: 1 }],
   ["an unknown file", () => call("/media/nothing"), { [labels("media", "", 404, "unknown_endpoint")]: 1 }],
   ["an unknown path", () => call("/nowhere/42"), { [labels("none", "", 404, "unknown_endpoint")]: 1 }],
+  ["a browser's preflight", () => call("/v1/models", preflight), { [labels("preflight", "", 204)]: 1 }],
   ["a HEAD", () => call("/v1/models", { method: "HEAD" }), { [labels("models", "", 404, "unknown_endpoint")]: 1 }],
   ["a chat", asking(answers(), talk("talk")), { [labels("chat", "talk", 200)]: 1 }],
   ["a stream", asking(streams("a"), { ...talk("talk"), stream: true }), { [labels("chat", "talk", 200)]: 1 }],
