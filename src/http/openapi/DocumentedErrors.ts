@@ -6,7 +6,9 @@ type Tag = Failure.Failure["_tag"]
 
 const scopes = { chat: "chat", image: "images", video: "videos" } as const
 
-export const failuresOf = (surface: Surface | undefined): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
+export const failuresOf = (
+  surface: Surface | undefined
+): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
   InvalidRequest: [new Failure.InvalidRequest({ message: "`model` is required.", param: "model" })],
   UpstreamRejected: [null, surface === "chat" ? "messages" : "image"].map(
     (param) => new Failure.UpstreamRejected({ param })
