@@ -1,4 +1,5 @@
 import type { RouteBase } from "../../domain/Model.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { CircuitBreaker, type CircuitState } from "./CircuitBreaker.ts"
 
 /** Times are Unix milliseconds. */
@@ -21,6 +22,8 @@ export interface Routed {
   readonly routes: ReadonlyArray<RouteBase>
 }
 
+const states: ReadonlyArray<CircuitState> = ["closed", "open", "half_open"]
+
 export class CircuitRegistry {
   readonly #byRoute = new Map<string, CircuitBreaker>()
   #unixOffset = 0
@@ -35,6 +38,16 @@ export class CircuitRegistry {
       this.#byRoute.set(id, circuit)
     }
     return this.#byRoute.get(route.id) ?? this.of({ id: model.id, routes: [route] }, route)
+  }
+
+  publish(now: number): void {
+    for (const circuit of this.#byRoute.values()) {
+      const { model, route } = circuit
+      const current = circuit.state(now)
+      for (const state of states) {
+        Metrics.unsafeUpdate(Metrics.circuits, state === current ? 1 : 0, { model, route, state })
+      }
+    }
   }
 
   /** `now` is monotonic, `at` the same moment in Unix milliseconds. */
