@@ -9,7 +9,7 @@ import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { type Fields, present, table } from "./Output.ts"
 
-const readCatalog = Effect.gen(function* () {
+export const readCatalog = Effect.gen(function* () {
   const environment = yield* readEnvironment()
   const settings = yield* readSettings(environment)
   const source = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
