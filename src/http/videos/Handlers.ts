@@ -88,7 +88,7 @@ export const videoEndpoint = Effect.gen(function* () {
     const body = yield* decodeReferences(fieldsOf(received))
     record.model = modelIn(body)
     const params = yield* decodeVideoBody(body)
-    const model = catalog.find(params.model)
+    const model = catalog.current.find(params.model)
     if (model?.surface !== "video") return yield* new ModelNotFound({ model: params.model, surface: "video" })
     return { model, seconds: yield* secondsFor(model, params), params }
   })

@@ -85,6 +85,7 @@ const server = Server.layer({
   trustedProxies: 0,
   defaultRpm: 600,
   metricsPublic: false,
+  corsOrigins: [],
   chatBodyBytes: 1000,
   mediaBodyBytes,
   shutdownDelay: Duration.zero,
@@ -113,7 +114,7 @@ export const layer = Layer.unwrapEffect(
     ).pipe(
       Layer.provideMerge(RequestLog.layer),
       Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
-      Layer.provideMerge(Catalog.layer(options({ text: catalog, environment: keys }))),
+      Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
       Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
       Layer.provideMerge(Layer.provide(Refunds.layer, RefundJournal.layerMemory)),
       Layer.provideMerge(Instance.layer),
