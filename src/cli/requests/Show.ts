@@ -1,16 +1,18 @@
 import { Args } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
+import type { Model } from "../../domain/Model.ts"
 import { toUsdText } from "../../domain/Money.ts"
 import { Organizations } from "../../services/access/Organizations.ts"
+import { readOffers } from "../../services/catalog/Catalog.ts"
 import { type HoldRow, LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { VideoAdmin } from "../../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { command } from "../Commands.ts"
+import { readCatalogOptions } from "../Connection.ts"
 
 import { entryRecord } from "../Ledger.ts"
 import * as Output from "../Output.ts"
-import { readCatalog } from "../Providers.ts"
 import { recordOf as videoRecord } from "../Videos.ts"
 import { explainPrice, type Recorded } from "./Price.ts"
 import { recordOf } from "./Record.ts"
@@ -43,6 +45,11 @@ const timeline = ({ money, row, video }: Recorded): ReadonlyArray<Output.Fields>
   const hold = money?.hold
   const attempts = video?.attempts ?? row.attempts
   const closed = hold !== undefined && hold.closedAt !== null ? [{ ...hold, closedAt: hold.closedAt }] : []
+  const settled = closed.map(({ charged, closedAt, state }) => ({
+    event: state,
+    at_ms: since(closedAt),
+    detail: charged === null ? "nothing charged" : `${toUsdText(charged)} USD charged`
+  }))
   return [
     { event: "received", at_ms: 0, detail: told(row.surface, row.model, row.stream ? "stream" : "") },
     ...(hold === undefined
@@ -54,13 +61,10 @@ const timeline = ({ money, row, video }: Recorded): ReadonlyArray<Output.Fields>
       detail: told(route, provider, outcome, status, cost === undefined ? "" : `cost ${toUsdText(cost)} USD`, detail)
     })),
     ...(row.firstByteMs === null ? [] : [{ event: "first byte", at_ms: row.firstByteMs }]),
-    ...(video === undefined ? [{ event: "answered", at_ms: row.totalMs, detail: told(row.status, row.code) }] : []),
+    ...(video === undefined ? settled : []),
+    { event: "answered", at_ms: row.totalMs, detail: told(row.status, row.code) },
     ...(video?.completedAt ? [{ event: video.status, at_ms: since(video.completedAt), detail: video.errorCode }] : []),
-    ...closed.map(({ charged, closedAt, state }) => ({
-      event: state,
-      at_ms: since(closedAt),
-      detail: charged === null ? "nothing charged" : `${toUsdText(charged)} USD charged`
-    })),
+    ...(video === undefined ? [] : settled),
     ...(money?.entries ?? []).flatMap(({ amount, at, kind, note }) =>
       kind === "adjustment"
         ? [{ event: "refunded", at_ms: since(at), detail: told(toUsdText(amount), "USD", note) }]
@@ -105,17 +109,23 @@ const describe = (org: string, recorded: Recorded): Output.Output => {
   return { document, text: sections.join("\n\n") }
 }
 
+/** Also those without a route that can be called; none where the catalog cannot be read. */
+const pricedModels = Effect.flatMap(readCatalogOptions, readOffers).pipe(
+  Effect.map(({ all }) => all.map(({ model }) => model)),
+  Effect.orElseSucceed((): ReadonlyArray<Model> => [])
+)
+
 export const show = command(
   "show",
   "Show a request as a timeline, and why it cost what it did; all of them, newest first, where the id repeats.",
   { id: requestArgument },
   Effect.fnUntraced(function* ({ id }) {
     const rows = yield* findRequests(id)
-    const catalog = yield* Effect.option(readCatalog)
+    const models = yield* pricedModels
     const names = new Map((yield* (yield* Organizations).list).map(({ id, name }) => [id, name]))
     const shown = yield* Effect.forEach(rows, (row) =>
       Effect.map(readMoney(row.holdId), (found) => {
-        const model = Option.getOrUndefined(catalog)?.find(row.model ?? "")
+        const model = models.find((one) => one.id === row.model)
         return describe(names.get(row.orgId) ?? row.orgId, { row, model, ...found })
       })
     )

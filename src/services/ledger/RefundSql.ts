@@ -21,7 +21,7 @@ export const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd
   ), charged AS (
     SELECT holds.id, org_id, coalesce(charged, 0) AS charged, before.refunds,
       coalesce(charged, 0) - before.amount AS remaining
-    FROM holds, (
+    FROM holds, LATERAL (
       SELECT count(*) AS refunds, coalesce(sum(amount), 0)::bigint AS amount
       FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
     ) AS before
