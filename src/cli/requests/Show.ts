@@ -39,17 +39,18 @@ const readMoney = Effect.fnUntraced(function* (hold: string | null) {
 const told = (...parts: ReadonlyArray<string | number | null | undefined>) =>
   parts.filter((part) => part !== null && part !== undefined && part !== "").join(" ")
 
+const settlementOf = ({ charged, closedAt, state }: HoldRow, since: (at: Date) => number) => {
+  if (closedAt === null) return []
+  const detail = charged === null ? "nothing charged" : `${toUsdText(charged)} USD charged`
+  return [{ event: state, at_ms: since(closedAt), detail }]
+}
+
 /** Attempts follow each other, and the log has only how long each took. */
 const timeline = ({ money, row, video }: Recorded): ReadonlyArray<Output.Fields> => {
   const since = (at: Date) => Math.max(0, at.getTime() - row.at.getTime())
   const hold = money?.hold
   const attempts = video?.attempts ?? row.attempts
-  const closed = hold !== undefined && hold.closedAt !== null ? [{ ...hold, closedAt: hold.closedAt }] : []
-  const settled = closed.map(({ charged, closedAt, state }) => ({
-    event: state,
-    at_ms: since(closedAt),
-    detail: charged === null ? "nothing charged" : `${toUsdText(charged)} USD charged`
-  }))
+  const settled = hold === undefined ? [] : settlementOf(hold, since)
   return [
     { event: "received", at_ms: 0, detail: told(row.surface, row.model, row.stream ? "stream" : "") },
     ...(hold === undefined

@@ -39,7 +39,7 @@ export class OrganizationInUse extends Data.TaggedError("OrganizationInUse")<{ r
     const { balance, held, id, name } = this.organization
     if (held > 0n)
       return `${name} has ${toUsdText(held)} USD held by requests that still run: wait, or cancel its videos.`
-    const correction = `gateway credits adjust ${id} ${toUsdText(-balance)} --note TEXT`
+    const correction = `gateway credits adjust ${id} ${toUsdText(0n - balance)} --note TEXT`
     return `${name} has a balance of ${toUsdText(balance)} USD; take it to zero with ${correction}.`
   }
 }
