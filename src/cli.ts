@@ -6,6 +6,7 @@ import { blocklist } from "./cli/Blocklist.ts"
 import { catalog } from "./cli/Catalog.ts"
 import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
+import { doctor } from "./cli/Doctor.ts"
 import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
@@ -36,6 +37,7 @@ const program = (start: Serve) =>
     Command.withSubcommands([
       Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
       migrate,
+      doctor,
       orgs,
       keys,
       credits,
