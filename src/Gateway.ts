@@ -14,6 +14,7 @@ import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/
 import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
+import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
@@ -145,7 +146,7 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout })
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
-  return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings)).pipe(
+  return Layer.mergeAll(readiness(settings), publishedHealth, ControlFollower.layer, housekeeping(settings)).pipe(
     Layer.provideMerge(generations),
     Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, routing, media)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),

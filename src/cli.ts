@@ -14,6 +14,7 @@ import { migrate } from "./cli/Migrate.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
+import { routes } from "./cli/Routes.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
@@ -43,6 +44,7 @@ const program = (start: Serve) =>
       blocklist,
       catalog,
       providers,
+      routes,
       requests,
       videos,
       media,

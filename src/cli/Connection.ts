@@ -5,6 +5,8 @@ import { readEnvironment, readSettings } from "../Settings.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { BlockList } from "../services/access/BlockList.ts"
 import { Organizations } from "../services/access/Organizations.ts"
+import { CatalogReloads } from "../services/control/CatalogReloads.ts"
+import { RouteControls } from "../services/control/RouteControls.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { RouteHealth } from "../services/routing/RouteHealth.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
@@ -55,6 +57,8 @@ export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
   RouteHealth.layer,
+  RouteControls.layer,
+  CatalogReloads.layer,
   RequestLog.layer,
   Usage.layer,
   VideoAdmin.layer,
