@@ -210,7 +210,10 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
         found,
         '{"sandbox":false,"data":[{"id":"talk@acme","model":"talk","provider":"acme","circuit":"open"'
       )
-      assert.include(found, '"latency_ms":150,"requests":40,"failures":2,"instances":2,"in_catalog":true,"disabled_at":null,"note":null}')
+      assert.include(
+        found,
+        '"latency_ms":150,"requests":40,"failures":2,"instances":2,"in_catalog":true,"disabled_at":null,"note":null}'
+      )
       assert.include(found, '{"id":"talk@spare","model":"talk","provider":"spare","circuit":"closed"')
       const plain = yield* run(["providers"], environment)
       assert.match(plain.stdout, /^talk@acme +open +40 +2 +150 +503 +\[31moverloaded +2026-03-01T00:00:00Z$/m)
