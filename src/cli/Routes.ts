@@ -1,12 +1,13 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect } from "effect"
+import { Catalog } from "../services/catalog/Catalog.ts"
 import { type RouteControl, RouteControls } from "../services/control/RouteControls.ts"
 import { RouteHealth } from "../services/routing/RouteHealth.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command } from "./Commands.ts"
+import { readCatalogOptions } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { readCatalog } from "./Providers.ts"
 
 const mostSuggested = 10
 
@@ -24,7 +25,7 @@ const requireRoute = Effect.fnUntraced(function* (id: string) {
   const disabled = (yield* (yield* RouteControls).disabled).map((one) => one.route)
   const used = (yield* (yield* RouteHealth).list).map((one) => one.route)
   if (disabled.includes(id) || used.includes(id)) return
-  const { models } = yield* readCatalog
+  const { models } = yield* Effect.flatMap(readCatalogOptions, Catalog.make)
   const known = [...new Set([...models.flatMap(({ routes }) => routes.map((one) => one.id)), ...used, ...disabled])]
   if (known.includes(id)) return
   return yield* new CommandFailed({ message: `There is no route ${id}.${suggest(id, known)}` })
