@@ -58,7 +58,7 @@ export const providers = (settings: Settings) =>
     )
   )
 
-export const catalog = ({ readCatalog, settings }: GatewayOptions) =>
+const catalog = ({ readCatalog, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
     Effect.map(Providers, (adapters) => {
       const fixed = { sandbox: sandboxMode(settings), adapters: adaptersOf(adapters) }
