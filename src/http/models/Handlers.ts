@@ -3,10 +3,10 @@ import { Effect } from "effect"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listing } from "../../services/catalog/Surfaces.ts"
 import { jsonText, respond } from "../Answer.ts"
-import { ReadApi } from "../Api.ts"
+import { ResourceApi } from "../Api.ts"
 
 export const ModelsHandlers = HttpApiBuilder.group(
-  ReadApi,
+  ResourceApi,
   "models",
   Effect.fnUntraced(function* (handlers) {
     const body = perSnapshot(yield* Catalog, ({ models }) => JSON.stringify(listing(models)))

@@ -22,6 +22,7 @@ export const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyA
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
   VideoNotFound: [new Failure.VideoNotFound()],
+  VideoNotFinished: [new Failure.VideoNotFinished()],
   UnknownEndpoint: [new Failure.UnknownEndpoint()],
   IdempotencyConflict: [new Failure.IdempotencyConflict()],
   BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 33_554_432 })],
