@@ -27,6 +27,7 @@ import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
 import { logFailure } from "./services/sql/Outage.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
+import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
@@ -151,7 +152,7 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
     // Rows of failed requests are written once their refunds are done, also at a stop.
-    Layer.provideMerge(RequestLog.layer),
+    Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

@@ -42,7 +42,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   return {
     description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": errorContent(ours.failures, surfaces[tag] ?? "chat") }
+    content: { "application/json": errorContent(ours.failures, surfaces[tag]) }
   }
 }
 

@@ -71,12 +71,8 @@ const generatingRoutes = Layer.effect(
   GenerationRoutes.GenerationRoutes,
   Effect.gen(function* () {
     const { edit, generate } = yield* imageEndpoints
-    return new Map<string, Endpoint>([
-      ["/v1/chat/completions", yield* chatEndpoint],
-      ["/v1/images/generations", generate],
-      ["/v1/images/edits", edit],
-      ["/v1/videos", yield* videoEndpoint]
-    ])
+    const endpoints: ReadonlyArray<Endpoint> = [yield* chatEndpoint, generate, edit, yield* videoEndpoint]
+    return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
   })
 )
 

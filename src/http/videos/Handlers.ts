@@ -64,7 +64,7 @@ export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Eithe
     ? Either.right(url)
     : Either.left(new InvalidRequest({ message: "The video is not completed.", param: null }))
 
-const endpoint = { surface: "video", scope: "videos", admitsWithHold: false } as const
+const endpoint = { path: "/v1/videos", surface: "video", scope: "videos", admitsWithHold: false } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
 
