@@ -1,6 +1,7 @@
-import { Effect, Layer, Logger, LogLevel, Option } from "effect"
+import { Duration, Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
+import * as SafeFetcher from "../fetching/SafeFetcher.ts"
 import { readEnvironment, readSettings } from "../Settings.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { BlockList } from "../services/access/BlockList.ts"
@@ -10,6 +11,7 @@ import { RouteHealth } from "../services/routing/RouteHealth.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
 import { Usage } from "../services/telemetry/Usage.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
+import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
@@ -51,6 +53,12 @@ const upToDate = Effect.gen(function* () {
   return yield* new CommandFailed({ message })
 })
 
+const fetching = Layer.unwrapEffect(
+  Effect.map(settings, ({ connectTimeout, fetchAllow, resultFetchAllow }) =>
+    SafeFetcher.layer({ fetchAllow, resultFetchAllow, connectTimeoutSeconds: Duration.toSeconds(connectTimeout) })
+  )
+)
+
 export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
@@ -58,5 +66,6 @@ export const operator = Layer.mergeAll(
   RequestLog.layer,
   Usage.layer,
   VideoAdmin.layer,
+  Webhooks.layer.pipe(Layer.provide(fetching)),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -7,6 +7,7 @@ import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/CatalogRules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
+import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
 import { ReadApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
@@ -22,11 +23,12 @@ import { VideoCreateRequest } from "./Schema.ts"
 const decode = decoder(VideoCreateRequest)
 
 export const decodeVideoBody = (body: unknown): Either.Either<VideoParams, InvalidRequest> =>
-  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
+  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds, webhook_url }) => ({
     model,
     prompt,
     seconds: seconds ?? duration ?? undefined,
-    references: [image, input_reference].find((references) => references?.length) ?? []
+    references: [image, input_reference].find((references) => references?.length) ?? [],
+    webhookUrl: webhook_url ?? undefined
   }))
 
 const asList = (value: unknown): ReadonlyArray<unknown> => {
@@ -43,19 +45,6 @@ export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
     input_reference: [...asList(body.input_reference), ...named]
   }
 }
-
-/** A replay equals the first response to the byte. */
-export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({
-  id,
-  object: "video",
-  model,
-  status,
-  created_at: createdAt,
-  ...(completedAt === undefined ? {} : { completed_at: completedAt }),
-  seconds,
-  ...(url === undefined ? {} : { url, data: [{ url }] }),
-  ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
-})
 
 export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Either.Either<string, InvalidRequest> =>
   status === "completed" && url !== undefined

@@ -2,7 +2,18 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { Files, Frames, References } from "../body/References.ts"
 import { Conflict, GenerationErrors, NoSuchVideo, NotCompleted, ReadErrors } from "../errors/Schemas.ts"
-import { described, formN, Integer, matching, modelOf, n, optional, promptFor } from "../schema/Constraints.ts"
+import {
+  described,
+  formN,
+  Integer,
+  longestUrl,
+  matching,
+  modelOf,
+  n,
+  optional,
+  promptFor,
+  upTo
+} from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
 
@@ -10,6 +21,12 @@ const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
+
+/** Its host is judged once the body is read. */
+const WebhookUrl = matching(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//)
+  .pipe(upTo(longestUrl))
+  .annotations(problem(`must be an http or https URL of at most ${longestUrl} characters`))
+const FormWebhookUrl = matching(/^(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/|$)/).pipe(upTo(longestUrl))
 
 /** `domain/VideoRules.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
@@ -23,6 +40,8 @@ const texts = {
     "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
   duration: "Alias of `seconds`, which wins when both are given.",
   image: "The reference frame; of several the first is used. Some models require one, some take none.",
+  webhookUrl:
+    "Where to send the video once it is over, signed, beside the organization's webhook endpoints. A public http or https URL.",
   inputReference: "Alias of `image`, which wins when both are given."
 }
 
@@ -34,6 +53,7 @@ export const VideoCreateRequest = Schema.Struct({
   input_reference: optional(Frames, texts.inputReference),
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
+  webhook_url: optional(WebhookUrl, texts.webhookUrl),
   n
 }).annotations({ identifier: "VideoCreateRequest" })
 
@@ -48,6 +68,7 @@ const VideoCreateForm = Schema.Struct({
   input_reference: described(Files, texts.inputReference),
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
   "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
+  webhook_url: described(FormWebhookUrl, texts.webhookUrl),
   n: formN
 })
 
