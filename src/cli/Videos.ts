@@ -6,7 +6,7 @@ import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const recordOf = (job: VideoJob): Output.Fields => ({
+export const recordOf = (job: VideoJob): Output.Fields => ({
   id: job.id,
   request_id: job.requestId,
   at: job.createdAt,

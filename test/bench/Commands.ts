@@ -13,6 +13,7 @@ import * as HoldSweeper from "../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
+import { refundFailed } from "../../src/services/ledger/RefundSql.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
@@ -185,7 +186,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       )
     ),
     entry("settlement", runWith(sql, SettleSql.close([{ id: open.id, cost: NanoUsd(1n) }]))),
-    point("refund", SettleSql.refund(sql, open.id))
+    point("refund", refundFailed(sql, open.id))
   ] satisfies ReadonlyArray<Command>
 })
 

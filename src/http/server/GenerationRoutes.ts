@@ -2,7 +2,10 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Context, Effect, Layer, Runtime } from "effect"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
+import { cors } from "./Cors.ts"
 
 export class GenerationRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
   GenerationRoutes,
@@ -20,7 +23,7 @@ const decoded = (path: string): string => {
 }
 
 /** As lenient as the platform's router. */
-const pathOf = (target: string): string => {
+export const pathOf = (target: string): string => {
   const path = target
     .replace(origin, "")
     .replace(/[?#;].*$/s, "")
@@ -29,13 +32,22 @@ const pathOf = (target: string): string => {
 }
 
 /** Skips the platform's router and middleware: one fiber per request. */
-export const layer = (node: Server) =>
+export const layer = (node: Server, corsOrigins: ReadonlyArray<string>) =>
   Layer.effect(
     HttpServer.HttpServer,
     Effect.gen(function* () {
       const { address } = yield* HttpServer.HttpServer
       const admission = yield* Admission
       const routes = yield* GenerationRoutes
+      const ids = yield* Ids
+      const { report } = yield* RequestReporter
+      const answered = { surface: "preflight", method: "OPTIONS", path: undefined, status: 204, code: null } as const
+      const reportPreflight = () => {
+        const requestId = ids.prefixed("req")
+        report({ ...answered, requestId, startedAt: undefined })
+        return requestId
+      }
+      const answerPreflight = corsOrigins.length === 0 ? undefined : cors(corsOrigins, reportPreflight)
       const fork = Runtime.runFork(yield* Effect.runtime())
 
       const generate = (request: IncomingMessage, response: ServerResponse): boolean => {
@@ -52,6 +64,7 @@ export const layer = (node: Server) =>
           Effect.gen(function* () {
             const handle = yield* NodeHttpServer.makeHandler(middleware === undefined ? app : middleware(app))
             const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+              if (answerPreflight?.(pathOf(request.url ?? ""), request, response)) return
               if (!generate(request, response)) handle(request, response)
             }
             yield* Effect.acquireRelease(
