@@ -11,6 +11,7 @@ export const VideoView = Schema.Struct({
   media: Schema.NullOr(Schema.String),
   errorCode: Schema.NullOr(Schema.String),
   errorMessage: Schema.NullOr(Schema.String),
+  progress: Schema.Number,
   sandbox: Schema.Boolean
 })
 export type VideoView = typeof VideoView.Type
@@ -22,6 +23,8 @@ export interface Video {
   readonly status: VideoStatus
   readonly createdAt: number
   readonly completedAt: number | undefined
+  /** In percent; 0 where the provider does not tell. */
+  readonly progress: number
   readonly seconds: number
   readonly url: string | undefined
   readonly error: { readonly code: string; readonly message: string } | undefined
@@ -36,6 +39,7 @@ export const toVideo = (view: VideoView, link: (media: string) => string): Video
   status: view.status,
   createdAt: unixSeconds(view.createdAt),
   completedAt: view.completedAt === null ? undefined : unixSeconds(view.completedAt),
+  progress: view.progress,
   seconds: view.seconds,
   url: view.media === null ? undefined : link(view.media),
   error: view.errorCode === null ? undefined : { code: view.errorCode, message: view.errorMessage ?? "" },
@@ -43,11 +47,12 @@ export const toVideo = (view: VideoView, link: (media: string) => string): Video
 })
 
 /** As the API and webhooks show it; a replay equals the first response to the byte. */
-export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({
+export const videoJson = ({ completedAt, createdAt, error, id, model, progress, seconds, status, url }: Video) => ({
   id,
   object: "video",
   model,
   status,
+  progress,
   created_at: createdAt,
   ...(completedAt === undefined ? {} : { completed_at: completedAt }),
   seconds,

@@ -50,6 +50,7 @@ describe.concurrent("the webhooks of a video", () => {
       object: "video",
       model: "m",
       status: "completed",
+      progress: 100,
       created_at: createdAt,
       completed_at: completedAt,
       seconds: 8,
