@@ -17,6 +17,7 @@ import { requests } from "./cli/Requests.ts"
 import { routes } from "./cli/Routes.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
+import { webhooks } from "./cli/Webhooks.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
 
@@ -48,6 +49,7 @@ const program = (start: Serve) =>
       requests,
       videos,
       media,
+      webhooks,
       usage
     ])
   )

@@ -16,6 +16,7 @@ import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
 import { Usage } from "../services/telemetry/Usage.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
+import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
@@ -66,6 +67,8 @@ const upToDate = Effect.gen(function* () {
   return yield* new CommandFailed({ message })
 })
 
+const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
+
 export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
@@ -75,5 +78,6 @@ export const operator = Layer.mergeAll(
   RequestLog.layer,
   Usage.layer,
   VideoAdmin.layer,
+  Webhooks.layer.pipe(Layer.provide(fetching)),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))
