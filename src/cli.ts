@@ -15,8 +15,10 @@ import { migrate } from "./cli/Migrate.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
+import { routes } from "./cli/Routes.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
+import { webhooks } from "./cli/Webhooks.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
 
@@ -45,9 +47,11 @@ const program = (start: Serve) =>
       blocklist,
       catalog,
       providers,
+      routes,
       requests,
       videos,
       media,
+      webhooks,
       usage
     ])
   )
