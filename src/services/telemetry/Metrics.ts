@@ -99,7 +99,7 @@ export const failovers = Metric.counter("gateway_failovers_total", {
 })
 
 export const circuits = Metric.gauge("gateway_circuits", {
-  description: "Processes whose circuit of the route is in the state"
+  description: "Processes in which the route's circuit is in the state"
 })
 
 export const videos = Metric.counter("gateway_videos_total", {
@@ -109,6 +109,11 @@ export const videos = Metric.counter("gateway_videos_total", {
 
 export const videoDoubts = Metric.counter("gateway_video_doubts_total", {
   description: "Submits that may have reached a provider without an answer, each perhaps paid for nothing",
+  incremental: true
+})
+
+export const webhooks = Metric.counter("gateway_webhooks_total", {
+  description: "Tries to deliver webhooks, by outcome",
   incremental: true
 })
 
