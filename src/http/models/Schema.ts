@@ -65,6 +65,9 @@ const ModelList = Schema.Struct({
 const list = HttpApiEndpoint.get("list", "/models")
   .addSuccess(ModelList)
   .addError(ReadErrors)
-  .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List the models with their prices" }))
+  .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List models" }))
 
-export const Models = HttpApiGroup.make("models").add(list).middleware(Authenticated)
+export const Models = HttpApiGroup.make("models")
+  .add(list)
+  .annotate(OpenApi.Description, "What can be called, with prices and the parameters that each model takes.")
+  .middleware(Authenticated)

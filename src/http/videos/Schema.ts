@@ -70,14 +70,17 @@ export const Video = Schema.Struct({
     }),
     "Once `failed`."
   )
-}).annotations({ identifier: "Video", description: "One render." })
+}).annotations({ identifier: "Video", description: "The video." })
 
 const VideoList = Schema.Struct({
   object: Schema.Literal("list"),
   data: Schema.Array(Video)
 }).annotations({ identifier: "VideoList", description: "The organization's most recent videos, newest first." })
 
-const Id = Schema.String.annotations({ description: "The `vid_` id." })
+const Id = Schema.String.annotations({
+  description: "The video's id.",
+  examples: ["vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a"]
+})
 
 /** Only described: `limitOf` in `Handlers.ts` reads it. */
 const Limit = described(
@@ -101,8 +104,9 @@ const create = HttpApiEndpoint.post("create", "/videos")
   .annotateContext(
     OpenApi.annotations({
       identifier: "createVideo",
-      summary: "Start a render",
-      description: "Answers at once with the video in `queued`; ask for it until it is `completed` or `failed`."
+      summary: "Create a video",
+      description:
+        "Answers with the video in `queued`; get it every few seconds until it is `completed` or `failed`. Only a completed video is charged."
     })
   )
 
@@ -110,14 +114,14 @@ const list = HttpApiEndpoint.get("list", "/videos")
   .setUrlParams(Schema.Struct({ limit: Limit }))
   .addSuccess(VideoList)
   .addError(ReadErrors)
-  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List the most recent renders" }))
+  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List videos" }))
 
 const find = HttpApiEndpoint.get("find", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(Video)
   .addError(ReadErrors)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "See how a render is doing" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "Get a video" }))
 
 const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
@@ -125,8 +129,13 @@ const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .addError(ReadErrors)
   .addError(NotCompleted)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Download a video" }))
 
-export const VideosRead = HttpApiGroup.make("videos").add(list).add(find).add(content).middleware(Authenticated)
+export const VideosRead = HttpApiGroup.make("videos")
+  .annotate(OpenApi.Description, "A video takes minutes: create it, get it until it is completed, then download it.")
+  .add(list)
+  .add(find)
+  .add(content)
+  .middleware(Authenticated)
 
 export const Videos = VideosRead.add(create)
