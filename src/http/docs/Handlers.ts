@@ -1,6 +1,6 @@
-import { HttpApiBuilder, HttpServerRequest } from "@effect/platform"
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { Catalog } from "../../services/catalog/Catalog.ts"
+import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { type Answer, json, respond } from "../Answer.ts"
 import { about } from "../Api.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
@@ -18,28 +18,31 @@ const send = ({ headers, text }: Page) =>
 export const DocsRoutes = ({ publicUrl }: { readonly publicUrl: string }) =>
   HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      const catalog = yield* Catalog
       const baseUrl = `${publicUrl}/v1`
-      let made: { readonly models: typeof catalog.models; readonly page: Page } | undefined
-
-      const reference = Effect.promise(async () => {
+      const reference = perSnapshot(yield* Catalog, async ({ models }) => {
         const { referencePage } = await import("./Reference.ts")
-        const { models } = catalog
-        if (made?.models !== models) made = { models, page: referencePage(openApiDocument(models, baseUrl)) }
-        return made.page
+        return referencePage(openApiDocument(models, baseUrl))
       })
       const home = Effect.promise(async () => (await import("./Home.ts")).homePage({ ...about, baseUrl }))
 
       const { title, ...rest } = about
       const links = { base_url: baseUrl, documentation: `${publicUrl}/docs`, openapi: `${baseUrl}/openapi.json` }
-      const summary = json(200, { name: title, ...rest, ...links }, { vary: "accept" })
+      const summary = json(200, { name: title, ...rest, ...links })
 
-      yield* router.get("/docs", Effect.flatMap(reference, send))
+      yield* router.get(
+        "/docs",
+        Effect.flatMap(reference, (made) =>
+          Effect.flatMap(
+            Effect.promise(() => made),
+            send
+          )
+        )
+      )
       yield* router.get(
         "/",
         Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: { accept = "" } }) =>
           accept.includes("text/html") ? Effect.flatMap(home, send) : Effect.succeed(respond(summary))
-        )
+        ).pipe(Effect.map(HttpServerResponse.setHeader("vary", "accept")))
       )
     })
   )

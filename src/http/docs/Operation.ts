@@ -78,8 +78,9 @@ export const operationView = ({ components: { schemas }, servers: [{ url }] }: D
 
   const samples = ({ method, operation, path }: Endpoint): ReadonlyArray<Html> => {
     const { operationId, parameters, requestBody, responses } = operation
+    const [shown] = Object.values(responses).flatMap(({ content }) => Object.values(content?.[json]?.examples ?? {}))
     const target = parameters.reduce((filled, { name, schema }) => {
-      const [example] = schema.examples ?? []
+      const example = schema.examples?.[0] ?? (Predicate.isRecord(shown?.value) ? shown.value[name] : undefined)
       return typeof example === "string" ? filled.replace(`{${name}}`, example) : filled
     }, `${url}${path}`)
     const hasIdempotencyKey = parameters.some(({ name }) => name === "idempotency-key")

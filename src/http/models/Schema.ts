@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { ReadErrors } from "../errors/Schemas.ts"
+import { ReadErrors, UnknownModel } from "../errors/Schemas.ts"
 import { atLeast, between, Integer } from "../schema/Constraints.ts"
 import { Authenticated } from "../schema/Headers.ts"
 
@@ -67,7 +67,23 @@ const list = HttpApiEndpoint.get("list", "/models")
   .addError(ReadErrors)
   .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List models" }))
 
+const retrieve = HttpApiEndpoint.get("retrieve", "/models/:id")
+  .setPath(Schema.Struct({ id: Schema.String.annotations({ description: "May contain slashes, escaped or not." }) }))
+  .addSuccess(Model)
+  .addError(ReadErrors)
+  .addError(UnknownModel)
+  .annotateContext(OpenApi.annotations({ identifier: "getModel", summary: "Get a model" }))
+
+/** What the router serves: an id may hold slashes. */
+const retrieveAnyPath = HttpApiEndpoint.get("retrieve", "/models/*")
+  .setPath(Schema.Struct({ "*": Schema.String }))
+  .addSuccess(Model)
+  .addError(ReadErrors)
+  .addError(UnknownModel)
+
 export const Models = HttpApiGroup.make("models")
   .add(list)
+  .add(retrieve)
   .annotate(OpenApi.Description, "What can be called, with prices and the parameters that each model takes.")
   .middleware(Authenticated)
+export const ModelsRead = HttpApiGroup.make("models").add(list).add(retrieveAnyPath).middleware(Authenticated)

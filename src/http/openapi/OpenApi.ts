@@ -29,6 +29,8 @@ const headersOf: Readonly<Record<string, object>> = {
 
 const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
 
+const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
+
 /** The platform adds its own decode error to every endpoint. */
 const isOurs = (
   schema: object
@@ -43,7 +45,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   return {
     description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": errorContent(ours.failures, surfaces[tag] ?? "chat") }
+    content: { "application/json": errorContent(ours.failures, surfaces[tag]) }
   }
 }
 
@@ -51,8 +53,10 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   // Only generating endpoints are rated; what precedes the rate check has no headers of it.
   const rated = operation.responses[429] !== undefined
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
-  const isOneVideo = operation.parameters.some(({ name }) => name === "id")
-  const made = { ...(rated || isOneVideo ? sandbox : {}), ...(repeatable ? replayed : {}) }
+  const made = {
+    ...(rated || showingOneVideo.has(operation.operationId) ? sandbox : {}),
+    ...(repeatable ? replayed : {})
+  }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {
     const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId

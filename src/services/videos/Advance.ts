@@ -1,5 +1,4 @@
 import { Effect, Either } from "effect"
-import type { ProviderAccount } from "../../domain/Model.ts"
 import { Catalog } from "../catalog/Catalog.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
@@ -30,10 +29,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
   Effect.gen(function* () {
     const catalog = yield* Catalog
     const failpoint = yield* Failpoint
-    const accounts: ReadonlyArray<ProviderAccount> = catalog.providers.flatMap(({ account, ready }) =>
-      ready ? account : []
-    )
-    const isSold = ({ model }: LeasedJob) => catalog.find(model)?.surface === "video"
+    const isSold = ({ model }: LeasedJob) => catalog.current.find(model)?.surface === "video"
 
     const passOver = (job: LeasedJob, lacking: string) =>
       Effect.as(
@@ -66,7 +62,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
         return yield* fail(job, failure.class === "moderation" ? contentRejected : upstreamFailed)
       }
       if (!isSold(job)) return yield* passOverModel(job)
-      const hasFurtherRoute = catalog.find(job.model)?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
+      const hasFurtherRoute = catalog.current.find(job.model)?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
       return yield* hasFurtherRoute ? resubmit(job, job.doubts) : fail(job, upstreamFailed)
     })
 
@@ -106,13 +102,14 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       render: Render
     ) {
       if (progress.state === "failed") return yield* retryOrFail(job, progress.failure)
-      if (!(yield* Effect.orDie(rows.poll(job, progress.state !== "queued")))) return finished
+      const percent = progress.state === "done" ? 100 : progress.percent
+      if (!(yield* Effect.orDie(rows.poll(job, progress.state !== "queued", percent)))) return finished
       return yield* progress.state === "done" ? storeClip(job, render) : pollDelay(job.polls)
     })
 
     const poll = Effect.fnUntraced(function* (job: JobAt<"rendering">) {
       const { handle } = job
-      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, catalog.accounts)
       if (route === undefined) {
         const provider = job.route && `the provider ${job.route.provider.name}, or its credential`
         return yield* passOver(job, provider ?? "its route")
@@ -125,7 +122,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     })
 
     const cancel = Effect.fnUntraced(function* (job: JobAt<"over">) {
-      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, catalog.accounts)
       if (route !== undefined && job.handle !== null) yield* upstream.cancel({ route, handle: job.handle }, job.id)
       yield* Effect.orDie(rows.cancelUpstream(job))
       return finished

@@ -45,6 +45,7 @@ withLayer(gateway, { excludeTestServices: true })("the pages", (it) => {
       }
       assert.match(docs.headers.get("content-security-policy") ?? "", script)
       assert.include(home.headers.get("content-security-policy"), "script-src 'none'")
+      assert.strictEqual(home.headers.get("vary"), "accept")
       assert.notMatch(docs.text + home.text, /<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:,)/)
     })
   )

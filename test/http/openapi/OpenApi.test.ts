@@ -39,10 +39,12 @@ describe("the OpenAPI document", () => {
       "post /images/generations": images,
       "post /images/edits": images,
       "post /videos": images.map((status) => (status === "200" ? "202" : status)),
-      "get /videos": reads,
+      "get /videos": ["200", "400", "401", "403", "500"],
+      "delete /videos/{id}": ["200", "401", "403", "404", "409", "500"],
       "get /videos/{id}": ["200", "401", "403", "404", "500"],
       "get /videos/{id}/content": ["302", "400", "401", "403", "404", "500"],
       "get /models": reads,
+      "get /models/{id}": ["200", "401", "403", "404", "500"],
       "get /credits": reads
     })
   })
