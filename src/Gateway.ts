@@ -26,6 +26,7 @@ import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
 import { logFailure } from "./services/sql/Outage.ts"
+import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
@@ -143,7 +144,8 @@ const services = ({ settings }: GatewayOptions) => {
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
-    VideoJobs.layer({ timeout: settings.videoTimeout })
+    VideoJobs.layer({ timeout: settings.videoTimeout }),
+    CustomerUsage.layer
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
   return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings)).pipe(
