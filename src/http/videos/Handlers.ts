@@ -8,6 +8,7 @@ import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/CatalogRules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
+import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
@@ -23,11 +24,12 @@ import { noSuchCursor, VideoCreateRequest, type VideoListQuery } from "./Schema.
 const decode = decoder(VideoCreateRequest)
 
 export const decodeVideoBody = (body: unknown): Either.Either<VideoParams, InvalidRequest> =>
-  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
+  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds, webhook_url }) => ({
     model,
     prompt,
     seconds: seconds ?? duration ?? undefined,
-    references: [image, input_reference].find((references) => references?.length) ?? []
+    references: [image, input_reference].find((references) => references?.length) ?? [],
+    webhookUrl: webhook_url ?? undefined
   }))
 
 const asList = (value: unknown): ReadonlyArray<unknown> => {
@@ -44,20 +46,6 @@ export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
     input_reference: [...asList(body.input_reference), ...named]
   }
 }
-
-/** A replay equals the first response to the byte. */
-export const videoJson = ({ completedAt, createdAt, error, id, model, progress, seconds, status, url }: Video) => ({
-  id,
-  object: "video",
-  model,
-  status,
-  progress,
-  created_at: createdAt,
-  ...(completedAt === undefined ? {} : { completed_at: completedAt }),
-  seconds,
-  ...(url === undefined ? {} : { url, data: [{ url }] }),
-  ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
-})
 
 export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Either.Either<string, InvalidRequest> =>
   status === "completed" && url !== undefined

@@ -12,7 +12,19 @@ import {
   ReadErrors,
   WrongQuery
 } from "../errors/Schemas.ts"
-import { between, described, formN, Integer, matching, modelOf, n, optional, promptFor } from "../schema/Constraints.ts"
+import {
+  between,
+  described,
+  formN,
+  Integer,
+  longestUrl,
+  matching,
+  modelOf,
+  n,
+  optional,
+  promptFor,
+  upTo
+} from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
@@ -21,6 +33,12 @@ const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
+
+/** Its host is judged once the body is read. */
+const WebhookUrl = matching(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//)
+  .pipe(upTo(longestUrl))
+  .annotations(problem(`must be an http or https URL of at most ${longestUrl} characters`))
+const FormWebhookUrl = matching(/^(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/|$)/).pipe(upTo(longestUrl))
 
 /** `domain/VideoRules.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
@@ -34,6 +52,8 @@ const texts = {
     "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
   duration: "Alias of `seconds`, which wins when both are given.",
   image: "The reference frame; of several the first is used. Some models require one, some take none.",
+  webhookUrl:
+    "Where to send the video once it is over, signed, beside the organization's webhook endpoints. A public http or https URL.",
   inputReference: "Alias of `image`, which wins when both are given."
 }
 
@@ -45,6 +65,7 @@ export const VideoCreateRequest = Schema.Struct({
   input_reference: optional(Frames, texts.inputReference),
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
+  webhook_url: optional(WebhookUrl, texts.webhookUrl),
   n
 }).annotations({ identifier: "VideoCreateRequest" })
 
@@ -59,6 +80,7 @@ const VideoCreateForm = Schema.Struct({
   input_reference: described(Files, texts.inputReference),
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
   "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
+  webhook_url: described(FormWebhookUrl, texts.webhookUrl),
   n: formN
 })
 

@@ -10,7 +10,6 @@ import {
   VideoNotFound
 } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { VideoStatus } from "../../domain/Video.ts"
 import { makeMediaRemovals } from "../media/MediaRemovals.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
@@ -18,14 +17,17 @@ import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { logFailure } from "../sql/Outage.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { makeAdvance } from "./Advance.ts"
-import { type Created, type Kept, makeCreate, unixSeconds, type VideoCreation } from "./Create.ts"
+import { type Created, type Kept, makeCreate, type VideoCreation } from "./Create.ts"
 import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
+import { toVideo, type Video } from "./VideoObject.ts"
 import { makeRunner } from "./VideoRunner.ts"
 import { makeVideoSql } from "./VideoSql.ts"
 import { errorOf, Next, pollDelay } from "./VideoState.ts"
 import { makeUpstream } from "./VideoUpstream.ts"
-import { makeVideoViews, type PageStart, type VideoView } from "./VideoViews.ts"
+import { makeVideoViews, type PageStart } from "./VideoViews.ts"
+
+export type { Video } from "./VideoObject.ts"
 
 /** Transactions that wait for organizations' locks leave the other connections free. */
 const transactionsAtOnce = 3
@@ -33,21 +35,6 @@ const transactionsAtOnce = 3
 /** A deletion that takes longer is left to the next round. */
 const removalTimeout = "5 seconds"
 const removalEvery = "1 minute"
-
-/** Times are Unix seconds. */
-export interface Video {
-  readonly id: string
-  readonly model: string
-  readonly status: VideoStatus
-  readonly createdAt: number
-  readonly completedAt: number | undefined
-  /** In percent; 0 where the provider does not tell. */
-  readonly progress: number
-  readonly seconds: number
-  readonly url: string | undefined
-  readonly error: { readonly code: string; readonly message: string } | undefined
-  readonly sandbox: boolean
-}
 
 export type VideoFailure =
   | InvalidRequest
@@ -112,19 +99,6 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   const runner = yield* makeRunner(rows, advance, submission.underway, lookEvery)
   const creation = yield* makeCreate(rows, inTurn, Duration.toSeconds(timeout))
 
-  const toVideo = (view: VideoView): Video => ({
-    id: view.id,
-    model: view.model,
-    status: view.status,
-    createdAt: unixSeconds(view.createdAt),
-    completedAt: view.completedAt === null ? undefined : unixSeconds(view.completedAt),
-    progress: view.progress,
-    seconds: view.seconds,
-    url: view.media === null ? undefined : store.link(view.media),
-    error: view.errorCode === null ? undefined : { code: view.errorCode, message: view.errorMessage ?? "" },
-    sandbox: view.sandbox
-  })
-
   const accept = (id: string) => views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
 
   const submitAndAwait = Effect.fnUntraced(function* ({ job, picture }: Created, record: RequestRecord) {
@@ -166,13 +140,13 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
 
   const find = Effect.fnUntraced(function* (org: OrgId, id: string) {
     const view = yield* Effect.orDie(views.find(org, id))
-    return view === undefined ? yield* new VideoNotFound() : toVideo(view)
+    return view === undefined ? yield* new VideoNotFound() : toVideo(view, store.link)
   }, Effect.uninterruptible)
 
   const list = Effect.fnUntraced(function* (org: OrgId, limit: number, start?: PageStart) {
     const { after } = start ?? {}
     if (after !== undefined && !(yield* Effect.orDie(views.isOf(org, after)))) return yield* new VideoNotFound()
-    return (yield* Effect.orDie(views.list(org, limit, start))).map(toVideo)
+    return (yield* Effect.orDie(views.list(org, limit, start))).map((view) => toVideo(view, store.link))
   }, Effect.uninterruptible)
 
   const removals = yield* makeMediaRemovals
