@@ -50,10 +50,9 @@ const csvOf = (by: CustomerGrouping, sums: ReadonlyArray<UsageSum>): string =>
 
 /** The weight of a type in an `accept` header; 0 where it is not named. */
 const weightOf = (accept: string, type: string): number => {
-  const [, weight = "1"] = new RegExp(`(?:^|,)\\s*${type}\\s*(?:;[^,]*?\\bq=([\\d.]+))?\\s*(?:[,;]|$)`, "i").exec(
-    accept
-  ) ?? [, "0"]
-  return Number(weight)
+  const entry = new RegExp(`(?:^|,)\\s*${type}\\s*(?:;[^,]*?\\bq=([\\d.]+))?\\s*(?:[,;]|$)`, "i")
+  const [named, weight = "1"] = entry.exec(accept) ?? []
+  return named === undefined ? 0 : Number(weight)
 }
 
 const prefersCsv = (accept = ""): boolean => {

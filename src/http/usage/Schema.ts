@@ -1,6 +1,5 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { ParseResult, Schema } from "effect"
-import { CustomerGrouping } from "../../services/telemetry/CustomerUsage.ts"
 import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
 import { described, Integer } from "../schema/Constraints.ts"
 import { Authenticated } from "../schema/Headers.ts"
@@ -28,7 +27,12 @@ const Instant = Schema.transformOrFail(Schema.String, Schema.Number, {
 const noInstant = "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z"
 
 export const UsageQuery = Schema.Struct({
-  by: parameter("by", CustomerGrouping, "must be one of day, model, key", "What to add up by, `day` if left out."),
+  by: parameter(
+    "by",
+    Schema.Literal("day", "model", "key"),
+    "must be one of day, model, key",
+    "What to add up by, `day` if left out."
+  ),
   from: parameter("from", Instant, noInstant, "A date or an RFC 3339 time; 30 days before `to` if left out."),
   to: parameter("to", Instant, noInstant, "The same, exclusive; now if left out. At most 366 days after `from`.")
 })

@@ -9,8 +9,7 @@ import { rowsOf } from "../sql/Statement.ts"
 import { RequestRow } from "./RequestLog.ts"
 import { charge, groups } from "./Usage.ts"
 
-export const CustomerGrouping = Schema.Literal("day", "model", "key")
-export type CustomerGrouping = typeof CustomerGrouping.Type
+export type CustomerGrouping = "day" | "model" | "key"
 
 const UsageSum = Schema.Struct({
   /** Null: requests without a model, or for one that does not exist. */
