@@ -1,5 +1,6 @@
 import path from "node:path"
 import { Duration, Effect, Either, Layer, Option, Schedule } from "effect"
+import packageJson from "../package.json" with { type: "json" }
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
 import * as SafeFetcher from "./fetching/SafeFetcher.ts"
@@ -14,6 +15,7 @@ import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/
 import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
+import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
@@ -26,6 +28,8 @@ import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
 import { logFailure } from "./services/sql/Outage.ts"
+import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
+import * as ProcessMetrics from "./services/telemetry/ProcessMetrics.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
@@ -59,7 +63,7 @@ export const providers = (settings: Settings) =>
     )
   )
 
-export const catalog = ({ readCatalog, settings }: GatewayOptions) =>
+const catalog = ({ readCatalog, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
     Effect.map(Providers, (adapters) => {
       const fixed = { sandbox: sandboxMode(settings), adapters: adaptersOf(adapters) }
@@ -150,7 +154,8 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout })
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer)
-  return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings), WebhookDelivery.layer).pipe(
+  const background = [publishedHealth, ControlFollower.layer, housekeeping(settings), WebhookDelivery.layer] as const
+  return Layer.mergeAll(readiness(settings), ...background).pipe(
     Layer.provideMerge(generations),
     Layer.provideMerge(
       Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, Webhooks.layer, routing, media)
@@ -159,7 +164,8 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
     // Rows of failed requests are written once their refunds are done, also at a stop.
-    Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
+    Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
+    Layer.provideMerge(ProcessMetrics.layer(packageJson)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

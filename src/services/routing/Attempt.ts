@@ -46,6 +46,7 @@ export class Attempt<R extends RouteBase> {
     const { attempts, circuit, clock } = this.#options
     const now = Monotonic.millisOf(clock)
     circuit.measure(now - this.#startedAt)
+    this.#observe(now)
     this.#position = attempts.add(this.#entry("ok", 200, now))
   }
 
@@ -69,6 +70,7 @@ export class Attempt<R extends RouteBase> {
     const now = Monotonic.millisOf(clock)
     const cost = this.#costOfFailing(failure)
     this.#count(failure.class)
+    if (this.#position === undefined) this.#observe(now)
     this.#note({
       ...this.#entry(failure.class, failure.status, now),
       detail: failure.detail,
@@ -105,7 +107,12 @@ export class Attempt<R extends RouteBase> {
   }
 
   #count(outcome: string): void {
-    Metrics.unsafeCount(Metrics.attempts, { provider: this.route.provider.name, outcome })
+    const { id, provider } = this.route
+    Metrics.unsafeCount(Metrics.attempts, { route: id, provider: provider.name, outcome })
+  }
+
+  #observe(now: number): void {
+    Metrics.unsafeUpdate(Metrics.attemptSeconds, (now - this.#startedAt) / 1000, { route: this.route.id })
   }
 
   #entry(outcome: string, status: number | undefined, now: number): AttemptEntry {
