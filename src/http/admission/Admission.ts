@@ -1,16 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
 import type { Caller, Scope as KeyScope } from "../../domain/ApiKey.ts"
-import {
-  Aborted,
-  AddressBlocked,
-  type Failure,
-  InsufficientCredits,
-  InsufficientScope,
-  RateLimited
-} from "../../domain/Failure.ts"
+import { Aborted, AddressBlocked, type Failure, InsufficientScope, RateLimited } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { available, type OrgId } from "../../domain/Organization.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
@@ -25,12 +17,14 @@ import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import type { RequestTrace } from "../../services/telemetry/RequestTrace.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
 import { presentedKey } from "./Authentication.ts"
-import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
+import { contextMaker, type RequestContext } from "./RequestContext.ts"
+import { checkSolvency } from "./Solvency.ts"
 
 export interface Admitted extends Incoming {
   readonly record: RequestRecord
@@ -84,29 +78,15 @@ const explain = (
   }))
 }
 
-interface PaymentServices {
-  readonly ledger: Context.Tag.Service<Ledger>
-  readonly idempotency: Context.Tag.Service<Idempotency>
-}
-
-/** Before a large body is received; a replay passes, since it costs nothing. */
-const checkSolvency = Effect.fnUntraced(function* (
-  { idempotency, ledger }: PaymentServices,
-  org: OrgId,
-  endpoint: KeyScope,
-  request: IncomingMessage
-) {
-  if (available(yield* ledger.balance(org)) > 0n) return
-  const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
-  if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
-  return yield* new InsufficientCredits()
-})
+type Serve = (
+  endpoint: Endpoint,
+  request: IncomingMessage,
+  response: ServerResponse,
+  trace?: RequestTrace
+) => Effect.Effect<void>
 
 /** The fiber goes on when the client leaves: begun work is paid for and logged. */
-export class Admission extends Context.Tag("gateway/http/Admission")<
-  Admission,
-  { readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void> }
->() {
+export class Admission extends Context.Tag("gateway/http/Admission")<Admission, { readonly serve: Serve }>() {
   static readonly layer = (options: { readonly defaultRpm: number; readonly trustedProxies: number }) =>
     Layer.scoped(
       Admission,
@@ -168,6 +148,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
 
         const write = (record: RequestRecord, answered: { readonly status: number; readonly code: string | null }) => {
           const { code, status } = record.outcome(answered)
+          record.trace?.answer(status, code)
           Metrics.unsafeCount(Metrics.requests, { surface: record.surface, status: String(status), code: code ?? "" })
           if (record.isLogged) return Effect.void
           return Effect.flatMap(Monotonic.millis, (endedAt) =>
@@ -180,7 +161,8 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           request: IncomingMessage,
           response: ServerResponse,
           { at, requestId, startedAt }: typeof RequestContext.Service,
-          caller: Caller
+          caller: Caller,
+          trace: RequestTrace | undefined
         ) =>
           Effect.suspend(() => {
             const record = new RequestRecord({
@@ -190,7 +172,8 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               caller,
               limit: caller.rpm ?? options.defaultRpm,
               at,
-              startedAt
+              startedAt,
+              trace
             })
             const departure = new ClientDeparture()
             response.once("close", () => {
@@ -221,15 +204,16 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             )
           })
 
-        const serve = (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) =>
+        const serve: Serve = (endpoint, request, response, trace) =>
           Effect.suspend(() => {
             const context = contextOf(request)
             return identify(request, context.address).pipe(
-              Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
+              Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller, trace))),
               Effect.catchAllCause((cause) =>
-                Effect.map(errorResponse(cause, context.requestId), (error) =>
-                  Answer.wireError(error, { "x-request-id": context.requestId })
-                )
+                Effect.map(errorResponse(cause, context.requestId), (error) => {
+                  trace?.answer(error.status, error.body.error.code)
+                  return Answer.wireError(error, { "x-request-id": context.requestId })
+                })
               ),
               Effect.flatMap((answer) => {
                 if (answer === undefined) return Effect.void

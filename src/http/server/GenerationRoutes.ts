@@ -2,6 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Context, Effect, Layer, Runtime } from "effect"
+import { RequestTrace } from "../../services/telemetry/RequestTrace.ts"
+import { Tracing } from "../../services/telemetry/Tracing.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 
 export class GenerationRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
@@ -36,14 +38,29 @@ export const layer = (node: Server) =>
       const { address } = yield* HttpServer.HttpServer
       const admission = yield* Admission
       const routes = yield* GenerationRoutes
+      const { tracer } = yield* Tracing
       const fork = Runtime.runFork(yield* Effect.runtime())
+
+      const serve = (endpoint: Endpoint, route: string, request: IncomingMessage, response: ServerResponse) => {
+        const { headers, method = "" } = request
+        const trace = tracer && RequestTrace.begin(tracer, { method, route, headers })
+        if (trace === undefined) return admission.serve(endpoint, request, response)
+        response.setHeader("traceresponse", trace.span.traceparent)
+        return Effect.ensuring(
+          admission.serve(endpoint, request, response, trace),
+          Effect.sync(() => trace.end())
+        )
+      }
 
       const generate = (request: IncomingMessage, response: ServerResponse): boolean => {
         const { method, url = "" } = request
-        const endpoint = method === "POST" ? (routes.get(url) ?? routes.get(pathOf(url))) : undefined
+        if (method !== "POST") return false
+        const route = routes.has(url) ? url : pathOf(url)
+        const endpoint = routes.get(route)
         if (endpoint === undefined) return false
+        const serving = serve(endpoint, route, request, response)
         // By then a body that came with its head is there too.
-        setImmediate(() => fork(Effect.uninterruptible(admission.serve(endpoint, request, response))))
+        setImmediate(() => fork(Effect.uninterruptible(serving)))
         return true
       }
       return HttpServer.make({

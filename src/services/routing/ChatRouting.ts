@@ -7,6 +7,7 @@ import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
+import { setUsage, watchUsage } from "./AttemptSpan.ts"
 import { failover, type Means, type RoutingDeadlines } from "./Failover.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
 import { adapterOf, type Providers } from "./Providers.ts"
@@ -55,7 +56,8 @@ export const makeChatRouting = (
       attempts,
       costOf: chatCost,
       within: since === undefined ? within : Math.max(0, within - now() + since),
-      fairAttempt: firstByte
+      fairAttempt: firstByte,
+      output: "text" as const
     }))
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
@@ -71,9 +73,12 @@ export const makeChatRouting = (
       failover(means, {
         ...plan,
         attemptWithin: undefined,
-        ask: ({ route }) =>
+        ask: ({ route, span }) =>
           Effect.flatMap(adapterOf(providers, route, "chat"), (adapter) =>
-            Effect.map(adapter.complete(route, as(request, adapter, route)), (answer) => ({ route, answer }))
+            Effect.map(adapter.complete(route, as(request, adapter, route)), (answer) => {
+              setUsage(span, answer.usage)
+              return { route, answer }
+            })
           )
       })
     )
@@ -111,7 +116,7 @@ const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt
       const { route } = attempt
       const call = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       const source = yield* adapter.stream(route, request).pipe(
-        Effect.flatMap((pull) => untilDelta(pull, attempt)),
+        Effect.flatMap((pull) => untilDelta(watchUsage(attempt.span, pull), attempt)),
         Scope.extend(call),
         restore,
         Effect.onError((cause) => Scope.close(call, Exit.failCause(cause)))

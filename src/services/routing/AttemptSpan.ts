@@ -1,0 +1,46 @@
+import { Effect } from "effect"
+import type { Usage } from "../../domain/Chat.ts"
+import type { RouteBase } from "../../domain/Model.ts"
+import type { Span, SpanParent } from "../telemetry/Tracing.ts"
+import type { ChatPull } from "./Provider.ts"
+
+/** What a span of an attempt says beside its route. */
+export interface Traced<T extends RouteBase> {
+  /** The vendor's name of what is asked; by default the route's. */
+  readonly upstreamModel?: ((route: T) => string | undefined) | undefined
+  readonly output: "text" | "image" | "video"
+}
+
+/** In the words of the semantic conventions for generative AI. */
+export const startSpan = <T extends RouteBase>(
+  trace: SpanParent,
+  { output, upstreamModel }: Traced<T>,
+  route: T
+): Span => {
+  const operation = output === "text" ? "chat" : "generate_content"
+  const model = upstreamModel?.(route) ?? route.model
+  return trace.start(`${operation} ${model}`, {
+    kind: "client",
+    attributes: {
+      "gen_ai.operation.name": operation,
+      "gen_ai.provider.name": route.provider.name,
+      "gen_ai.request.model": model,
+      "gen_ai.output.type": output,
+      "gateway.route": route.id
+    }
+  })
+}
+
+export const setUsage = (span: Span | undefined, usage: Usage | undefined): void => {
+  if (span === undefined || usage === undefined) return
+  span.set({ "gen_ai.usage.input_tokens": usage.prompt, "gen_ai.usage.output_tokens": usage.completion })
+}
+
+/** Without a span the pull itself. */
+export const watchUsage = (span: Span | undefined, pull: ChatPull): ChatPull =>
+  span === undefined
+    ? pull
+    : Effect.map(pull, (events) => {
+        for (const event of events) if (event.type === "usage") setUsage(span, event.usage)
+        return events
+      })
