@@ -1,5 +1,5 @@
 import path from "node:path"
-import { Data, Duration, Effect, Either, Layer, Option, Schedule } from "effect"
+import { Duration, Effect, Either, Layer, Option, Schedule } from "effect"
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
 import * as SafeFetcher from "./fetching/SafeFetcher.ts"
@@ -7,11 +7,11 @@ import * as Server from "./http/server/Server.ts"
 import { Readiness } from "./http/system/Handlers.ts"
 import { Upstream } from "./providers/client/Upstream.ts"
 import * as Registry from "./providers/Registry.ts"
-import { type Environment, type Settings, sandboxMode } from "./Settings.ts"
+import { type Settings, sandboxMode } from "./Settings.ts"
 import { Auth } from "./services/access/Auth.ts"
 import { RateLimiter } from "./services/access/RateLimiter.ts"
-import { Catalog } from "./services/catalog/Catalog.ts"
-import type { SourceFile } from "./services/catalog/CatalogSource.ts"
+import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/Catalog.ts"
+import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
@@ -27,16 +27,15 @@ import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
 import { logFailure } from "./services/sql/Outage.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
+import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
-export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
-
 export interface GatewayOptions {
   readonly settings: Settings
-  readonly environment: Environment
-  readonly catalog: SourceFile
+  /** The file and the credentials, as they are now. */
+  readonly readCatalog: Effect.Effect<Pick<CatalogOptions, "source" | "environment">, CatalogInvalid>
 }
 
 const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
@@ -58,27 +57,15 @@ export const providers = (settings: Settings) =>
     )
   )
 
-export const catalog = ({ catalog: source, environment, settings }: GatewayOptions) =>
+export const catalog = ({ readCatalog, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
-    Effect.map(Providers, (adapters) =>
-      Catalog.layer({
-        source,
-        environment,
-        sandbox: sandboxMode(settings),
-        adapters: adaptersOf(adapters)
-      })
-    )
+    Effect.map(Providers, (adapters) => {
+      const fixed = { sandbox: sandboxMode(settings), adapters: adaptersOf(adapters) }
+      return Catalog.layer(Effect.map(readCatalog, (read) => ({ ...read, ...fixed })))
+    })
   )
 
-const servable = Layer.effectDiscard(
-  Effect.flatMap(Catalog, ({ models, providers: accounts }) => {
-    if (models.length > 0) return Effect.void
-    const variables = [...new Set(accounts.flatMap(({ variable }) => variable ?? []))].join(", ")
-    return new NothingToServe({
-      message: `No model can be served: set a provider's credential (${variables}), or SANDBOX=true to try the gateway offline.`
-    })
-  })
-)
+const servable = Layer.effectDiscard(Effect.flatMap(Catalog, ({ current }) => requireModels(current)))
 
 const mediaWatch = Effect.gen(function* () {
   const store = yield* MediaStore
@@ -165,7 +152,7 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
     // Rows of failed requests are written once their refunds are done, also at a stop.
-    Layer.provideMerge(RequestLog.layer),
+    Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )
@@ -195,6 +182,7 @@ export const layer = (options: GatewayOptions) => {
     trustedProxies: settings.trustProxy,
     defaultRpm: settings.defaultRpm,
     metricsPublic: settings.metricsPublic,
+    corsOrigins: settings.corsOrigins,
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,

@@ -1,5 +1,5 @@
 import cluster from "node:cluster"
-import { HttpMiddleware, HttpServer } from "@effect/platform"
+import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Logger, Option, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
@@ -26,7 +26,7 @@ const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "
 
 const announce = (settings: Settings) =>
   Effect.gen(function* () {
-    const { models, sandbox } = yield* Catalog
+    const { models, sandbox } = (yield* Catalog).current
     const { address } = yield* HttpServer.HttpServer
     const host = reachableHost(settings.host)
     const port = address._tag === "TcpAddress" ? address.port : settings.port
@@ -98,10 +98,14 @@ const cannotListen = ({ host, port }: Settings, cause: unknown) => {
 
 const launch = (settings: Settings, environment: Environment, onReady: ReturnType<typeof announce>) =>
   Effect.gen(function* () {
-    const catalog = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
+    const files = yield* FileSystem.FileSystem
+    const readCatalog = readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml")).pipe(
+      Effect.map((source) => ({ source, environment })),
+      Effect.provideService(FileSystem.FileSystem, files)
+    )
     return yield* Layer.launch(
       Layer.effectDiscard(onReady).pipe(
-        Layer.provide(Gateway.layer({ settings, environment, catalog })),
+        Layer.provide(Gateway.layer({ settings, readCatalog })),
         Layer.provide(Gateway.database(settings))
       )
     )

@@ -2,7 +2,7 @@ import { Command } from "@effect/cli"
 import { Array as Arr, Effect, Layer, Order } from "effect"
 import * as Gateway from "../Gateway.ts"
 import { readEnvironment, readSettings } from "../Settings.ts"
-import { Catalog, readCatalogFile } from "../services/catalog/Catalog.ts"
+import { Catalog, type CatalogSnapshot, readCatalogFile } from "../services/catalog/Catalog.ts"
 import { type PublishedHealth, RouteHealth } from "../services/routing/RouteHealth.ts"
 import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { operator } from "./Connection.ts"
@@ -13,8 +13,9 @@ const readCatalog = Effect.gen(function* () {
   const environment = yield* readEnvironment()
   const settings = yield* readSettings(environment)
   const source = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
-  const layer = Gateway.catalog({ settings, environment, catalog: source })
-  return yield* Effect.provide(Catalog, Layer.provide(layer, Gateway.providers(settings)))
+  const layer = Gateway.catalog({ settings, readCatalog: Effect.succeed({ source, environment }) })
+  const { current } = yield* Effect.provide(Catalog, Layer.provide(layer, Gateway.providers(settings)))
+  return current
 })
 
 const worst = { open: 2, half_open: 1, closed: 0 } as const
@@ -53,7 +54,7 @@ const untried: Fields = {
   instances: 0
 }
 
-const rowsOf = ({ models }: typeof Catalog.Service, health: ReadonlyArray<PublishedHealth>): ReadonlyArray<Fields> => {
+const rowsOf = ({ models }: CatalogSnapshot, health: ReadonlyArray<PublishedHealth>): ReadonlyArray<Fields> => {
   const published = new Map(Object.entries(Arr.groupBy(health, ({ route }) => route)))
   const known = models.flatMap((model) =>
     model.routes.map(({ id, provider }) => ({ id, model: model.id, provider: provider.name }))

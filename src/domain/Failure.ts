@@ -1,5 +1,6 @@
 import { Data } from "effect"
 import type { CapPeriod, Scope } from "./ApiKey.ts"
+import type { Surface } from "./Model.ts"
 
 export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
   readonly message: string
@@ -17,7 +18,8 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{}> {}
 export class InsufficientScope extends Data.TaggedError("InsufficientScope")<{ readonly scope: Scope }> {}
 export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
   readonly model: string
-  readonly surface: "chat" | "image" | "video"
+  /** Where the model was to be used; undefined: it was only looked up. */
+  readonly surface: Surface | undefined
 }> {}
 export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}

@@ -3,7 +3,7 @@ import { ChatStreamEvent } from "./chat/CompletionSchema.ts"
 import { Chat } from "./chat/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
 import { Images } from "./images/Schema.ts"
-import { Models } from "./models/Schema.ts"
+import { Models, ModelsRead } from "./models/Schema.ts"
 import { Videos, VideosRead } from "./videos/Schema.ts"
 
 export class Api extends HttpApi.make("gateway")
@@ -24,4 +24,4 @@ export class Api extends HttpApi.make("gateway")
   ) {}
 
 /** What the platform's router serves; `GeneratingRoutes` has the rest. */
-export class ReadApi extends HttpApi.make("gateway").add(VideosRead).add(Models).add(Credits).prefix("/v1") {}
+export class ReadApi extends HttpApi.make("gateway").add(VideosRead).add(ModelsRead).add(Credits).prefix("/v1") {}

@@ -96,7 +96,10 @@ const bench = Effect.gen(function* () {
   )
   const reach = (name: string) => Effect.sync(() => mark(name))
   const context = yield* Layer.build(
-    Gateway.layer({ settings, environment, catalog: { file: "catalog.yaml", text } }).pipe(
+    Gateway.layer({
+      settings,
+      readCatalog: Effect.succeed({ source: { file: "catalog.yaml", text }, environment })
+    }).pipe(
       Layer.provideMerge(operator),
       Layer.provideMerge(Database.layerUrl(Redacted.make(url))),
       Layer.provide(Layer.succeed(Failpoint, { reach })),

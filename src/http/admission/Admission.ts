@@ -1,30 +1,32 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
 import type { Caller, Scope as KeyScope } from "../../domain/ApiKey.ts"
-import { Aborted, AddressBlocked, type Failure, InsufficientScope, RateLimited } from "../../domain/Failure.ts"
+import {
+  Aborted,
+  AddressBlocked,
+  type Failure,
+  InsufficientCredits,
+  InsufficientScope,
+  RateLimited
+} from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
+import { available, type OrgId } from "../../domain/Organization.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
-import { Refunds } from "../../services/ledger/Refunds.ts"
 import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
-import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
-import * as Metrics from "../../services/telemetry/Metrics.ts"
-import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
-import type { RequestTrace } from "../../services/telemetry/RequestTrace.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
-import { errorResponse } from "../errors/ErrorResponse.ts"
 import { presentedKey } from "./Authentication.ts"
-import { contextMaker, type RequestContext } from "./RequestContext.ts"
-import { checkSolvency } from "./Solvency.ts"
+import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
+import { explain, headersOf, makeConclusion, type Outcome } from "./RequestOutcome.ts"
 
 export interface Admitted extends Incoming {
   readonly record: RequestRecord
@@ -34,6 +36,7 @@ export interface Admitted extends Incoming {
 }
 
 export interface Endpoint {
+  readonly path: string
   readonly surface: Surface
   readonly scope: KeyScope
   /** A small request takes its rate unit and its hold in one statement. */
@@ -46,47 +49,29 @@ const smallBody = 64 * 1024
 
 const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
 
-const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
-  allowance === undefined
-    ? { "x-request-id": requestId }
-    : {
-        "x-request-id": requestId,
-        "x-ratelimit-limit": String(allowance.limit),
-        "x-ratelimit-remaining": String(allowance.remaining)
-      }
-
-interface Outcome {
-  readonly answer: Answer.Answer | undefined
-  readonly code: string | null
+interface PaymentServices {
+  readonly ledger: Context.Tag.Service<Ledger>
+  readonly idempotency: Context.Tag.Service<Idempotency>
 }
 
-const explain = (
-  cause: Cause.Cause<Failure | BodyCutOff>,
-  record: RequestRecord,
-  response: ServerResponse
-): Effect.Effect<Outcome> => {
-  const tag = Option.getOrUndefined(Cause.failureOption(cause))?._tag
-  // The request counts as not looked at.
-  if (tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
-  if (tag === "BodyCutOff") {
-    record.departed = true
-    return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
-  }
-  return Effect.map(errorResponse(cause, record.requestId), (error) => ({
-    answer: response.headersSent ? undefined : Answer.wireError(error, headersOf(record)),
-    code: error.body.error.code
-  }))
-}
-
-type Serve = (
-  endpoint: Endpoint,
-  request: IncomingMessage,
-  response: ServerResponse,
-  trace?: RequestTrace
-) => Effect.Effect<void>
+/** Before a large body is received; a replay passes, since it costs nothing. */
+const checkSolvency = Effect.fnUntraced(function* (
+  { idempotency, ledger }: PaymentServices,
+  org: OrgId,
+  endpoint: KeyScope,
+  request: IncomingMessage
+) {
+  if (available(yield* ledger.balance(org)) > 0n) return
+  const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
+  if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
+  return yield* new InsufficientCredits()
+})
 
 /** The fiber goes on when the client leaves: begun work is paid for and logged. */
-export class Admission extends Context.Tag("gateway/http/Admission")<Admission, { readonly serve: Serve }>() {
+export class Admission extends Context.Tag("gateway/http/Admission")<
+  Admission,
+  { readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void> }
+>() {
   static readonly layer = (options: { readonly defaultRpm: number; readonly trustedProxies: number }) =>
     Layer.scoped(
       Admission,
@@ -95,9 +80,8 @@ export class Admission extends Context.Tag("gateway/http/Admission")<Admission, 
         const inFlight = yield* InFlight
         const instance = yield* Instance
         const limiter = yield* RateLimiter
+        const { conclude, refuse } = yield* makeConclusion
         const services = { idempotency: yield* Idempotency, ledger: yield* Ledger }
-        const log = yield* RequestLog
-        const refunds = yield* Refunds
         const ids = yield* Ids
         const contextOf = yield* contextMaker(options)
         const receiver = new BodyReceiver()
@@ -146,23 +130,12 @@ export class Admission extends Context.Tag("gateway/http/Admission")<Admission, 
           )
         }
 
-        const write = (record: RequestRecord, answered: { readonly status: number; readonly code: string | null }) => {
-          const { code, status } = record.outcome(answered)
-          record.trace?.answer(status, code)
-          Metrics.unsafeCount(Metrics.requests, { surface: record.surface, status: String(status), code: code ?? "" })
-          if (record.isLogged) return Effect.void
-          return Effect.flatMap(Monotonic.millis, (endedAt) =>
-            refunds.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt })))
-          )
-        }
-
         const work = (
           endpoint: Endpoint,
           request: IncomingMessage,
           response: ServerResponse,
-          { at, requestId, startedAt }: typeof RequestContext.Service,
-          caller: Caller,
-          trace: RequestTrace | undefined
+          { at, requestId, startedAt, trace }: typeof RequestContext.Service,
+          caller: Caller
         ) =>
           Effect.suspend(() => {
             const record = new RequestRecord({
@@ -197,24 +170,21 @@ export class Admission extends Context.Tag("gateway/http/Admission")<Admission, 
                 onFailure: (cause) => explain(cause, record, response),
                 onSuccess: (answer): Effect.Effect<Outcome> => Effect.succeed({ answer, code: null })
               }),
-              Effect.flatMap(({ answer, code }) => {
+              Effect.flatMap((outcome) => {
                 body.release()
-                return Effect.as(write(record, { status: answer?.status ?? 200, code }), answer)
+                return Effect.as(conclude(endpoint, request, record, outcome), outcome.answer)
               })
             )
           })
 
-        const serve: Serve = (endpoint, request, response, trace) =>
+        const serve = (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) =>
           Effect.suspend(() => {
-            const context = contextOf(request)
-            return identify(request, context.address).pipe(
-              Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller, trace))),
-              Effect.catchAllCause((cause) =>
-                Effect.map(errorResponse(cause, context.requestId), (error) => {
-                  trace?.answer(error.status, error.body.error.code)
-                  return Answer.wireError(error, { "x-request-id": context.requestId })
-                })
-              ),
+            const context = contextOf(request, endpoint)
+            const { trace } = context
+            trace?.announce(response)
+            const served = identify(request, context.address).pipe(
+              Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
+              Effect.catchAllCause((cause) => refuse(endpoint, request, context, cause)),
               Effect.flatMap((answer) => {
                 if (answer === undefined) return Effect.void
                 // A client that reuses the connection would find it closed.
@@ -222,6 +192,12 @@ export class Admission extends Context.Tag("gateway/http/Admission")<Admission, 
                 return Answer.send(response, { ...answer, headers: { ...answer.headers, ...closing } })
               })
             )
+            return trace === undefined
+              ? served
+              : Effect.ensuring(
+                  served,
+                  Effect.sync(() => trace.end())
+                )
           })
 
         return Admission.of({ serve })

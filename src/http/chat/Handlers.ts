@@ -25,7 +25,7 @@ export const chatEndpoint = Effect.gen(function* () {
   const clock = yield* Effect.clock
 
   const jobOf = (asked: ChatRequest, record: RequestRecord): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
-    const model = catalog.find(asked.model)
+    const model = catalog.current.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
     return Either.map(applyRules(model, asked), (request) => ({ model, request, record }))
   }
@@ -67,5 +67,11 @@ export const chatEndpoint = Effect.gen(function* () {
       )
     })
 
-  return { surface: "chat", scope: "chat", admitsWithHold: true, answer } satisfies Endpoint
+  return {
+    path: "/v1/chat/completions",
+    surface: "chat",
+    scope: "chat",
+    admitsWithHold: true,
+    answer
+  } satisfies Endpoint
 })

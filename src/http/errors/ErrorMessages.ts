@@ -107,7 +107,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
       404,
       "not_found_error",
       "model_not_found",
-      `The model ${quoteModel(model)} does not exist or is not ${kindOf[surface]} model.`,
+      `The model ${quoteModel(model)} does not exist${surface === undefined ? "" : ` or is not ${kindOf[surface]} model`}.`,
       "model"
     ),
   VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),

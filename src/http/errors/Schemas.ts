@@ -50,6 +50,7 @@ const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({
 const NoSuchModel = onWire(404, ModelNotFound).annotations({
   description: "The model does not exist or belongs to another surface."
 })
+export const UnknownModel = onWire(404, ModelNotFound).annotations({ description: "The model does not exist." })
 export const NoSuchVideo = onWire(404, VideoNotFound).annotations({
   description: "The organization has no such video."
 })

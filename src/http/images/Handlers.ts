@@ -73,7 +73,7 @@ export const imageEndpoints = Effect.gen(function* () {
   const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
     record.model = modelIn(body)
     const params = yield* decodeImageBody(body, { needsReference })
-    const model = catalog.find(params.model)
+    const model = catalog.current.find(params.model)
     if (model?.surface !== "image") return yield* new ModelNotFound({ model: params.model, surface: "image" })
     return { model, variant: yield* variantFor(model, params), params }
   })
@@ -104,7 +104,7 @@ export const imageEndpoints = Effect.gen(function* () {
     )
 
   return {
-    generate: { ...endpoint, answer: generate } satisfies Endpoint,
-    edit: { ...endpoint, answer: edit } satisfies Endpoint
+    generate: { ...endpoint, path: "/v1/images/generations", answer: generate } satisfies Endpoint,
+    edit: { ...endpoint, path: "/v1/images/edits", answer: edit } satisfies Endpoint
   }
 })

@@ -57,10 +57,11 @@ const serve = (options: {
 }) =>
   Effect.async<HttpServerResponse.HttpServerResponse, UnknownEndpoint>((resume) => {
     const { directory, headers, name, request, response } = options
+    const own = new Set(response.getHeaderNames())
     const done = () => resume(Effect.succeed(HttpServerResponse.empty()))
     const fail = ({ headers: more, message, status }: Unsendable) => {
       if (response.headersSent) return void response.destroy()
-      for (const header of response.getHeaderNames()) response.removeHeader(header)
+      for (const name of response.getHeaderNames()) if (!own.has(name)) response.removeHeader(name)
       const refusal = refusals.get(status)
       if (refusal !== undefined) return resume(Effect.succeed(refused(status, refusal, more?.["Content-Range"])))
       resume(

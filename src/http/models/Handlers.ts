@@ -1,16 +1,24 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { Catalog } from "../../services/catalog/Catalog.ts"
-import { listing } from "../../services/catalog/Surfaces.ts"
-import { jsonText, respond } from "../Answer.ts"
+import { ModelNotFound } from "../../domain/Failure.ts"
+import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
+import { listed, listing } from "../../services/catalog/Surfaces.ts"
+import { json, jsonText, respond } from "../Answer.ts"
 import { ReadApi } from "../Api.ts"
 
 export const ModelsHandlers = HttpApiBuilder.group(
   ReadApi,
   "models",
   Effect.fnUntraced(function* (handlers) {
-    const { models } = yield* Catalog
-    const body = JSON.stringify(listing(models))
-    return handlers.handleRaw("list", () => Effect.sync(() => respond(jsonText(200, body))))
+    const catalog = yield* Catalog
+    const body = perSnapshot(catalog, ({ models }) => JSON.stringify(listing(models)))
+    return handlers
+      .handleRaw("list", () => Effect.map(body, (text) => respond(jsonText(200, text))))
+      .handleRaw("retrieve", ({ path: { "*": id } }) => {
+        const model = catalog.current.find(id)
+        return model === undefined
+          ? new ModelNotFound({ model: id, surface: undefined })
+          : Effect.succeed(respond(json(200, listed(model))))
+      })
   })
 )

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { ReadErrors } from "../errors/Schemas.ts"
+import { ReadErrors, UnknownModel } from "../errors/Schemas.ts"
 import { atLeast, between, Integer } from "../schema/Constraints.ts"
 import { Authenticated } from "../schema/Headers.ts"
 
@@ -67,4 +67,19 @@ const list = HttpApiEndpoint.get("list", "/models")
   .addError(ReadErrors)
   .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List the models with their prices" }))
 
-export const Models = HttpApiGroup.make("models").add(list).middleware(Authenticated)
+const retrieve = HttpApiEndpoint.get("retrieve", "/models/:id")
+  .setPath(Schema.Struct({ id: Schema.String.annotations({ description: "May contain slashes, escaped or not." }) }))
+  .addSuccess(Model)
+  .addError(ReadErrors)
+  .addError(UnknownModel)
+  .annotateContext(OpenApi.annotations({ identifier: "getModel", summary: "See one model with its prices" }))
+
+/** What the router serves: an id may hold slashes. */
+const retrieveAnyPath = HttpApiEndpoint.get("retrieve", "/models/*")
+  .setPath(Schema.Struct({ "*": Schema.String }))
+  .addSuccess(Model)
+  .addError(ReadErrors)
+  .addError(UnknownModel)
+
+export const Models = HttpApiGroup.make("models").add(list).add(retrieve).middleware(Authenticated)
+export const ModelsRead = HttpApiGroup.make("models").add(list).add(retrieveAnyPath).middleware(Authenticated)

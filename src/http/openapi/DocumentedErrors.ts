@@ -6,7 +6,9 @@ type Tag = Failure.Failure["_tag"]
 
 const scopes = { chat: "chat", image: "images", video: "videos" } as const
 
-export const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
+export const failuresOf = (
+  surface: Surface | undefined
+): { readonly [tag in Tag]: ReadonlyArray<Failure.Failure> } => ({
   InvalidRequest: [new Failure.InvalidRequest({ message: "`model` is required.", param: "model" })],
   UpstreamRejected: [null, surface === "chat" ? "messages" : "image"].map(
     (param) => new Failure.UpstreamRejected({ param })
@@ -18,7 +20,7 @@ export const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyA
   SpendLimitReached: (["day", "week", "month", "total"] as const).map(
     (period) => new Failure.SpendLimitReached({ period })
   ),
-  InsufficientScope: [new Failure.InsufficientScope({ scope: scopes[surface] })],
+  InsufficientScope: [new Failure.InsufficientScope({ scope: scopes[surface ?? "chat"] })],
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
   VideoNotFound: [new Failure.VideoNotFound()],
@@ -39,14 +41,14 @@ export const failuresOf = (surface: Surface): { readonly [tag in Tag]: ReadonlyA
 
 const patterns: { readonly [tag in Tag]?: string } = {
   InvalidRequest: "^[\\s\\S]+$",
-  ModelNotFound: "^The model `[\\s\\S]*` does not exist or is not (?:a chat|an image|a video) model\\.$",
+  ModelNotFound: "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.$",
   BodyTooLarge: "^The request body is larger than \\d+ bytes\\.$",
   AllProvidersFailed: "^All providers failed \\(last: .+ (?:\\d{3}|network)\\)\\.$"
 }
 
 const unique = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(values)]
 
-export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface) => {
+export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface | undefined) => {
   const errors = Object.values(failuresOf(surface))
     .flat()
     .filter((failure) => classes.some((type) => typeof type === "function" && failure instanceof type))

@@ -16,6 +16,16 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
     prompt_tokens_details: { cached_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0 }
   }
+  const listed = {
+    id: model,
+    object: "model",
+    created,
+    owned_by: "generation-gateway",
+    surface: "chat",
+    context_length: 400_000,
+    pricing: { prompt_per_1m_usd: 1.75, completion_per_1m_usd: 14, approximate: true },
+    params: [{ key: "max_tokens", type: "number", default: 4096, min: 1, max: 128_000, step: 1 }]
+  }
   return {
     createChatCompletion: {
       request: {
@@ -96,23 +106,8 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
     listVideos: {
       answer: { object: "list", data: [{ ...video, status: "in_progress" }] }
     },
-    listModels: {
-      answer: {
-        object: "list",
-        data: [
-          {
-            id: model,
-            object: "model",
-            created,
-            owned_by: "generation-gateway",
-            surface: "chat",
-            context_length: 400_000,
-            pricing: { prompt_per_1m_usd: 1.75, completion_per_1m_usd: 14, approximate: true },
-            params: [{ key: "max_tokens", type: "number", default: 4096, min: 1, max: 128_000, step: 1 }]
-          }
-        ]
-      }
-    },
+    listModels: { answer: { object: "list", data: [listed] } },
+    getModel: { answer: listed },
     getCredits: {
       answer: { object: "credits", available_usd: 99.9984875, balance_usd: 99.9991525, held_usd: 0.000665 }
     }

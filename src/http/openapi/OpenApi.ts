@@ -40,7 +40,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   return {
     description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": errorContent(ours.failures, surfaces[tag] ?? "chat") }
+    content: { "application/json": errorContent(ours.failures, surfaces[tag]) }
   }
 }
 
@@ -48,7 +48,7 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   // Only generating endpoints are rated; what precedes the rate check has no headers of it.
   const rated = operation.responses[429] !== undefined
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
-  const isOneVideo = operation.parameters.some(({ name }) => name === "id")
+  const isOneVideo = operation.tags[0] === "videos" && operation.parameters.some(({ name }) => name === "id")
   const made = { ...(rated || isOneVideo ? sandbox : {}), ...(repeatable ? replayed : {}) }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {

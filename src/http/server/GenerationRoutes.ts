@@ -2,9 +2,10 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Context, Effect, Layer, Runtime } from "effect"
-import { RequestTrace } from "../../services/telemetry/RequestTrace.ts"
-import { Tracing } from "../../services/telemetry/Tracing.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
+import { cors } from "./Cors.ts"
 
 export class GenerationRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
   GenerationRoutes,
@@ -22,7 +23,7 @@ const decoded = (path: string): string => {
 }
 
 /** As lenient as the platform's router. */
-const pathOf = (target: string): string => {
+export const pathOf = (target: string): string => {
   const path = target
     .replace(origin, "")
     .replace(/[?#;].*$/s, "")
@@ -31,36 +32,30 @@ const pathOf = (target: string): string => {
 }
 
 /** Skips the platform's router and middleware: one fiber per request. */
-export const layer = (node: Server) =>
+export const layer = (node: Server, corsOrigins: ReadonlyArray<string>) =>
   Layer.effect(
     HttpServer.HttpServer,
     Effect.gen(function* () {
       const { address } = yield* HttpServer.HttpServer
       const admission = yield* Admission
       const routes = yield* GenerationRoutes
-      const { tracer } = yield* Tracing
-      const fork = Runtime.runFork(yield* Effect.runtime())
-
-      const serve = (endpoint: Endpoint, route: string, request: IncomingMessage, response: ServerResponse) => {
-        const { headers, method = "" } = request
-        const trace = tracer && RequestTrace.begin(tracer, { method, route, headers })
-        if (trace === undefined) return admission.serve(endpoint, request, response)
-        response.setHeader("traceresponse", trace.span.traceparent)
-        return Effect.ensuring(
-          admission.serve(endpoint, request, response, trace),
-          Effect.sync(() => trace.end())
-        )
+      const ids = yield* Ids
+      const { report } = yield* RequestReporter
+      const answered = { surface: "preflight", method: "OPTIONS", path: undefined, status: 204, code: null } as const
+      const reportPreflight = () => {
+        const requestId = ids.prefixed("req")
+        report({ ...answered, requestId, startedAt: undefined })
+        return requestId
       }
+      const answerPreflight = corsOrigins.length === 0 ? undefined : cors(corsOrigins, reportPreflight)
+      const fork = Runtime.runFork(yield* Effect.runtime())
 
       const generate = (request: IncomingMessage, response: ServerResponse): boolean => {
         const { method, url = "" } = request
-        if (method !== "POST") return false
-        const route = routes.has(url) ? url : pathOf(url)
-        const endpoint = routes.get(route)
+        const endpoint = method === "POST" ? (routes.get(url) ?? routes.get(pathOf(url))) : undefined
         if (endpoint === undefined) return false
-        const serving = serve(endpoint, route, request, response)
         // By then a body that came with its head is there too.
-        setImmediate(() => fork(Effect.uninterruptible(serving)))
+        setImmediate(() => fork(Effect.uninterruptible(admission.serve(endpoint, request, response))))
         return true
       }
       return HttpServer.make({
@@ -69,6 +64,7 @@ export const layer = (node: Server) =>
           Effect.gen(function* () {
             const handle = yield* NodeHttpServer.makeHandler(middleware === undefined ? app : middleware(app))
             const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+              if (answerPreflight?.(pathOf(request.url ?? ""), request, response)) return
               if (!generate(request, response)) handle(request, response)
             }
             yield* Effect.acquireRelease(

@@ -27,6 +27,8 @@ export interface ServerOptions {
   readonly trustedProxies: number
   readonly defaultRpm: number
   readonly metricsPublic: boolean
+  /** Origins whose pages may call, or `*`. */
+  readonly corsOrigins: ReadonlyArray<string>
   readonly chatBodyBytes: number
   readonly mediaBodyBytes: number
   /** Served under `/media/`; undefined: not served. */
@@ -69,12 +71,8 @@ const generatingRoutes = Layer.effect(
   GenerationRoutes.GenerationRoutes,
   Effect.gen(function* () {
     const { edit, generate } = yield* imageEndpoints
-    return new Map<string, Endpoint>([
-      ["/v1/chat/completions", yield* chatEndpoint],
-      ["/v1/images/generations", generate],
-      ["/v1/images/edits", edit],
-      ["/v1/videos", yield* videoEndpoint]
-    ])
+    const endpoints: ReadonlyArray<Endpoint> = [yield* chatEndpoint, generate, edit, yield* videoEndpoint]
+    return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
   })
 )
 
@@ -92,7 +90,7 @@ export const layer = (options: ServerOptions) =>
         Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
-        Layer.provide(Layer.provide(GenerationRoutes.layer(node), generating))
+        Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))
       )
       const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
       return Layer.provideMerge(Layer.provideMerge(Drain(node, options), serving), server)

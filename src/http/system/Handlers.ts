@@ -3,7 +3,7 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect } from "effect"
 import ipaddr from "ipaddr.js"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
-import { Catalog } from "../../services/catalog/Catalog.ts"
+import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
 import { exposition, MetricsSource } from "./Prometheus.ts"
@@ -37,9 +37,8 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
     Effect.gen(function* () {
       const readiness = yield* Readiness
       const metrics = yield* MetricsSource
-      const { models } = yield* Catalog
-      const openApi = yield* Effect.cached(
-        Effect.sync(() => JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`)))
+      const openApi = perSnapshot(yield* Catalog, ({ models }) =>
+        JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`))
       )
 
       yield* router.get(

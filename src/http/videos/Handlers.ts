@@ -62,7 +62,7 @@ export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Eithe
     ? Either.right(url)
     : Either.left(new InvalidRequest({ message: "The video is not completed.", param: null }))
 
-const endpoint = { surface: "video", scope: "videos", admitsWithHold: false } as const
+const endpoint = { path: "/v1/videos", surface: "video", scope: "videos", admitsWithHold: false } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
 
@@ -88,7 +88,7 @@ export const videoEndpoint = Effect.gen(function* () {
     const body = yield* decodeReferences(fieldsOf(received))
     record.model = modelIn(body)
     const params = yield* decodeVideoBody(body)
-    const model = catalog.find(params.model)
+    const model = catalog.current.find(params.model)
     if (model?.surface !== "video") return yield* new ModelNotFound({ model: params.model, surface: "video" })
     return { model, seconds: yield* secondsFor(model, params), params }
   })

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { FileSystem } from "@effect/platform"
 import type { PlatformError } from "@effect/platform/Error"
 import { Context, Effect, Layer } from "effect"
@@ -7,7 +8,7 @@ import type { SourceFile } from "./CatalogSource.ts"
 import { compile, type Environment } from "./Compile.ts"
 import { read } from "./Entries.ts"
 import { type Offer, offers, type SandboxMode, sandboxAccounts } from "./Offer.ts"
-import { CatalogInvalid } from "./Problem.ts"
+import { CatalogInvalid, NothingToServe } from "./Problem.ts"
 
 export interface CatalogOptions {
   readonly source: SourceFile
@@ -25,18 +26,30 @@ export interface CatalogProvider {
   readonly ready: boolean
 }
 
+/** A compiled catalog, which never changes. */
+export interface CatalogSnapshot {
+  readonly models: ReadonlyArray<Model>
+  readonly find: (id: string) => Model | undefined
+  readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  readonly sandbox: boolean
+  /** In catalog order, then the sandbox's if it serves. */
+  readonly providers: ReadonlyArray<CatalogProvider>
+  /** Of the file's text; credentials are not in it. */
+  readonly fingerprint: string
+}
+
 export class Catalog extends Context.Tag("gateway/Catalog")<
   Catalog,
   {
-    readonly models: ReadonlyArray<Model>
-    readonly find: (id: string) => Model | undefined
-    readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
-    readonly sandbox: boolean
-    /** In catalog order, then the sandbox's if it serves. */
-    readonly providers: ReadonlyArray<CatalogProvider>
+    /** Replaced by a reload: read it once for each request, never while a layer is built. */
+    readonly current: CatalogSnapshot
+    /** Those that can be called; then those that reloads have removed, for the renders begun with them. */
+    readonly accounts: ReadonlyArray<ProviderAccount>
+    /** Reads file and credentials again; a failure changes nothing. */
+    readonly reload: Effect.Effect<CatalogSnapshot, CatalogInvalid | NothingToServe>
   }
 >() {
-  static readonly make = (options: CatalogOptions): Effect.Effect<typeof Catalog.Service, CatalogInvalid> =>
+  static readonly make = (options: CatalogOptions): Effect.Effect<CatalogSnapshot, CatalogInvalid> =>
     Effect.map(readOffers(options), ({ all, providers }) => {
       const models = all.flatMap(({ callable }) => (callable === undefined ? [] : [callable]))
       const byId = new Map(models.map((model) => [model.id, model]))
@@ -48,12 +61,76 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
         find: (id) => byId.get(id),
         off: all.flatMap(({ model, reason }) => (reason === undefined ? [] : [{ id: model.id, reason }])),
         sandbox,
-        providers: [...providers, ...added.map((account) => ({ account, variable: undefined, ready: true }))]
+        providers: [...providers, ...added.map((account) => ({ account, variable: undefined, ready: true }))],
+        fingerprint: createHash("sha256").update(options.source.text).digest("hex").slice(0, 12)
       }
     })
 
-  static readonly layer = (options: CatalogOptions): Layer.Layer<Catalog, CatalogInvalid> =>
-    Layer.effect(Catalog, Catalog.make(options))
+  static readonly layer = (read: Effect.Effect<CatalogOptions, CatalogInvalid>): Layer.Layer<Catalog, CatalogInvalid> =>
+    Layer.effect(
+      Catalog,
+      Effect.gen(function* () {
+        let current = yield* Effect.flatMap(read, Catalog.make)
+        let accounts = readyAccounts(current)
+        const reload = Effect.gen(function* () {
+          const options = yield* read
+          const next = yield* Catalog.make(options)
+          yield* requireModels(next)
+          if (next.sandbox && !current.sandbox && options.sandbox === "when-no-credential")
+            return yield* sandboxWouldServe(next)
+          const ready = readyAccounts(next)
+          accounts = [...ready, ...accounts.filter((one) => !ready.some((other) => isSameAccount(one, other)))]
+          current = next
+          return next
+        })
+        const oneAtATime = yield* Effect.makeSemaphore(1)
+        return Catalog.of({
+          get current() {
+            return current
+          },
+          get accounts() {
+            return accounts
+          },
+          reload: oneAtATime.withPermits(1)(reload)
+        })
+      })
+    )
+}
+
+const readyAccounts = ({ providers }: CatalogSnapshot): ReadonlyArray<ProviderAccount> =>
+  providers.flatMap(({ account, ready }) => (ready ? account : []))
+
+export const isSameAccount = (
+  one: Pick<ProviderAccount, "name" | "adapter" | "baseUrl">,
+  other: Pick<ProviderAccount, "name" | "adapter" | "baseUrl">
+): boolean => one.name === other.name && one.adapter === other.adapter && one.baseUrl === other.baseUrl
+
+const variablesOf = ({ providers }: CatalogSnapshot): string =>
+  [...new Set(providers.flatMap(({ variable }) => variable ?? []))].join(", ")
+
+export const requireModels = (snapshot: CatalogSnapshot): Effect.Effect<void, NothingToServe> =>
+  snapshot.models.length > 0
+    ? Effect.void
+    : new NothingToServe({
+        message: `No model can be served: set a provider's credential (${variablesOf(snapshot)}), or SANDBOX=true to try the gateway offline.`
+      })
+
+const sandboxWouldServe = (snapshot: CatalogSnapshot) =>
+  new NothingToServe({
+    message: `No provider has its credential any more (${variablesOf(snapshot)}); customers are charged for what the sandbox makes up, so it takes over with SANDBOX=true only.`
+  })
+
+/** Computes once for each snapshot. */
+export const perSnapshot = <A>(
+  catalog: typeof Catalog.Service,
+  compute: (snapshot: CatalogSnapshot) => A
+): Effect.Effect<A> => {
+  let known: { readonly of: CatalogSnapshot; readonly value: A } | undefined
+  return Effect.sync(() => {
+    const { current } = catalog
+    if (known?.of !== current) known = { of: current, value: compute(current) }
+    return known.value
+  })
 }
 
 export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: CatalogOptions) {

@@ -12,6 +12,8 @@ export interface Problem {
 const render = ({ file, line, key, message }: Problem): string =>
   key === "" ? `${file}:${line}: ${message}` : `${file}:${line}: ${key}: ${message}`
 
+export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
+
 /** In the order of lines; the message has one line per problem. */
 export class CatalogInvalid extends Data.TaggedError("CatalogInvalid")<{
   readonly problems: ReadonlyArray<Problem>

@@ -35,14 +35,13 @@ export interface ModelList {
   readonly data: ReadonlyArray<ListedModel>
 }
 
-export const listing = (models: ReadonlyArray<Model>): ModelList => ({
-  object: "list",
-  data: models.map((model) => ({
-    id: model.id,
-    object: "model",
-    created: model.created,
-    owned_by: "generation-gateway",
-    surface: model.surface,
-    ...onModel(model, (surface, own) => surface.list(own))
-  }))
+export const listed = (model: Model): ListedModel => ({
+  id: model.id,
+  object: "model",
+  created: model.created,
+  owned_by: "generation-gateway",
+  surface: model.surface,
+  ...onModel(model, (surface, own) => surface.list(own))
 })
+
+export const listing = (models: ReadonlyArray<Model>): ModelList => ({ object: "list", data: models.map(listed) })

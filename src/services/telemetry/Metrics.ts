@@ -2,12 +2,12 @@ import { Effect, Metric, MetricLabel } from "effect"
 
 /** Workers are summed, so a gauge must be additive. */
 export const requests = Metric.counter("gateway_requests_total", {
-  description: "Requests answered, by surface and status",
+  description: "Answers, by surface, model, status and code",
   incremental: true
 })
 
 export const refused = Metric.counter("gateway_refused_total", {
-  description: "Requests refused before authentication, by reason",
+  description: "Requests refused before a provider was asked, by reason",
   incremental: true
 })
 

@@ -23,7 +23,7 @@ export class RequestRecord extends Data.Class<{
   readonly startedAt: number
   readonly trace?: RequestTrace | undefined
 }> {
-  readonly attempts = new AttemptHistory(this.trace?.identify(this))
+  readonly attempts = new AttemptHistory(this.trace?.identify(this.caller.org))
   readonly notes = new Set<Note>()
   readonly rate: RateUnit = { limit: this.limit, allowance: undefined }
   model: string | undefined

@@ -1,5 +1,4 @@
 import { Effect, Either } from "effect"
-import type { ProviderAccount } from "../../domain/Model.ts"
 import { Catalog } from "../catalog/Catalog.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
@@ -33,10 +32,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     const catalog = yield* Catalog
     const failpoint = yield* Failpoint
     const trace = yield* makeVideoTrace
-    const accounts: ReadonlyArray<ProviderAccount> = catalog.providers.flatMap(({ account, ready }) =>
-      ready ? account : []
-    )
-    const isSold = ({ model }: LeasedJob) => catalog.find(model)?.surface === "video"
+    const isSold = ({ model }: LeasedJob) => catalog.current.find(model)?.surface === "video"
 
     const passOver = (job: LeasedJob, lacking: string) =>
       Effect.as(
@@ -69,7 +65,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
         return yield* fail(job, failure.class === "moderation" ? contentRejected : upstreamFailed)
       }
       if (!isSold(job)) return yield* passOverModel(job)
-      const hasFurtherRoute = catalog.find(job.model)?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
+      const hasFurtherRoute = catalog.current.find(job.model)?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
       return yield* hasFurtherRoute ? resubmit(job, job.doubts) : fail(job, upstreamFailed)
     })
 
@@ -119,7 +115,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
 
     const poll = Effect.fnUntraced(function* (job: JobAt<"rendering">) {
       const { handle } = job
-      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, catalog.accounts)
       if (route === undefined) {
         const provider = job.route && `the provider ${job.route.provider.name}, or its credential`
         return yield* passOver(job, provider ?? "its route")
@@ -132,7 +128,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     })
 
     const cancel = Effect.fnUntraced(function* (job: JobAt<"over">) {
-      const route = job.route === null ? undefined : restoreRoute(job.route, accounts)
+      const route = job.route === null ? undefined : restoreRoute(job.route, catalog.accounts)
       if (route !== undefined && job.handle !== null) yield* upstream.cancel({ route, handle: job.handle }, job.id)
       yield* Effect.orDie(rows.cancelUpstream(job))
       return finished

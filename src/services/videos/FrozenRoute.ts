@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { ProviderAccount, VideoRoute } from "../../domain/Model.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { isSameAccount } from "../catalog/Catalog.ts"
 
 const orNull = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.transform(Schema.NullOr(schema), Schema.UndefinedOr(Schema.typeSchema(schema)), {
@@ -32,7 +33,6 @@ export const encodeRoute: (route: VideoRoute) => string = Schema.encodeSync(Sche
 
 /** Undefined while the catalog has no such account at that address. */
 export const restoreRoute = (frozen: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
-  const { adapter, baseUrl, name } = frozen.provider
-  const provider = accounts.find((one) => one.name === name && one.adapter === adapter && one.baseUrl === baseUrl)
+  const provider = accounts.find((one) => isSameAccount(one, frozen.provider))
   return provider && { ...frozen, provider, preference: 1, weight: 1 }
 }

@@ -80,12 +80,16 @@ const Row = Schema.Struct({
 const decodeRows = Schema.decodeUnknown(Schema.Array(Row))
 
 const catalogOf = (sold: VideoModel) =>
-  Layer.succeed(Catalog, {
-    models: [sold],
-    find: (id) => (id === sold.id ? sold : undefined),
-    off: [],
-    sandbox: false,
-    providers: sold.routes.map(({ provider }) => ({ account: provider, variable: undefined, ready: true }))
+  Layer.mock(Catalog, {
+    current: {
+      models: [sold],
+      find: (id) => (id === sold.id ? sold : undefined),
+      off: [],
+      sandbox: false,
+      providers: [],
+      fingerprint: ""
+    },
+    accounts: sold.routes.map(({ provider }) => provider)
   })
 
 const make = Effect.gen(function* () {

@@ -43,6 +43,7 @@ describe("the OpenAPI document", () => {
       "get /videos/{id}": ["200", "401", "403", "404", "500"],
       "get /videos/{id}/content": ["302", "400", "401", "403", "404", "500"],
       "get /models": reads,
+      "get /models/{id}": ["200", "401", "403", "404", "500"],
       "get /credits": reads
     })
   })

@@ -1,0 +1,52 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+
+export const exposedHeaders = [
+  "x-request-id",
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "retry-after",
+  "x-should-retry",
+  "idempotency-replayed",
+  "x-gateway-sandbox",
+  "traceresponse",
+  "accept-ranges",
+  "content-range",
+  "etag",
+  "location"
+]
+
+const methods = "GET, POST, DELETE"
+/** Chromium keeps a preflight for no longer. */
+const maxAgeSeconds = "7200"
+const headerNames = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/
+const longestNames = 4096
+
+const isShared = (path: string): boolean => path.startsWith("/v1/") || path.startsWith("/media/")
+
+/** Sets the headers that let a browser's page at one of the origins call; true: a preflight, which is answered. */
+export const cors = (origins: ReadonlyArray<string>, requestId: () => string) => {
+  const isOpen = origins.includes("*")
+  const allowed: ReadonlySet<string | undefined> = new Set(origins)
+  const exposed = exposedHeaders.join(", ")
+
+  return (path: string, { headers, method }: IncomingMessage, response: ServerResponse): boolean => {
+    if (!isShared(path)) return false
+    const { "access-control-request-headers": asked, "access-control-request-method": wanted, origin } = headers
+    const isPreflight = method === "OPTIONS" && origin !== undefined && wanted !== undefined
+    if (!isOpen) response.setHeader("vary", "origin")
+    if (!isOpen && !allowed.has(origin)) return false
+    response.setHeader("access-control-allow-origin", isOpen ? "*" : (origin ?? ""))
+    if (!isPreflight) {
+      response.setHeader("access-control-expose-headers", exposed)
+      return false
+    }
+    response.setHeader("access-control-allow-methods", methods)
+    if (asked !== undefined && asked.length <= longestNames && headerNames.test(asked)) {
+      response.setHeader("access-control-allow-headers", asked)
+    }
+    response.setHeader("access-control-max-age", maxAgeSeconds)
+    response.appendHeader("vary", "access-control-request-headers")
+    response.writeHead(204, { "x-request-id": requestId() }).end()
+    return true
+  }
+}
