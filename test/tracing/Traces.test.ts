@@ -22,7 +22,7 @@ const gateway = Served.layer(
       OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test"
     }
   }))
-).pipe(Layer.provideMerge(Layer.scoped(Tap, Collector.make)))
+).pipe(Layer.provideMerge(Layer.scoped(Tap, Collector.make())))
 
 const traceIdOf = (headers: Headers): string => headers.get("traceresponse")?.split("-")[1] ?? "none"
 
@@ -185,6 +185,25 @@ withLayer(gateway, { excludeTestServices: true, timeout: "60 seconds" })("a trac
       })
       const [refused] = yield* collect(traceIdOf(stranger.headers), "POST /v1/chat/completions")
       assert.isDefined(refused)
+    })
+  )
+
+  it.effect("of a read has its path without ids, and those of the system have none", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Served.ServedGateway
+      const { secret } = yield* Served.customer()
+      const read = (path: string) => callAt(`${url}${path}?token=${hushed.query}`, { headers: bearer(secret) })
+      const { headers } = yield* read(`/v1/videos/vid_${hushed.prompt}`)
+      const [span, ...more] = yield* collect(traceIdOf(headers), "GET /v1/videos/:id")
+      assert.lengthOf(more, 0)
+      assert.include(span?.attributes, {
+        "http.route": "/v1/videos/:id",
+        "http.response.status_code": 404,
+        "gateway.surface": "videos_read"
+      })
+      for (const path of ["/healthz", "/v1/openapi.json", "/nowhere"]) {
+        assert.isNull((yield* read(path)).headers.get("traceresponse"), path)
+      }
     })
   )
 

@@ -1,8 +1,6 @@
-import { Effect } from "effect"
-import type { Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import type { Span, SpanParent } from "../telemetry/Tracing.ts"
-import type { ChatPull } from "./Provider.ts"
 
 /** What a span of an attempt says beside its route. */
 export interface Traced<T extends RouteBase> {
@@ -36,11 +34,7 @@ export const setUsage = (span: Span | undefined, usage: Usage | undefined): void
   span.set({ "gen_ai.usage.input_tokens": usage.prompt, "gen_ai.usage.output_tokens": usage.completion })
 }
 
-/** Without a span the pull itself. */
-export const watchUsage = (span: Span | undefined, pull: ChatPull): ChatPull =>
-  span === undefined
-    ? pull
-    : Effect.map(pull, (events) => {
-        for (const event of events) if (event.type === "usage") setUsage(span, event.usage)
-        return events
-      })
+export const setUsageOf = (span: Span | undefined, events: ReadonlyArray<ChatEvent>): void => {
+  if (span === undefined) return
+  for (const event of events) if (event.type === "usage") setUsage(span, event.usage)
+}

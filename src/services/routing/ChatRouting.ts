@@ -7,7 +7,7 @@ import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { setUsage, watchUsage } from "./AttemptSpan.ts"
+import { setUsage, setUsageOf } from "./AttemptSpan.ts"
 import { failover, type Means, type RoutingDeadlines } from "./Failover.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
 import { adapterOf, type Providers } from "./Providers.ts"
@@ -15,6 +15,8 @@ import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedStream {
   readonly route: Route
+  /** Called with what `pull` brings. */
+  readonly observe: (events: ReadonlyArray<ChatEvent>) => void
   /** Everything up to the first delta; without a delta only where the answer is empty. */
   readonly first: ReadonlyArray<ChatEvent>
   /** Fails with none at the end, and with the client's error at a break. */
@@ -116,13 +118,14 @@ const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt
       const { route } = attempt
       const call = yield* Scope.fork(scope, ExecutionStrategy.sequential)
       const source = yield* adapter.stream(route, request).pipe(
-        Effect.flatMap((pull) => untilDelta(watchUsage(attempt.span, pull), attempt)),
+        Effect.flatMap((pull) => untilDelta(pull, attempt)),
         Scope.extend(call),
         restore,
         Effect.onError((cause) => Scope.close(call, Exit.failCause(cause)))
       )
       const opened: OpenedStream = {
         route,
+        observe: (events) => setUsageOf(attempt.span, events),
         first: source.first,
         call,
         end: left,
@@ -140,6 +143,7 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt
     if (next._tag === "Right") {
       first.push(...next.right)
       attempt.received = { route: attempt.route, events: first }
+      setUsageOf(attempt.span, next.right)
       if (next.right.some(isOutput)) return { first, pull }
       continue
     }

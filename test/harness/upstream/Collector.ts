@@ -50,13 +50,13 @@ class Missing extends Data.TaggedError("Missing")<{ readonly message: string }> 
 const polling = Schedule.intersect(Schedule.spaced("20 millis"), Schedule.recurs(1_000))
 
 /** What stands for an OpenTelemetry collector that takes traces as JSON. */
-export const make = Effect.gen(function* () {
+export const make = Effect.fnUntraced(function* (at: { readonly port?: number } = {}) {
   const calls: Array<Received> = []
   let otherwise: Reply = json(200, {})
   const upstream = yield* serving((response, received) => {
     calls.push(received)
     return otherwise(response, received)
-  })
+  }, at)
   const spans = () => calls.flatMap(({ body }) => spansIn(body))
   const trace = (id: string) => spans().filter(({ traceId }) => traceId === id)
   return {
@@ -75,4 +75,4 @@ export const make = Effect.gen(function* () {
       }).pipe(Effect.retry(polling), Effect.orDie)
   }
 })
-export type Collector = Effect.Effect.Success<typeof make>
+export type Collector = Effect.Effect.Success<ReturnType<typeof make>>
