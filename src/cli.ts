@@ -16,6 +16,7 @@ import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
+import { webhooks } from "./cli/Webhooks.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
 
@@ -46,6 +47,7 @@ const program = (start: Serve) =>
       requests,
       videos,
       media,
+      webhooks,
       usage
     ])
   )

@@ -1,19 +1,33 @@
 import { Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
-import { readEnvironment, readSettings } from "../Settings.ts"
+import * as Gateway from "../Gateway.ts"
+import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { BlockList } from "../services/access/BlockList.ts"
 import { Organizations } from "../services/access/Organizations.ts"
+import { readCatalogFile } from "../services/catalog/Catalog.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { RouteHealth } from "../services/routing/RouteHealth.ts"
+import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
 import { Usage } from "../services/telemetry/Usage.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
+import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
+
+/** What a start with these settings would read. */
+export const readCatalogOptions = Effect.gen(function* () {
+  const environment = yield* readEnvironment()
+  const settings = yield* readSettings(environment)
+  const source = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
+  const providers = yield* Effect.provide(Providers, Gateway.providers(settings))
+  return { source, environment, sandbox: sandboxMode(settings), adapters: adaptersOf(providers) }
+})
 
 /** Stdout is for the command's output. */
 const quiet = Layer.merge(
@@ -51,6 +65,8 @@ const upToDate = Effect.gen(function* () {
   return yield* new CommandFailed({ message })
 })
 
+const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
+
 export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
@@ -58,5 +74,6 @@ export const operator = Layer.mergeAll(
   RequestLog.layer,
   Usage.layer,
   VideoAdmin.layer,
+  Webhooks.layer.pipe(Layer.provide(fetching)),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

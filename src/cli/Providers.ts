@@ -1,22 +1,10 @@
 import { Command } from "@effect/cli"
-import { Array as Arr, Effect, Layer, Order } from "effect"
-import * as Gateway from "../Gateway.ts"
-import { readEnvironment, readSettings } from "../Settings.ts"
-import { Catalog, type CatalogSnapshot, readCatalogFile } from "../services/catalog/Catalog.ts"
+import { Array as Arr, Effect, Order } from "effect"
+import { Catalog, type CatalogSnapshot } from "../services/catalog/Catalog.ts"
 import { type PublishedHealth, RouteHealth } from "../services/routing/RouteHealth.ts"
-import { ownFile } from "../services/runtime/OwnFiles.ts"
-import { operator } from "./Connection.ts"
+import { operator, readCatalogOptions } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { type Fields, present, table } from "./Output.ts"
-
-const readCatalog = Effect.gen(function* () {
-  const environment = yield* readEnvironment()
-  const settings = yield* readSettings(environment)
-  const source = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
-  const layer = Gateway.catalog({ settings, readCatalog: Effect.succeed({ source, environment }) })
-  const { current } = yield* Effect.provide(Catalog, Layer.provide(layer, Gateway.providers(settings)))
-  return current
-})
 
 const worst = { open: 2, half_open: 1, closed: 0 } as const
 const byCircuit = Order.mapInput(Order.number, ({ circuit }: PublishedHealth) => worst[circuit])
@@ -74,7 +62,7 @@ export const providers = Command.make(
   "providers",
   { json: Inputs.json },
   Effect.fnUntraced(function* ({ json }) {
-    const catalog = yield* readCatalog
+    const catalog = yield* Effect.flatMap(readCatalogOptions, Catalog.make)
     const rows = rowsOf(catalog, yield* Effect.flatMap(RouteHealth, ({ list }) => list))
     const remark = catalog.sandbox
       ? "The SANDBOX serves: models without a provider credential get made-up answers.\n\n"

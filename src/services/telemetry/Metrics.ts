@@ -66,6 +66,11 @@ export const videoDoubts = Metric.counter("gateway_video_doubts_total", {
   incremental: true
 })
 
+export const webhooks = Metric.counter("gateway_webhooks_total", {
+  description: "Tries to deliver webhooks, by outcome",
+  incremental: true
+})
+
 export const logDropped = Metric.counter("gateway_log_rows_dropped_total", {
   description: "Request log rows lost because the database was away for too long",
   incremental: true
