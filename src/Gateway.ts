@@ -14,6 +14,7 @@ import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/
 import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
+import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
@@ -59,7 +60,7 @@ export const providers = (settings: Settings) =>
     )
   )
 
-export const catalog = ({ readCatalog, settings }: GatewayOptions) =>
+const catalog = ({ readCatalog, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
     Effect.map(Providers, (adapters) => {
       const fixed = { sandbox: sandboxMode(settings), adapters: adaptersOf(adapters) }
@@ -150,7 +151,8 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout })
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer)
-  return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings), WebhookDelivery.layer).pipe(
+  const background = [publishedHealth, ControlFollower.layer, housekeeping(settings), WebhookDelivery.layer] as const
+  return Layer.mergeAll(readiness(settings), ...background).pipe(
     Layer.provideMerge(generations),
     Layer.provideMerge(
       Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, Webhooks.layer, routing, media)

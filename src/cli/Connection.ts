@@ -7,6 +7,8 @@ import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { BlockList } from "../services/access/BlockList.ts"
 import { Organizations } from "../services/access/Organizations.ts"
 import { readCatalogFile } from "../services/catalog/Catalog.ts"
+import { CatalogReloads } from "../services/control/CatalogReloads.ts"
+import { RouteControls } from "../services/control/RouteControls.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { RouteHealth } from "../services/routing/RouteHealth.ts"
@@ -30,7 +32,7 @@ export const readCatalogOptions = Effect.gen(function* () {
 })
 
 /** Stdout is for the command's output. */
-const quiet = Layer.merge(
+export const quiet = Layer.merge(
   Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
   Logger.minimumLogLevel(LogLevel.Warning)
 )
@@ -71,6 +73,8 @@ export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
   RouteHealth.layer,
+  RouteControls.layer,
+  CatalogReloads.layer,
   RequestLog.layer,
   Usage.layer,
   VideoAdmin.layer,
