@@ -6,6 +6,13 @@ import { Images } from "./images/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
 
+/** `openapi/Introduction.ts` goes on from the description. */
+export const about = {
+  title: "Generation Gateway API",
+  version: "1.0.0",
+  description: "One key and one prepaid balance for text, image and video generation models."
+}
+
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
   .add(Images)
@@ -16,9 +23,7 @@ export class Api extends HttpApi.make("gateway")
   .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent])
   .annotateContext(
     OpenApi.annotations({
-      title: "Generation Gateway API",
-      version: "1.0.0",
-      description: "One key and one prepaid balance for text, image and video generation models.",
+      ...about,
       servers: [{ url: "/v1" }]
     })
   ) {}

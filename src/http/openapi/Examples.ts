@@ -96,7 +96,7 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
           frame: { model, prompt: "The cat jumps", image: picture }
         },
         "multipart/form-data": {
-          frame: { model, prompt: "The cat jumps", seconds: "8", "input_reference[image_url]": picture }
+          frame: { model, prompt: "The cat jumps", seconds: "8", input_reference: picture }
         }
       },
       answer: { ...video, status: "queued" }

@@ -11,6 +11,7 @@ import { Limits } from "../body/Body.ts"
 import { chatEndpoint } from "../chat/Handlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
 import { CreditsHandlers } from "../credits/Handlers.ts"
+import { DocsRoutes } from "../docs/Handlers.ts"
 import { imageEndpoints } from "../images/Handlers.ts"
 import { MediaRoutes } from "../media/Handlers.ts"
 import { ModelsHandlers } from "../models/Handlers.ts"
@@ -87,7 +88,7 @@ export const layer = (options: ServerOptions) =>
       const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
+        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
         Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))

@@ -20,6 +20,12 @@ export interface ChatJob {
   readonly record: RequestRecord
 }
 
+const countTokens = (usage: Usage): void => {
+  for (const kind of ["prompt", "completion", "cached", "reasoning"] as const) {
+    Metrics.unsafeUpdate(Metrics.tokens, usage[kind] ?? 0, { kind })
+  }
+}
+
 export const makeChatCharging = Effect.gen(function* () {
   const ledger = yield* Ledger
   const tokens = yield* TokenCounter
@@ -70,8 +76,7 @@ export const makeChatCharging = Effect.gen(function* () {
           record.settled(settlement)
           // That row does not know of a client that left meanwhile.
           if (record.departed !== departed) record.isLogged = false
-          Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
-          Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
+          countTokens(billed)
           return failpoint.reach("after_settle")
         }
       )

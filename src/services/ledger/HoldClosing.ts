@@ -79,7 +79,13 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
       )
     )
   }
-  const submit = yield* StatementBatcher.make({ maxSize: 256, timeout: settleTimeout, lanes, run: closeAll })
+  const submit = yield* StatementBatcher.make({
+    name: "settle",
+    maxSize: 256,
+    timeout: settleTimeout,
+    lanes,
+    run: closeAll
+  })
   const close = (closing: Closing) => Effect.flatMap(submit(closing), requireClosed)
 
   const untilClosed = <E2 extends { readonly _tag: string }>(

@@ -50,6 +50,7 @@ export class Attempt<R extends RouteBase> {
     const { attempts, circuit, clock } = this.#options
     const now = Monotonic.millisOf(clock)
     circuit.measure(now - this.#startedAt)
+    this.#observe(now)
     this.#position = attempts.add(this.#entry("ok", 200, now))
   }
 
@@ -73,6 +74,7 @@ export class Attempt<R extends RouteBase> {
     const now = Monotonic.millisOf(clock)
     const cost = this.#costOfFailing(failure)
     this.#finish(failure.class, failure.status)
+    if (this.#position === undefined) this.#observe(now)
     this.#note({
       ...this.#entry(failure.class, failure.status, now),
       detail: failure.detail,
@@ -109,10 +111,15 @@ export class Attempt<R extends RouteBase> {
   }
 
   #finish(outcome: string, status: number | undefined): void {
-    Metrics.unsafeCount(Metrics.attempts, { provider: this.route.provider.name, outcome })
+    const { id, provider } = this.route
+    Metrics.unsafeCount(Metrics.attempts, { route: id, provider: provider.name, outcome })
     this.span
       ?.set({ "gateway.outcome": outcome, "http.response.status_code": status })
       .end(outcome === "ok" || outcome === "cancelled" ? undefined : outcome)
+  }
+
+  #observe(now: number): void {
+    Metrics.unsafeUpdate(Metrics.attemptSeconds, (now - this.#startedAt) / 1000, { route: this.route.id })
   }
 
   #entry(outcome: string, status: number | undefined, now: number): AttemptEntry {

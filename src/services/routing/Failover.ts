@@ -12,6 +12,7 @@ import {
 import type { RouteBase } from "../../domain/Model.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { Attempt, type CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { startSpan, type Traced } from "./AttemptSpan.ts"
@@ -76,6 +77,7 @@ export const failover = <T extends RouteBase, A, R>(
       const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
       const attempt = begin(means, plan, untried, skipped, last === undefined || allowance >= plan.fairAttempt)
       if (attempt === undefined) return fail(last)
+      if (last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
       // An answer at the very moment of the deadline counts.
       const asked = deadlines.bound(plan.ask(attempt), allowance, (exit) =>
         Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit

@@ -8,6 +8,7 @@ import type { VideoRequest } from "../../domain/Video.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
 import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
@@ -84,6 +85,8 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       ProviderRouter,
       Effect.gen(function* () {
         const means = { circuits: new CircuitRegistry(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
+        const { circuits, clock } = means
+        yield* Metrics.collect(() => circuits.publish(Monotonic.millisOf(clock)))
         return make(yield* Providers, means, { ...usualDeadlines, ...deadlines })
       })
     )

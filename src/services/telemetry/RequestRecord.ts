@@ -41,6 +41,11 @@ export class RequestRecord extends Data.Class<{
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
 
+  /** Failed attempts included. */
+  get totalCost(): bigint {
+    return this.attempts.list.reduce((sum, { cost = 0n }) => sum + cost, this.cost ?? 0n)
+  }
+
   settled({ charged, exceeded, logged, lost }: Settlement): void {
     this.charge = charged
     this.isLogged = logged === true

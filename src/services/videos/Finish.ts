@@ -64,8 +64,10 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
           return yield* ledger.job.settle(holdOf(job), job.price)
         })
       )
-      if (settlement !== undefined) Closing.countSettlement(settlement)
-      else {
+      if (settlement !== undefined) {
+        Closing.countSettlement(settlement)
+        Metrics.costNanoUsd.unsafeUpdate(cost ?? 0n, [])
+      } else {
         // After a commit without an answer the clip is this job's all the same.
         const found = yield* rows.findMedia(job.id).pipe(Effect.retry(retryPatiently), Effect.orDie)
         if (found !== media) return yield* Effect.ignoreLogged(store.remove(media))

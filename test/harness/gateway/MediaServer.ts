@@ -18,6 +18,7 @@ import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
 import { VideoJobsFake } from "../../fakes/VideoJobsFake.ts"
@@ -113,7 +114,7 @@ export const layer = Layer.unwrapEffect(
       Auth.layer,
       RateLimiter.layer
     ).pipe(
-      Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
+      Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
       Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
       Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
       Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
