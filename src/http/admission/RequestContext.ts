@@ -57,7 +57,7 @@ export class RequestContext extends Context.Reference<RequestContext>()("gateway
   })
 }) {}
 
-const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
+export const isRequestId = (id: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(id)
 
 export const contextMaker = (options: { readonly trustedProxies: number }) =>
   Effect.gen(function* () {
@@ -67,7 +67,7 @@ export const contextMaker = (options: { readonly trustedProxies: number }) =>
     return (request: IncomingMessage, traced: TracedEndpoint | undefined): Known => {
       const { headers, socket } = request
       const sent = headers["x-request-id"]
-      const requestId = typeof sent === "string" && wellFormedId.test(sent) ? sent : ids.prefixed("req")
+      const requestId = typeof sent === "string" && isRequestId(sent) ? sent : ids.prefixed("req")
       return {
         requestId,
         address: clientAddress(socket.remoteAddress, headers["x-forwarded-for"], options.trustedProxies),
