@@ -32,7 +32,7 @@ export const readCatalogOptions = Effect.gen(function* () {
 })
 
 /** Stdout is for the command's output. */
-const quiet = Layer.merge(
+export const quiet = Layer.merge(
   Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
   Logger.minimumLogLevel(LogLevel.Warning)
 )

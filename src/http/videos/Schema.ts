@@ -107,7 +107,7 @@ export const Video = Schema.Struct({
     }),
     "Once `failed`."
   )
-}).annotations({ identifier: "Video", description: "One render." })
+}).annotations({ identifier: "Video", description: "The video." })
 
 const EdgeId = (edge: string) =>
   Schema.NullOr(Schema.String).annotations({ description: `The id of the ${edge} video; null without one.` })
@@ -126,7 +126,10 @@ const DeletedVideo = Schema.Struct({
   deleted: Schema.Literal(true)
 }).annotations({ identifier: "DeletedVideo" })
 
-const Id = Schema.String.annotations({ description: "The `vid_` id." })
+const Id = Schema.String.annotations({
+  description: "The video's id.",
+  examples: ["vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a"]
+})
 
 const defaultLimit = 20
 const largestLimit = 100
@@ -175,8 +178,9 @@ const create = HttpApiEndpoint.post("create", "/videos")
   .annotateContext(
     OpenApi.annotations({
       identifier: "createVideo",
-      summary: "Start a render",
-      description: "Answers at once with the video in `queued`; ask for it until it is `completed` or `failed`."
+      summary: "Create a video",
+      description:
+        "Answers with the video in `queued`; get it every few seconds until it is `completed` or `failed`. Only a completed video is charged."
     })
   )
 
@@ -185,14 +189,14 @@ const list = HttpApiEndpoint.get("list", "/videos")
   .addSuccess(VideoList)
   .addError(ReadErrors)
   .addError(WrongQuery)
-  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List renders, page by page" }))
+  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List videos" }))
 
 const find = HttpApiEndpoint.get("find", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(Video)
   .addError(ReadErrors)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "See how a render is doing" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "Get a video" }))
 
 const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
@@ -200,7 +204,7 @@ const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .addError(ReadErrors)
   .addError(NotCompleted)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Download a video" }))
 
 const remove = HttpApiEndpoint.del("delete", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
@@ -209,9 +213,10 @@ const remove = HttpApiEndpoint.del("delete", "/videos/:id")
   .addError(Internal)
   .addError(NoSuchVideo)
   .addError(NotFinished)
-  .annotateContext(OpenApi.annotations({ identifier: "deleteVideo", summary: "Delete a finished render and its mp4" }))
+  .annotateContext(OpenApi.annotations({ identifier: "deleteVideo", summary: "Delete a video" }))
 
 export const StoredVideos = HttpApiGroup.make("videos")
+  .annotate(OpenApi.Description, "A video takes minutes: create it, get it until it is completed, then download it.")
   .add(list)
   .add(find)
   .add(content)

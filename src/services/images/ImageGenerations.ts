@@ -20,6 +20,7 @@ import { References } from "../media/References.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import { withSpan } from "../telemetry/Tracing.ts"
 
 export interface ImageJob {
   readonly model: ImageModel
@@ -148,7 +149,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")
-        record.settled(yield* ledger.settle(held, variant.price, claim && { effect: claim.keep(kept, held.id) }))
+        const settle = ledger.settle(held, variant.price, claim && { effect: claim.keep(kept, held.id) })
+        record.settled(yield* withSpan(record.trace?.span, "settle", settle))
         yield* failpoint.reach("after_settle")
         return {
           created: kept.created,
@@ -161,10 +163,12 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
 
       const generate = Effect.fnUntraced(function* (job: ImageJob) {
         const { record, variant } = job
+        record.trace?.resolve(job.model.id)
         const claim = yield* claimKey(job)
         if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
         const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
         record.hold = held.id
+        record.trace?.admit()
         yield* failpoint.reach("after_hold")
         const isStored = job.params.responseFormat === "url" || claim !== undefined
         const routed = yield* requestPicture(job, isStored)

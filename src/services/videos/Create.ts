@@ -134,6 +134,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
     const { params, model, record, seconds } = creation
     const { key, org } = record.caller
+    record.trace?.resolve(model.id)
     const webhookUrl = yield* checkWebhook(params)
     const claim = yield* claimKey(creation)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
@@ -154,6 +155,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         key,
         hold: hold.id,
         requestId: record.requestId,
+        trace: record.trace?.span.traceparent,
         model: model.id,
         seconds,
         price,
@@ -170,6 +172,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
       if (job === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
       const kept: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
       if (claim !== undefined) yield* claim.bind(kept, hold.id)
+      record.trace?.admit()
       return { job, kept, picture: stored?.picture }
     }).pipe(
       sql.withTransaction,
