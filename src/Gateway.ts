@@ -28,6 +28,7 @@ import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
 import { logFailure } from "./services/sql/Outage.ts"
+import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import * as ProcessMetrics from "./services/telemetry/ProcessMetrics.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
@@ -151,7 +152,8 @@ const services = ({ settings }: GatewayOptions) => {
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
-    VideoJobs.layer({ timeout: settings.videoTimeout })
+    VideoJobs.layer({ timeout: settings.videoTimeout }),
+    CustomerUsage.layer
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer)
   const background = [publishedHealth, ControlFollower.layer, housekeeping(settings), WebhookDelivery.layer] as const

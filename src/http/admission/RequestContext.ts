@@ -44,7 +44,7 @@ export class RequestContext extends Context.Reference<RequestContext>()("gateway
   })
 }) {}
 
-const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
+export const isRequestId = (id: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(id)
 
 export const contextMaker = (options: { readonly trustedProxies: number }) =>
   Effect.gen(function* () {
@@ -53,7 +53,7 @@ export const contextMaker = (options: { readonly trustedProxies: number }) =>
     return ({ headers, socket }: IncomingMessage): typeof RequestContext.Service => {
       const sent = headers["x-request-id"]
       return {
-        requestId: typeof sent === "string" && wellFormedId.test(sent) ? sent : ids.prefixed("req"),
+        requestId: typeof sent === "string" && isRequestId(sent) ? sent : ids.prefixed("req"),
         address: clientAddress(socket.remoteAddress, headers["x-forwarded-for"], options.trustedProxies),
         at: clock.unsafeCurrentTimeMillis(),
         startedAt: Monotonic.millisOf(clock)

@@ -18,6 +18,7 @@ import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { CustomerUsage } from "../../../src/services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
@@ -111,6 +112,7 @@ export const layer = Layer.unwrapEffect(
       images,
       fake.layer,
       Layer.mock(ChatCompletions, {}),
+      CustomerUsage.layer,
       Auth.layer,
       RateLimiter.layer
     ).pipe(
