@@ -116,6 +116,8 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: undefined,
       fairAttempt: firstByte,
+      output: "image",
+      upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined),
       ask: ({ route }) =>
         Effect.gen(function* () {
           const adapter = yield* adapterOf(providers, route, "image")
@@ -135,6 +137,8 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: firstByte,
       fairAttempt: firstByte,
+      output: "video",
+      upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
       mayTryNext,
       ask: ({ route }) =>
         Effect.gen(function* () {
