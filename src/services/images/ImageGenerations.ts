@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Exit, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Option, Schema } from "effect"
 import type {
   IdempotencyConflict,
   InsufficientCredits,
@@ -29,6 +29,8 @@ export interface ImageJob {
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
 }
+
+type Repeated = Pick<ImageJob, "params" | "idempotencyKey" | "record">
 
 export interface ImageResult {
   /** Unix seconds. */
@@ -70,6 +72,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
+    /** What the key's request got from a model that is no longer sold like that; none for any other request. */
+    readonly replay: (request: Repeated) => Effect.Effect<Option.Option<ImageResult>, IdempotencyConflict>
     /** Deletes what was stored only for a replay; false: not now. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
@@ -84,7 +88,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const store = yield* MediaStore
       const failpoint = yield* Failpoint
 
-      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: ImageJob) {
+      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: Repeated) {
         if (idempotencyKey === undefined) return undefined
         const { model, prompt, resolution, responseFormat } = params
         return yield* idempotency.claim({
@@ -95,13 +99,14 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         })
       })
 
-      const replay = Effect.fnUntraced(function* (record: RequestRecord, kept: Kept) {
+      const readKept = Effect.fnUntraced(function* (record: RequestRecord, result: unknown) {
+        const kept = yield* decodeKept(result)
         record.notes.add("replayed")
         const { created, format, media, sandbox } = kept
         const image =
           format === "url" ? { url: store.link(media) } : { bytes: yield* Effect.flatten(store.read(media)) }
         return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
-      })
+      }, Effect.orDie)
 
       /** Fails before an image is bought that cannot be stored. */
       const checkStore = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
@@ -160,8 +165,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         const { record, variant } = job
         record.trace?.resolve(job.model.id)
         const claim = yield* claimKey(job)
-        if (claim?._tag === "Replay")
-          return yield* Effect.orDie(replay(record, yield* Effect.orDie(decodeKept(claim.result))))
+        if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
         const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
         record.hold = held.id
         record.trace?.admit()
@@ -173,8 +177,18 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         )
       }, Effect.scoped)
 
+      const replay = (request: Repeated) =>
+        claimKey(request).pipe(
+          Effect.catchTag("InvalidRequest", () => Effect.succeed(undefined)),
+          Effect.flatMap((claim) =>
+            claim?._tag === "Replay" ? Effect.asSome(readKept(request.record, claim.result)) : Effect.succeedNone
+          ),
+          Effect.scoped
+        )
+
       return ImageGenerations.of({
         generate,
+        replay,
         forget: (result) =>
           decodeKept(result).pipe(
             Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.succeed(true))),
