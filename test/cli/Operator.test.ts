@@ -277,4 +277,31 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
       assert.include(yield* failure(["requests", "--csv", "--json"]), "--csv goes with neither")
     })
   )
+
+  it.scoped("usage by two things adds up to what the ledger has", () =>
+    Effect.gen(function* () {
+      const { send } = yield* gateway
+      const { key, keyId, name, org } = yield* customer()
+      for (const model of ["gemini-3.6-flash", "gpt-5.4", "no-such-model"]) {
+        yield* send({ path: "/chat/completions", id: "u", key, body: { ...chat("hi"), model } })
+      }
+      for (const by of ["org,model", "model,status", "key,surface", "route,day", "day,model", "provider,org"]) {
+        const rows = yield* list("usage", "--org", name, "--by", by)
+        const spend = rows.reduce((sum, row) => sum + Number(row["spend_usd"]), 0)
+        assert.closeTo(spend, yield* spendOf(org), 1e-9, by)
+        const totals = (yield* json("usage", "--org", name, "--by", by))["totals"]
+        assert.deepInclude(totals, { requests: 3 })
+      }
+      const rows = yield* list("usage", "--org", name, "--by", "org,model")
+      assert.deepStrictEqual(
+        rows
+          .map((row) => [row["org"], row["name"], row["model"]])
+          .toSorted((a, b) => String(a[2]).localeCompare(String(b[2]))),
+        ["gemini-3.6-flash", "gpt-5.4", "unknown"].map((model) => [org, name, model])
+      )
+      assert.match(yield* text("usage", "--org", name), /^total +3 /m)
+      const csv = yield* text("usage", "--org", name, "--by", "key", "--csv")
+      assert.match(csv, new RegExp(`^key,name,requests,.*\\n${keyId},,3,`))
+    })
+  )
 })
