@@ -43,6 +43,8 @@ export interface ProviderAccount {
   readonly baseUrl: string | undefined
   readonly credential: Redacted.Redacted | undefined
   readonly headers: Readonly<Record<string, string>>
+  /** It is told which trace a call belongs to. */
+  readonly sendsTraceContext?: boolean
 }
 
 export type RouteOptions = Readonly<Record<string, unknown>>
