@@ -22,17 +22,22 @@ const decodeEdit = decoder(ImageEditRequest)
 
 const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
 
+const given = (shape: string | null | undefined): string | undefined =>
+  shape === "auto" ? undefined : (shape ?? undefined)
+
 export const decodeImageBody = (
   body: unknown,
   { needsReference }: { readonly needsReference: boolean }
 ): Either.Either<ImageParams, InvalidRequest> =>
   Either.map(
     needsReference ? decodeEdit(body) : decodeGeneration(body),
-    ({ image, model, prompt, quality, resolution, response_format }) => ({
+    ({ aspect_ratio, image, model, prompt, quality, resolution, response_format, size }) => ({
       model,
       prompt,
       references: image ?? [],
       resolution: resolution ?? (isHd(quality) ? "4K" : undefined),
+      size: given(size),
+      aspectRatio: given(aspect_ratio),
       responseFormat: response_format ?? "url"
     })
   )
@@ -75,7 +80,7 @@ export const imageEndpoints = Effect.gen(function* () {
     const params = yield* decodeImageBody(body, { needsReference })
     const model = catalog.current.find(params.model)
     if (model?.surface !== "image") return yield* new ModelNotFound({ model: params.model, surface: "image" })
-    return { model, variant: yield* variantFor(model, params), params }
+    return { model, ...(yield* variantFor(model, params)), params }
   })
 
   const answer = Effect.fnUntraced(function* (

@@ -7,9 +7,10 @@ import type {
   SettleFailed,
   SpendLimitReached
 } from "../../domain/Failure.ts"
-import type { ImageParams } from "../../domain/Image.ts"
+import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
-import type { ImageModel, ImageVariant } from "../../domain/Model.ts"
+import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
+import { shapeKey } from "../../domain/Shape.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
@@ -24,6 +25,8 @@ import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 export interface ImageJob {
   readonly model: ImageModel
   readonly variant: ImageVariant
+  /** As the request names it. */
+  readonly shape: Shape | undefined
   readonly params: ImageParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
@@ -83,14 +86,15 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const store = yield* MediaStore
       const failpoint = yield* Failpoint
 
-      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: ImageJob) {
+      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record, shape }: ImageJob) {
         if (idempotencyKey === undefined) return undefined
         const { model, prompt, resolution, responseFormat } = params
+        const fields = { model, prompt, resolution, responseFormat, shape: shape && shapeKey(shape) }
         return yield* idempotency.claim({
           org: record.caller.org,
           endpoint: "images",
           key: yield* keyFrom(idempotencyKey),
-          fingerprint: yield* fingerprint({ model, prompt, resolution, responseFormat }, params.references)
+          fingerprint: yield* fingerprint(fields, params.references)
         })
       })
 
@@ -108,12 +112,12 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       )
 
       const requestPicture = Effect.fnUntraced(function* (
-        { params, model, record, variant }: ImageJob,
+        { params, model, record, shape, variant }: ImageJob,
         isStored: boolean
       ) {
         if (isStored) yield* checkStore
         const pictures = yield* references.load(params.references, "image")
-        const request = { prompt: params.prompt, resolution: variant.resolution, references: pictures }
+        const request = { prompt: params.prompt, resolution: variant.resolution, shape, references: pictures }
         return yield* router.image(model, request, record.attempts, record.startedAt)
       }, Effect.interruptible)
 
@@ -130,7 +134,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         claim: FirstClaim | undefined
       ) {
         record.route = route
-        record.cost = route.cost.get(variant.resolution)
+        record.cost = variantCost(route, variant)
         const isLinked = params.responseFormat === "url"
         const name = yield* isLinked || claim !== undefined
           ? storePicture(picture, isLinked ? "public" : "private")
