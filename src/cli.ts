@@ -6,6 +6,7 @@ import { blocklist } from "./cli/Blocklist.ts"
 import { catalog } from "./cli/Catalog.ts"
 import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
+import { doctor } from "./cli/Doctor.ts"
 import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
@@ -14,8 +15,10 @@ import { migrate } from "./cli/Migrate.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
+import { routes } from "./cli/Routes.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
+import { webhooks } from "./cli/Webhooks.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
 
@@ -36,6 +39,7 @@ const program = (start: Serve) =>
     Command.withSubcommands([
       Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
       migrate,
+      doctor,
       orgs,
       keys,
       credits,
@@ -43,9 +47,11 @@ const program = (start: Serve) =>
       blocklist,
       catalog,
       providers,
+      routes,
       requests,
       videos,
       media,
+      webhooks,
       usage
     ])
   )

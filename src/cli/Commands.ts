@@ -31,5 +31,9 @@ export const command = <Name extends string, const Config extends Command.Comman
 
 export const findOrganization = (idOrName: string) => Effect.flatMap(Organizations, ({ find }) => find(idOrName))
 
+/** Reports go on about organizations that were deleted. */
+export const findAnyOrganization = (idOrName: string) =>
+  Effect.flatMap(Organizations, ({ findAny }) => findAny(idOrName))
+
 export const filterOf = (idOrName: string | undefined) =>
-  idOrName === undefined ? Effect.succeed(undefined) : Effect.map(findOrganization(idOrName), ({ id }) => id)
+  idOrName === undefined ? Effect.succeed(undefined) : Effect.map(findAnyOrganization(idOrName), ({ id }) => id)

@@ -1,22 +1,38 @@
 import { Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
-import { readEnvironment, readSettings } from "../Settings.ts"
+import * as Gateway from "../Gateway.ts"
+import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { BlockList } from "../services/access/BlockList.ts"
 import { Organizations } from "../services/access/Organizations.ts"
+import { readCatalogFile } from "../services/catalog/Catalog.ts"
+import { CatalogReloads } from "../services/control/CatalogReloads.ts"
+import { RouteControls } from "../services/control/RouteControls.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { RouteHealth } from "../services/routing/RouteHealth.ts"
+import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
 import { Usage } from "../services/telemetry/Usage.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
+import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
 
+/** What a start with these settings would read. */
+export const readCatalogOptions = Effect.gen(function* () {
+  const environment = yield* readEnvironment()
+  const settings = yield* readSettings(environment)
+  const source = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
+  const providers = yield* Effect.provide(Providers, Gateway.providers(settings))
+  return { source, environment, sandbox: sandboxMode(settings), adapters: adaptersOf(providers) }
+})
+
 /** Stdout is for the command's output. */
-const quiet = Layer.merge(
+export const quiet = Layer.merge(
   Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
   Logger.minimumLogLevel(LogLevel.Warning)
 )
@@ -51,12 +67,17 @@ const upToDate = Effect.gen(function* () {
   return yield* new CommandFailed({ message })
 })
 
+const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
+
 export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
   RouteHealth.layer,
+  RouteControls.layer,
+  CatalogReloads.layer,
   RequestLog.layer,
   Usage.layer,
   VideoAdmin.layer,
+  Webhooks.layer.pipe(Layer.provide(fetching)),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -1,12 +1,13 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { toUsdText } from "../domain/Money.ts"
-import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import { LedgerAdmin, type NothingToRefund } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import { entryRecord } from "./Ledger.ts"
 import * as Output from "./Output.ts"
+import { findRequests, requestArgument } from "./requests/Show.ts"
 
 const filled = (name: string) => Inputs.option(name, "a text that is not blank", Inputs.nonBlank)
 
@@ -56,6 +57,52 @@ const adjust = command(
   )
 )
 
+const chargedRequest = Effect.fnUntraced(function* (id: string) {
+  const ledger = yield* LedgerAdmin
+  const rows = yield* findRequests(id)
+  const found = yield* Effect.forEach(rows, ({ holdId, id: row }) =>
+    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ row, money }))
+  )
+  const charged = found.flatMap(({ money, row }) =>
+    money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ row, hold: money.hold.id }]
+  )
+  const [one, ...others] = charged
+  if (one === undefined) return yield* new CommandFailed({ message: `The request ${id} was charged nothing.` })
+  if (others.length === 0) return one
+  const rowIds = charged.map(({ row }) => row).join(", ")
+  return yield* new CommandFailed({ message: `${charged.length} requests have the id ${id}; name one of ${rowIds}.` })
+})
+
+const explainRefusal = (id: string, { charged, remaining }: NothingToRefund) => {
+  const whole = `${toUsdText(charged)} USD that the request ${id} was charged`
+  const message =
+    remaining > 0n
+      ? `Only ${toUsdText(remaining)} of the ${whole} are left to refund.`
+      : `All ${whole} were refunded before.`
+  return new CommandFailed({ message })
+}
+
+const refund = command(
+  "refund",
+  "Give back what a request was charged, to the balance and to its key's cap.",
+  {
+    id: requestArgument,
+    amount: Inputs.optional(
+      Inputs.option("amount", Inputs.usd.positive, Inputs.positiveUsd),
+      "USD; without it all that was not given back before"
+    ),
+    note: filled("note").pipe(Options.withDescription("why"))
+  },
+  Effect.fnUntraced(function* ({ amount, id, note }) {
+    const request = yield* chargedRequest(id)
+    const { refund } = yield* LedgerAdmin
+    const entry = yield* Effect.catchTag(refund({ ...request, amount, note }), "NothingToRefund", (refusal) =>
+      explainRefusal(id, refusal)
+    )
+    return Output.record({ ...entryRecord(entry), request: request.row })
+  })
+)
+
 export const credits = Inputs.group("credits", "Money in, and corrections.").pipe(
-  Command.withSubcommands([add, adjust])
+  Command.withSubcommands([add, adjust, refund])
 )

@@ -1,4 +1,4 @@
-import { Command, Options } from "@effect/cli"
+import { Args, Command, Options } from "@effect/cli"
 import { Clock, Effect, Predicate, Redacted } from "effect"
 import { CapPeriod } from "../domain/ApiKey.ts"
 import { type ApiKey, ApiKeys, type Cap, type IssuedKey } from "../services/access/ApiKeys.ts"
@@ -131,6 +131,16 @@ const update = command(
   })
 )
 
+const rename = command(
+  "rename",
+  "Call a key something else.",
+  { id: Inputs.keyArgument, name: Args.text({ name: "NAME" }) },
+  Effect.fnUntraced(function* ({ id, name }) {
+    const { update } = yield* ApiKeys
+    return Output.record(recordOf(yield* update(id, { name })))
+  })
+)
+
 const revoke = command(
   "revoke",
   "Make a key useless, for good.",
@@ -152,5 +162,5 @@ const reissue = command(
 )
 
 export const keys = Inputs.group("keys", "The keys that customers call with.").pipe(
-  Command.withSubcommands([create, list, update, revoke, reissue])
+  Command.withSubcommands([create, list, update, rename, revoke, reissue])
 )

@@ -1,7 +1,7 @@
 import { Command } from "@effect/cli"
 import { Effect, Schema } from "effect"
 import { type Entry, LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
-import { command, findOrganization } from "./Commands.ts"
+import { command, findAnyOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -22,7 +22,7 @@ const show = command(
   "Show an organization's entries, newest first.",
   { org: Inputs.orgArgument, limit: Inputs.limit(100_000, "how many entries") },
   Effect.fnUntraced(function* ({ limit, org }) {
-    const { id } = yield* findOrganization(org)
+    const { id } = yield* findAnyOrganization(org)
     const { entries } = yield* LedgerAdmin
     return Output.list((yield* entries(id, { limit })).map(entryRecord), {
       columns: ["id", "at", "kind", "amount_usd", "key_id", "ref", "note"],

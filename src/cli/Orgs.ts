@@ -1,7 +1,8 @@
-import { Args, Command } from "@effect/cli"
+import { Args, Command, Options, Prompt } from "@effect/cli"
 import { Effect } from "effect"
 import { available } from "../domain/Organization.ts"
 import { type Organization, Organizations } from "../services/access/Organizations.ts"
+import { CommandFailed } from "./CommandFailed.ts"
 import { command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
@@ -11,6 +12,7 @@ const recordOf = (organization: Organization) => ({
   name: organization.name,
   created_at: organization.createdAt,
   suspended: organization.suspendedAt !== null,
+  ...(organization.deletedAt !== null && { deleted_at: organization.deletedAt }),
   balance_usd: organization.balance,
   held_usd: organization.held,
   available_usd: available(organization)
@@ -52,14 +54,47 @@ const one = (name: "show" | "suspend" | "resume", description: string) =>
     { org: Inputs.orgArgument },
     Effect.fnUntraced(function* ({ org }) {
       const organizations = yield* Organizations
-      return Output.record(recordOf(yield* organizations[name === "show" ? "find" : name](org)))
+      return Output.record(recordOf(yield* organizations[name === "show" ? "findAny" : name](org)))
     })
   )
+
+const rename = command(
+  "rename",
+  "Give an organization another name.",
+  { org: Inputs.orgArgument, name: Args.text({ name: "NAME" }) },
+  Effect.fnUntraced(function* ({ name, org }) {
+    const { rename } = yield* Organizations
+    return Output.record(recordOf(yield* rename(org, name)))
+  })
+)
+
+const confirm = Effect.fnUntraced(function* (name: string) {
+  if (!process.stdin.isTTY) return yield* new CommandFailed({ message: `To delete ${name} for good, add --yes.` })
+  const typed = yield* Prompt.text({ message: `To delete ${name} for good, type its name` })
+  if (typed !== name) return yield* new CommandFailed({ message: "That is not its name: nothing was deleted." })
+})
+
+const remove = command(
+  "delete",
+  "Delete an organization without balance and holds: revoke its keys, free its name. Its ledger stays.",
+  {
+    org: Inputs.orgArgument,
+    yes: Options.boolean("yes").pipe(Options.withDescription("do not ask"))
+  },
+  Effect.fnUntraced(function* ({ org, yes }) {
+    const organizations = yield* Organizations
+    const { id, name } = yield* organizations.find(org)
+    if (!yes) yield* confirm(name)
+    return Output.record(recordOf(yield* organizations.delete(id)))
+  })
+)
 
 export const orgs = Inputs.group("orgs", "Organizations and what they have.").pipe(
   Command.withSubcommands([
     create,
     list,
+    rename,
+    remove,
     one("show", "Show an organization's balance, what is held of it, and what is available."),
     one("suspend", "Refuse all keys of an organization until it is resumed."),
     one("resume", "Let a suspended organization in again.")

@@ -7,45 +7,8 @@ import { filterOf } from "./Commands.ts"
 import { operator, settings } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-
-const usageOf = ({ cachedTokens, completionTokens, promptTokens, reasoningTokens }: RequestRow) =>
-  promptTokens === null && completionTokens === null
-    ? null
-    : {
-        prompt_tokens: promptTokens ?? 0,
-        completion_tokens: completionTokens ?? 0,
-        total_tokens: (promptTokens ?? 0) + (completionTokens ?? 0),
-        cached_tokens: cachedTokens ?? 0,
-        reasoning_tokens: reasoningTokens ?? 0
-      }
-
-/** Unknown where the answering route has no cost. */
-const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null => {
-  const failed = attempts.flatMap((attempt) => attempt.cost ?? [])
-  if (cost === null && (charge > 0n || failed.length === 0)) return null
-  return failed.reduce<bigint>((sum, one) => sum + one, cost ?? 0n)
-}
-
-const recordOf = (row: RequestRow): Output.Fields => ({
-  id: row.id,
-  request_id: row.requestId,
-  at: row.at,
-  status: row.status,
-  code: row.code,
-  org: row.orgId,
-  key_id: row.keyId,
-  surface: row.surface,
-  model: row.model,
-  stream: row.stream,
-  route: row.route,
-  attempts: row.attempts.map(({ cost, ...attempt }) => ({ ...attempt, cost_usd: cost })),
-  usage: usageOf(row),
-  notes: row.notes,
-  charge_usd: row.charge,
-  cost_usd: costOf(row),
-  first_byte_ms: row.firstByteMs,
-  total_ms: row.totalMs
-})
+import { recordOf } from "./requests/Record.ts"
+import { show } from "./requests/Show.ts"
 
 const columns = [
   "at",
@@ -143,4 +106,8 @@ export const requests = Command.make(
       : Output.print(Output.table(yield* lines(oldestFirst), columns, columns.join("  ").toUpperCase()))
     return yield* follow(json, query, rows)
   })
-).pipe(Command.withDescription("The request log, newest first."), Command.provide(operator))
+).pipe(
+  Command.withDescription("The request log, newest first."),
+  Command.provide(operator),
+  Command.withSubcommands([show])
+)

@@ -6,7 +6,7 @@ import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const recordOf = (job: VideoJob): Output.Fields => ({
+export const recordOf = (job: VideoJob): Output.Fields => ({
   id: job.id,
   request_id: job.requestId,
   at: job.createdAt,
@@ -21,7 +21,9 @@ const recordOf = (job: VideoJob): Output.Fields => ({
   charge_usd: job.charged,
   cost_usd: job.cost,
   error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage },
+  progress: job.progress,
   completed_at: job.completedAt,
+  deleted_at: job.deletedAt,
   deadline: job.deadline,
   media: job.media,
   hold_id: job.holdId,

@@ -12,6 +12,8 @@ export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
     readonly migrate: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
+    /** As `pending`; fails where the database and the program contradict each other. */
+    readonly outstanding: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
     readonly pending: Effect.Effect<ReadonlyArray<string>, SqlError>
   }
 >() {
@@ -162,6 +164,10 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
       const missing = yield* outstanding(known, yield* applied)
       return missing.length === 0 ? [] : yield* migrateLocked
     }).pipe(Effect.withSpan("Migrations.migrate")),
+    outstanding: applied.pipe(
+      Effect.flatMap((records) => outstanding(known, records)),
+      Effect.map((missing) => missing.map(({ name }) => name))
+    ),
     pending: Effect.map(applied, (records) => {
       const done = new Set(records.map(({ id }) => id))
       return known.flatMap(({ id, name }) => (done.has(id) ? [] : [name]))

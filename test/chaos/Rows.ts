@@ -64,7 +64,7 @@ export type LogRow = typeof Logged.Type
 const queries: Readonly<Record<keyof Rows, string>> = {
   holds: `SELECT h.id, h.org_id AS "orgId", h.key_id AS "keyId", h.amount::text, h.state, h.instance_id IS NULL AS "ofJob",
       coalesce(array_agg((-e.amount)::text) FILTER (WHERE e.id IS NOT NULL), '{}') AS charges,
-      coalesce((SELECT sum(amount) FROM ledger_entries WHERE ref = 'refund:' || h.id), 0)::text AS refunded
+      coalesce((SELECT sum(amount) FROM ledger_entries WHERE ref LIKE 'refund:' || h.id || '%'), 0)::text AS refunded
     FROM holds h LEFT JOIN ledger_entries e ON e.hold_id = h.id GROUP BY h.id`,
   entries: `SELECT org_id AS "orgId", kind, amount::text FROM ledger_entries`,
   organizations: `SELECT id, balance::text, held::text FROM organizations`,

@@ -33,7 +33,7 @@ const chat = ({ secret, url }: { readonly secret: string; readonly url: string }
 
 const metrics = (url: string) => Effect.map(Workers.fetchAnew(`${url}/metrics`), ({ text }) => text)
 
-const servedChats = 'gateway_requests_total{surface="chat",status="200",code=""}'
+const servedChats = 'gateway_requests_total{surface="chat",model="m1",status="200",code=""}'
 
 const isGone = (pid: number) => waitUntil(() => !isAlive(pid))
 

@@ -9,6 +9,7 @@ export interface Bug {
 }
 
 const holdSql = "src/services/ledger/HoldSql.ts"
+const refundSql = "src/services/ledger/RefundSql.ts"
 const settleSql = "src/services/ledger/SettleSql.ts"
 const model = "test/model/LedgerModel.test.ts"
 
@@ -79,21 +80,21 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a refund does not look whether there was a charge",
-    file: settleSql,
-    find: "SELECT org_id, 'adjustment', charged, 'refund:' || id",
-    replace: "SELECT org_id, 'adjustment', amount, 'refund:' || id",
+    file: refundSql,
+    find: "coalesce(charged, 0) - before.amount AS remaining",
+    replace: "holds.amount - before.amount AS remaining",
     caughtBy: [model]
   },
   {
     name: "a refund is made as often as it is asked for",
-    file: settleSql,
-    find: "SELECT org_id, 'adjustment', charged, 'refund:' || id, ",
-    replace: "SELECT org_id, 'adjustment', charged, 'refund:' || gen_random_uuid(), ",
+    file: refundSql,
+    find: "coalesce(charged, 0) - before.amount AS remaining",
+    replace: "coalesce(charged, 0) AS remaining",
     caughtBy: [model]
   },
   {
     name: "a refund leaves the key's spend as it was",
-    file: settleSql,
+    file: refundSql,
     find: "UPDATE key_spend SET spent = key_spend.spent - entered.amount",
     replace: "UPDATE key_spend SET spent = key_spend.spent",
     caughtBy: [model]
@@ -215,8 +216,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a video is shown to whoever knows its id",
     file: "src/services/videos/VideoViews.ts",
-    find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
-    replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
+    find: "WHERE id = ${id} AND org_id = ${org} AND ${sql.literal(listed)}`.pipe(",
+    replace: "WHERE id = ${id} AND ${sql.literal(listed)}`.pipe(",
     caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoViews.test.ts"]
   },
   {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
-import type { Caller, Scope as KeyScope } from "../../domain/ApiKey.ts"
+import { type Caller, hasScope, type Scope as KeyScope } from "../../domain/ApiKey.ts"
 import {
   Aborted,
   AddressBlocked,
@@ -15,22 +15,18 @@ import { Auth } from "../../services/access/Auth.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
-import { Refunds } from "../../services/ledger/Refunds.ts"
 import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
-import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
-import * as Metrics from "../../services/telemetry/Metrics.ts"
-import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
-import { errorResponse } from "../errors/ErrorResponse.ts"
 import { presentedKey } from "./Authentication.ts"
 import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
+import { explain, headersOf, makeConclusion, type Outcome } from "./RequestOutcome.ts"
 
 export interface Admitted extends Incoming {
   readonly record: RequestRecord
@@ -40,6 +36,7 @@ export interface Admitted extends Incoming {
 }
 
 export interface Endpoint {
+  readonly path: string
   readonly surface: Surface
   readonly scope: KeyScope
   /** A small request takes its rate unit and its hold in one statement. */
@@ -51,38 +48,6 @@ export interface Endpoint {
 const smallBody = 64 * 1024
 
 const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
-
-const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
-  allowance === undefined
-    ? { "x-request-id": requestId }
-    : {
-        "x-request-id": requestId,
-        "x-ratelimit-limit": String(allowance.limit),
-        "x-ratelimit-remaining": String(allowance.remaining)
-      }
-
-interface Outcome {
-  readonly answer: Answer.Answer | undefined
-  readonly code: string | null
-}
-
-const explain = (
-  cause: Cause.Cause<Failure | BodyCutOff>,
-  record: RequestRecord,
-  response: ServerResponse
-): Effect.Effect<Outcome> => {
-  const tag = Option.getOrUndefined(Cause.failureOption(cause))?._tag
-  // The request counts as not looked at.
-  if (tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
-  if (tag === "BodyCutOff") {
-    record.departed = true
-    return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
-  }
-  return Effect.map(errorResponse(cause, record.requestId), (error) => ({
-    answer: response.headersSent ? undefined : Answer.wireError(error, headersOf(record)),
-    code: error.body.error.code
-  }))
-}
 
 interface PaymentServices {
   readonly ledger: Context.Tag.Service<Ledger>
@@ -115,9 +80,8 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
         const inFlight = yield* InFlight
         const instance = yield* Instance
         const limiter = yield* RateLimiter
+        const { conclude, refuse } = yield* makeConclusion
         const services = { idempotency: yield* Idempotency, ledger: yield* Ledger }
-        const log = yield* RequestLog
-        const refunds = yield* Refunds
         const ids = yield* Ids
         const contextOf = yield* contextMaker(options)
         const receiver = new BodyReceiver()
@@ -146,7 +110,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
                 return new Aborted()
               })
             }
-            if (caller.scopes !== undefined && !caller.scopes.includes(endpoint.scope)) {
+            if (!hasScope(caller, endpoint.scope)) {
               return Effect.zipRight(takeRate(record), new InsufficientScope({ scope: endpoint.scope }))
             }
             return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
@@ -163,15 +127,6 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             Effect.timeoutOption("500 millis"),
             Effect.catchAllDefect(() => Effect.void),
             Effect.zipRight(failed)
-          )
-        }
-
-        const write = (record: RequestRecord, answered: { readonly status: number; readonly code: string | null }) => {
-          const { code, status } = record.outcome(answered)
-          Metrics.unsafeCount(Metrics.requests, { surface: record.surface, status: String(status), code: code ?? "" })
-          if (record.isLogged) return Effect.void
-          return Effect.flatMap(Monotonic.millis, (endedAt) =>
-            refunds.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt })))
           )
         }
 
@@ -214,9 +169,9 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
                 onFailure: (cause) => explain(cause, record, response),
                 onSuccess: (answer): Effect.Effect<Outcome> => Effect.succeed({ answer, code: null })
               }),
-              Effect.flatMap(({ answer, code }) => {
+              Effect.flatMap((outcome) => {
                 body.release()
-                return Effect.as(write(record, { status: answer?.status ?? 200, code }), answer)
+                return Effect.as(conclude(endpoint, request, record, outcome), outcome.answer)
               })
             )
           })
@@ -226,11 +181,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             const context = contextOf(request)
             return identify(request, context.address).pipe(
               Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
-              Effect.catchAllCause((cause) =>
-                Effect.map(errorResponse(cause, context.requestId), (error) =>
-                  Answer.wireError(error, { "x-request-id": context.requestId })
-                )
-              ),
+              Effect.catchAllCause((cause) => refuse(endpoint, request, context, cause)),
               Effect.flatMap((answer) => {
                 if (answer === undefined) return Effect.void
                 // A client that reuses the connection would find it closed.

@@ -67,5 +67,11 @@ export const chatEndpoint = Effect.gen(function* () {
       )
     })
 
-  return { surface: "chat", scope: "chat", admitsWithHold: true, answer } satisfies Endpoint
+  return {
+    path: "/v1/chat/completions",
+    surface: "chat",
+    scope: "chat",
+    admitsWithHold: true,
+    answer
+  } satisfies Endpoint
 })

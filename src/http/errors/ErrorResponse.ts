@@ -2,22 +2,15 @@ import { HttpApiError, HttpServerError } from "@effect/platform"
 import { Cause, Effect, Option } from "effect"
 import { Aborted, type Failure, InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
-import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { internalError, outage, toWire, type WireError } from "./ErrorMessages.ts"
 
 const asFailure = (error: unknown): Option.Option<Failure> => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())
   if (error instanceof HttpApiError.HttpApiDecodeError) {
-    return Option.some(new InvalidRequest({ message: error.message, param: null }))
+    const [{ message, path }] = [...error.issues, { message: error.message, path: [] }]
+    return Option.some(new InvalidRequest({ message, param: path[0]?.toString() ?? null }))
   }
   return Option.liftPredicate(error, isFailure)
-}
-
-/** Labels of `Metrics.refused`, for requests without a log row. */
-const refusals: Readonly<Partial<Record<Failure["_tag"], string>>> = {
-  AddressBlocked: "access_denied",
-  MissingApiKey: "invalid_api_key",
-  InvalidApiKey: "invalid_api_key"
 }
 
 const logUnexpected = (cause: Cause.Cause<unknown>) => Effect.logError("A request failed unexpectedly", cause)
@@ -29,8 +22,6 @@ const unexpected = (cause: Cause.Cause<unknown>): Effect.Effect<WireError> =>
 
 const expected = (failure: Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
   const wire = toWire(failure)
-  const reason = refusals[failure._tag]
-  if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
   return wire.status === 500 ? Effect.as(logUnexpected(cause), wire) : Effect.succeed(wire)
 }
 

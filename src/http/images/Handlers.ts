@@ -109,7 +109,7 @@ export const imageEndpoints = Effect.gen(function* () {
     )
 
   return {
-    generate: { ...endpoint, answer: generate } satisfies Endpoint,
-    edit: { ...endpoint, answer: edit } satisfies Endpoint
+    generate: { ...endpoint, path: "/v1/images/generations", answer: generate } satisfies Endpoint,
+    edit: { ...endpoint, path: "/v1/images/edits", answer: edit } satisfies Endpoint
   }
 })

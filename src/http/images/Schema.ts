@@ -100,7 +100,7 @@ export const ImageResponse = Schema.Struct({
       revised_prompt: described(Schema.String, "What the provider made of the prompt, where it says so.")
     })
   ).annotations({ description: "One image." })
-}).annotations({ identifier: "ImageResponse" })
+}).annotations({ identifier: "ImageResponse", description: "The image." })
 
 const generate = HttpApiEndpoint.post("generate", "/images/generations")
   .setHeaders(IdempotencyKey)
@@ -110,7 +110,7 @@ const generate = HttpApiEndpoint.post("generate", "/images/generations")
     OpenApi.annotations({
       identifier: "createImage",
       summary: "Generate or edit an image",
-      description: "With reference images it is an edit."
+      description: "Makes one image. With reference images in `image` it is an edit of these."
     })
   )
 
@@ -129,6 +129,7 @@ const edit = HttpApiEndpoint.post("edit", "/images/edits")
   )
 
 export const Images = HttpApiGroup.make("images")
+  .annotate(OpenApi.Description, "An image is made while you wait, and its link is permanent.")
   .add(generate)
   .add(edit)
   .addError(GenerationErrors)

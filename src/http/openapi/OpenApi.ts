@@ -5,17 +5,20 @@ import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { errorContent } from "./DocumentedErrors.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
+import { introduction } from "./Introduction.ts"
 
 const textHeader = (description: string) => ({ description, schema: { type: "string" } })
 const countHeader = (description: string) => ({ description, schema: { type: "integer" } })
 
-const requestId = { "x-request-id": textHeader("The request's id: the client's own, or one that was made for it.") }
-const rate = {
-  "x-ratelimit-limit": countHeader("Requests a minute of this key."),
-  "x-ratelimit-remaining": countHeader("What is left of them.")
+const requestId = {
+  "x-request-id": textHeader("The request's id: the `x-request-id` that you sent, or one made for it.")
 }
-const sandbox = { "x-gateway-sandbox": textHeader("`true` where the sandbox made the answer up.") }
-const replayed = { "idempotency-replayed": textHeader("`true` where this is the kept result of an earlier request.") }
+const rate = {
+  "x-ratelimit-limit": countHeader("Requests per minute that the key may make."),
+  "x-ratelimit-remaining": countHeader("Requests left in the current minute.")
+}
+const sandbox = { "x-gateway-sandbox": textHeader("`true` if the sandbox made the answer up.") }
+const replayed = { "idempotency-replayed": textHeader("`true` if this is the kept result of an earlier request.") }
 const headersOf: Readonly<Record<string, object>> = {
   "302": { location: textHeader("The video's `url`.") },
   "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
@@ -25,6 +28,8 @@ const headersOf: Readonly<Record<string, object>> = {
 }
 
 const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
+
+const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
 
 /** The platform adds its own decode error to every endpoint. */
 const isOurs = (
@@ -48,8 +53,10 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   // Only generating endpoints are rated; what precedes the rate check has no headers of it.
   const rated = operation.responses[429] !== undefined
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
-  const isOneVideo = operation.tags[0] === "videos" && operation.parameters.some(({ name }) => name === "id")
-  const made = { ...(rated || isOneVideo ? sandbox : {}), ...(repeatable ? replayed : {}) }
+  const made = {
+    ...(rated || showingOneVideo.has(operation.operationId) ? sandbox : {}),
+    ...(repeatable ? replayed : {})
+  }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {
     const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId
@@ -155,5 +162,6 @@ export const openApiDocument = (
     return examples === undefined ? operation : withExamples(operation, examples)
   }
   const paths = Record.map(document.paths, (item) => Record.map<string, Operation, Operation>({ ...item }, exemplify))
-  return { ...document, paths, servers: [{ url: baseUrl }], components: { ...document.components, schemas } }
+  const info = { ...document.info, description: introduction(baseUrl, idsOf("chat")[0] ?? "<model>") }
+  return { ...document, info, paths, servers: [{ url: baseUrl }], components: { ...document.components, schemas } }
 }

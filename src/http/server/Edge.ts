@@ -4,9 +4,11 @@ import { Cause, Effect } from "effect"
 import { AddressBlocked } from "../../domain/Failure.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { respond, wireError } from "../Answer.ts"
 import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
+import { readEndpointOf } from "./ReadEndpoints.ts"
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
@@ -22,23 +24,34 @@ const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
 export const edge = Effect.fnUntraced(function* (options: { readonly trustedProxies: number }) {
   const auth = yield* Auth
   const inFlight = yield* InFlight
+  const { report } = yield* RequestReporter
   const contextOf = yield* contextMaker(options)
 
   return <E, R>(app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const context = contextOf(NodeHttpServerRequest.toIncomingMessage(request))
-      const { address, requestId } = context
+      const sent = NodeHttpServerRequest.toServerResponse(request)
+      const { address, requestId, startedAt } = context
+      const { method, url } = request
+      const conclude = (status: number, code: string | null) =>
+        report({ requestId, ...readEndpointOf(url), method, status, code, startedAt })
 
       const blocked = auth.isBlocked(address)
-      const isBlocked = forMachines.has(request.url.split("?", 1)[0]) ? unlessUnknown(blocked) : blocked
+      const isBlocked = forMachines.has(url.split("?", 1)[0]) ? unlessUnknown(blocked) : blocked
       const response = yield* Effect.if(isBlocked, { onTrue: () => new AddressBlocked(), onFalse: () => app }).pipe(
         Effect.provideService(RequestContext, context),
-        Effect.catchAllCause((cause) =>
-          Cause.isInterruptedOnly(cause)
-            ? Effect.interrupt
-            : Effect.map(errorResponse(cause, requestId), (error) => respond(wireError(error)))
-        )
+        Effect.tap((answer) => conclude(sent.headersSent ? sent.statusCode : answer.status, null)),
+        Effect.catchAllCause((cause) => {
+          if (Cause.isInterruptedOnly(cause)) {
+            conclude(499, "client_closed")
+            return Effect.interrupt
+          }
+          return Effect.map(errorResponse(cause, requestId), (error) => {
+            conclude(error.status, error.body.error.code)
+            return respond(wireError(error))
+          })
+        })
       )
       // A client that reuses the connection would find it closed.
       return HttpServerResponse.setHeaders(

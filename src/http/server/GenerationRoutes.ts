@@ -3,6 +3,7 @@ import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Context, Effect, Layer, Runtime } from "effect"
 import { Ids } from "../../services/runtime/Ids.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 import { cors } from "./Cors.ts"
 
@@ -22,7 +23,7 @@ const decoded = (path: string): string => {
 }
 
 /** As lenient as the platform's router. */
-const pathOf = (target: string): string => {
+export const pathOf = (target: string): string => {
   const path = target
     .replace(origin, "")
     .replace(/[?#;].*$/s, "")
@@ -39,7 +40,14 @@ export const layer = (node: Server, corsOrigins: ReadonlyArray<string>) =>
       const admission = yield* Admission
       const routes = yield* GenerationRoutes
       const ids = yield* Ids
-      const answerPreflight = corsOrigins.length === 0 ? undefined : cors(corsOrigins, () => ids.prefixed("req"))
+      const { report } = yield* RequestReporter
+      const answered = { surface: "preflight", method: "OPTIONS", path: undefined, status: 204, code: null } as const
+      const reportPreflight = () => {
+        const requestId = ids.prefixed("req")
+        report({ ...answered, requestId, startedAt: undefined })
+        return requestId
+      }
+      const answerPreflight = corsOrigins.length === 0 ? undefined : cors(corsOrigins, reportPreflight)
       const fork = Runtime.runFork(yield* Effect.runtime())
 
       const generate = (request: IncomingMessage, response: ServerResponse): boolean => {

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream"
 import { Duration, Effect } from "effect"
 import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../../domain/Failure.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { type Connection, ConnectionLimits, Connections, type Exchange } from "../connections/Connections.ts"
 import { watchHalfClosed } from "../connections/HalfClosed.ts"
 import { toWire, type WireError } from "../errors/ErrorMessages.ts"
@@ -27,9 +28,16 @@ const explanations: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "The request was not received in time."
 }
 
-const refuse = (socket: Duplex, answer: string): void => {
+interface RawRefusal {
+  readonly text: string
+  /** Call when the text is sent. */
+  readonly report: () => void
+}
+
+const refuse = (socket: Duplex, { report, text }: RawRefusal): void => {
   if (!socket.writable) return void socket.destroy()
-  socket.end(answer, () => socket.destroy())
+  report()
+  socket.end(text, () => socket.destroy())
 }
 
 const mostLingering = 32
@@ -37,7 +45,7 @@ const lingerMillis = 1000
 
 const makeTurnAway = () => {
   let lingering = 0
-  return (socket: Socket, answer: string): void => {
+  return (socket: Socket, { report, text }: RawRefusal): void => {
     socket.on("error", () => {})
     if (lingering >= mostLingering) return void socket.destroy()
     lingering += 1
@@ -48,7 +56,8 @@ const makeTurnAway = () => {
       lingering -= 1
     })
     socket.once("end", () => socket.destroySoon()).resume()
-    socket.end(answer)
+    report()
+    socket.end(text)
   }
 }
 
@@ -93,23 +102,43 @@ const lingerOverBody = (connection: Connection): void => {
 }
 
 /** After the responses to earlier requests of the connection. */
-const refuseUnparsed = ({ latest, previous, socket }: Connection, answer: string): void => {
+const refuseUnparsed = ({ latest, previous, socket }: Connection, refusal: RawRefusal): void => {
   const isWithinLatest = latest !== undefined && !latest.request.complete
   if (isWithinLatest && latest.response.headersSent) {
     if (latest.response.writableFinished) return void socket.destroy()
     return void latest.response.once("finish", () => socket.destroySoon())
   }
   const before = (isWithinLatest ? previous : latest)?.response
+  // Whoever works on the latest reports it.
+  const answer = isWithinLatest ? { ...refusal, report: () => {} } : refusal
   if (before === undefined || before.writableFinished || before.destroyed) return refuse(socket, answer)
   // Node would close the connection at once if the client has shut down its sending side.
   before.prependOnceListener("finish", () => refuse(socket, answer))
 }
 
 /** Its own refusals have the envelope too. */
-export const listener: Effect.Effect<Server> = Effect.gen(function* () {
+export const listener: Effect.Effect<Server, never, RequestReporter> = Effect.gen(function* () {
   const ids = yield* Ids
   const connections = new Connections(yield* ConnectionLimits)
-  const raw = (failure: Failure) => rawAnswer(toWire(failure), ids.prefixed("req"))
+  const { report } = yield* RequestReporter
+  const raw = (failure: Failure, method = ""): RawRefusal => {
+    const wire = toWire(failure)
+    const { code } = wire.body.error
+    const requestId = ids.prefixed("req")
+    return {
+      text: rawAnswer(wire, requestId),
+      report: () =>
+        report({
+          requestId,
+          surface: "none",
+          method,
+          path: undefined,
+          status: wire.status,
+          code,
+          startedAt: undefined
+        })
+    }
+  }
   const server = createServer({
     // Room for a slow 48 MiB upload.
     requestTimeout: Duration.toMillis("5 minutes"),
@@ -148,6 +177,6 @@ export const listener: Effect.Effect<Server> = Effect.gen(function* () {
     const message = explanations[code] ?? "The request is not valid HTTP."
     refuseUnparsed(connection, raw(new InvalidRequest({ message, param: null })))
   })
-  server.on("connect", (_request, socket) => refuse(socket, raw(new UnknownEndpoint())))
+  server.on("connect", (_request, socket) => refuse(socket, raw(new UnknownEndpoint(), "CONNECT")))
   return server
 })

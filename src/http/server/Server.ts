@@ -4,13 +4,14 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
-import { ReadApi } from "../Api.ts"
+import { ResourceApi } from "../Api.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 import { AuthenticatedLayer } from "../admission/Authentication.ts"
 import { Limits } from "../body/Body.ts"
 import { chatEndpoint } from "../chat/Handlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
 import { CreditsHandlers } from "../credits/Handlers.ts"
+import { DocsRoutes } from "../docs/Handlers.ts"
 import { imageEndpoints } from "../images/Handlers.ts"
 import { MediaRoutes } from "../media/Handlers.ts"
 import { ModelsHandlers } from "../models/Handlers.ts"
@@ -71,12 +72,8 @@ const generatingRoutes = Layer.effect(
   GenerationRoutes.GenerationRoutes,
   Effect.gen(function* () {
     const { edit, generate } = yield* imageEndpoints
-    return new Map<string, Endpoint>([
-      ["/v1/chat/completions", yield* chatEndpoint],
-      ["/v1/images/generations", generate],
-      ["/v1/images/edits", edit],
-      ["/v1/videos", yield* videoEndpoint]
-    ])
+    const endpoints: ReadonlyArray<Endpoint> = [yield* chatEndpoint, generate, edit, yield* videoEndpoint]
+    return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
   })
 )
 
@@ -84,14 +81,14 @@ export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
       const limits = Layer.succeed(Limits, options)
-      const api = HttpApiBuilder.api(ReadApi).pipe(
+      const api = HttpApiBuilder.api(ResourceApi).pipe(
         Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers]),
         Layer.provide(AuthenticatedLayer)
       )
       const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
+        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
         Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))

@@ -1,15 +1,44 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import { Files, Frames, References } from "../body/References.ts"
-import { Conflict, GenerationErrors, NoSuchVideo, NotCompleted, ReadErrors } from "../errors/Schemas.ts"
-import { described, formN, Integer, matching, modelOf, n, optional, promptFor } from "../schema/Constraints.ts"
+import {
+  Conflict,
+  Forbidden,
+  GenerationErrors,
+  Internal,
+  NoSuchVideo,
+  NotCompleted,
+  NotFinished,
+  ReadErrors,
+  WrongQuery
+} from "../errors/Schemas.ts"
+import {
+  between,
+  described,
+  formN,
+  Integer,
+  longestUrl,
+  matching,
+  modelOf,
+  n,
+  optional,
+  promptFor,
+  upTo
+} from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
+import { parameter } from "../schema/Query.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
+
+/** Its host is judged once the body is read. */
+const WebhookUrl = matching(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//)
+  .pipe(upTo(longestUrl))
+  .annotations(problem(`must be an http or https URL of at most ${longestUrl} characters`))
+const FormWebhookUrl = matching(/^(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/|$)/).pipe(upTo(longestUrl))
 
 /** `domain/VideoRules.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
@@ -23,6 +52,8 @@ const texts = {
     "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
   duration: "Alias of `seconds`, which wins when both are given.",
   image: "The reference frame; of several the first is used. Some models require one, some take none.",
+  webhookUrl:
+    "Where to send the video once it is over, signed, beside the organization's webhook endpoints. A public http or https URL.",
   inputReference: "Alias of `image`, which wins when both are given."
 }
 
@@ -34,6 +65,7 @@ export const VideoCreateRequest = Schema.Struct({
   input_reference: optional(Frames, texts.inputReference),
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
+  webhook_url: optional(WebhookUrl, texts.webhookUrl),
   n
 }).annotations({ identifier: "VideoCreateRequest" })
 
@@ -48,6 +80,7 @@ const VideoCreateForm = Schema.Struct({
   input_reference: described(Files, texts.inputReference),
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
   "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
+  webhook_url: described(FormWebhookUrl, texts.webhookUrl),
   n: formN
 })
 
@@ -56,6 +89,10 @@ export const Video = Schema.Struct({
   object: Schema.Literal("video"),
   model: Schema.String,
   status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  progress: Integer.pipe(between(0, 100)).annotations({
+    description:
+      "About how many percent are done, as far as the provider tells: 0 where it does not, 100 once `completed`."
+  }),
   created_at: Integer.annotations({ description: "Unix seconds." }),
   completed_at: described(Integer, "Unix seconds; once `completed` or `failed`."),
   seconds: described(Integer, "The clip's length, which its price was computed on."),
@@ -70,22 +107,62 @@ export const Video = Schema.Struct({
     }),
     "Once `failed`."
   )
-}).annotations({ identifier: "Video", description: "One render." })
+}).annotations({ identifier: "Video", description: "The video." })
+
+const EdgeId = (edge: string) =>
+  Schema.NullOr(Schema.String).annotations({ description: `The id of the ${edge} video; null without one.` })
 
 const VideoList = Schema.Struct({
   object: Schema.Literal("list"),
-  data: Schema.Array(Video)
-}).annotations({ identifier: "VideoList", description: "The organization's most recent videos, newest first." })
+  data: Schema.Array(Video),
+  first_id: EdgeId("first"),
+  last_id: EdgeId("last"),
+  has_more: Schema.Boolean.annotations({ description: "Whether more follow `last_id`." })
+}).annotations({ identifier: "VideoList", description: "A page of the organization's videos." })
 
-const Id = Schema.String.annotations({ description: "The `vid_` id." })
+const DeletedVideo = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("video.deleted"),
+  deleted: Schema.Literal(true)
+}).annotations({ identifier: "DeletedVideo" })
 
-/** Only described: `limitOf` in `Handlers.ts` reads it. */
-const Limit = described(
+const Id = Schema.String.annotations({
+  description: "The video's id.",
+  examples: ["vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a"]
+})
+
+const defaultLimit = 20
+const largestLimit = 100
+
+const Limit = Schema.transform(
   Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
-    jsonSchema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
+    jsonSchema: { type: "integer", minimum: 1, maximum: largestLimit, default: defaultLimit }
   }),
-  "Moved into its range; 20 where it is no number."
+  Schema.Number,
+  {
+    strict: true,
+    decode: (given) => {
+      const limit = Predicate.isString(given) && given.trim() !== "" ? Number(given) : Number.NaN
+      return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
+    },
+    encode: String
+  }
 )
+
+export const noSuchCursor = "must be the id of a video of your organization"
+
+export const VideoListQuery = Schema.Struct({
+  limit: Schema.optionalWith(Limit, { default: () => defaultLimit }).annotations({
+    description: "Moved into its range; 20 where it is no number."
+  }),
+  order: parameter("order", Schema.Literal("asc", "desc"), "must be asc or desc", "`desc`, the default: newest first."),
+  after: parameter(
+    "after",
+    Schema.String,
+    noSuchCursor,
+    "The id of the video before the page: the last one's `last_id`."
+  )
+})
 
 const create = HttpApiEndpoint.post("create", "/videos")
   .setHeaders(IdempotencyKey)
@@ -101,23 +178,25 @@ const create = HttpApiEndpoint.post("create", "/videos")
   .annotateContext(
     OpenApi.annotations({
       identifier: "createVideo",
-      summary: "Start a render",
-      description: "Answers at once with the video in `queued`; ask for it until it is `completed` or `failed`."
+      summary: "Create a video",
+      description:
+        "Answers with the video in `queued`; get it every few seconds until it is `completed` or `failed`. Only a completed video is charged."
     })
   )
 
 const list = HttpApiEndpoint.get("list", "/videos")
-  .setUrlParams(Schema.Struct({ limit: Limit }))
+  .setUrlParams(VideoListQuery)
   .addSuccess(VideoList)
   .addError(ReadErrors)
-  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List the most recent renders" }))
+  .addError(WrongQuery)
+  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List videos" }))
 
 const find = HttpApiEndpoint.get("find", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(Video)
   .addError(ReadErrors)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "See how a render is doing" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "Get a video" }))
 
 const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
@@ -125,8 +204,23 @@ const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .addError(ReadErrors)
   .addError(NotCompleted)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Download a video" }))
 
-export const VideosRead = HttpApiGroup.make("videos").add(list).add(find).add(content).middleware(Authenticated)
+const remove = HttpApiEndpoint.del("delete", "/videos/:id")
+  .setPath(Schema.Struct({ id: Id }))
+  .addSuccess(DeletedVideo)
+  .addError(Forbidden)
+  .addError(Internal)
+  .addError(NoSuchVideo)
+  .addError(NotFinished)
+  .annotateContext(OpenApi.annotations({ identifier: "deleteVideo", summary: "Delete a video" }))
 
-export const Videos = VideosRead.add(create)
+export const StoredVideos = HttpApiGroup.make("videos")
+  .annotate(OpenApi.Description, "A video takes minutes: create it, get it until it is completed, then download it.")
+  .add(list)
+  .add(find)
+  .add(content)
+  .add(remove)
+  .middleware(Authenticated)
+
+export const Videos = StoredVideos.add(create)

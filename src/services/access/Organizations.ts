@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
-import { type NanoUsd, zero } from "../../domain/Money.ts"
+import { type NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
@@ -11,6 +11,7 @@ export class Organization extends Schema.Class<Organization>("Organization")({
   name: Schema.String,
   createdAt: Schema.DateFromSelf,
   suspendedAt: Schema.NullOr(Schema.DateFromSelf),
+  deletedAt: Schema.NullOr(Schema.DateFromSelf),
   ...Balance.fields
 }) {}
 
@@ -32,6 +33,17 @@ export class OrganizationNotFound extends Data.TaggedError("OrganizationNotFound
   }
 }
 
+/** What it has, or still runs, must be settled first. */
+export class OrganizationInUse extends Data.TaggedError("OrganizationInUse")<{ readonly organization: Organization }> {
+  override get message() {
+    const { balance, held, id, name } = this.organization
+    if (held > 0n)
+      return `${name} has ${toUsdText(held)} USD held by requests that still run: wait, or cancel its videos.`
+    const correction = `gateway credits adjust ${id} ${toUsdText(0n - balance)} --note TEXT`
+    return `${name} has a balance of ${toUsdText(balance)} USD; take it to zero with ${correction}.`
+  }
+}
+
 const nameRule = /^(?!org_|-|\s)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/iu
 
 /** `reference` is an id or a name; no name looks like an id. */
@@ -45,6 +57,14 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     }) => Effect.Effect<Organization, NameTaken | NameRefused>
     readonly list: Effect.Effect<ReadonlyArray<Organization>>
     readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    readonly rename: (
+      reference: string,
+      name: string
+    ) => Effect.Effect<Organization, OrganizationNotFound | NameTaken | NameRefused>
+    /** Revokes its keys for good and frees its name. Its entries stay, and nothing but reports finds it by its id. */
+    readonly delete: (reference: string) => Effect.Effect<Organization, OrganizationNotFound | OrganizationInUse>
+    /** As `find`, of deleted ones too. */
+    readonly findAny: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     /** Refuses every key until it is resumed. */
     readonly suspend: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly resume: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
@@ -61,8 +81,9 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       const insert = (name: string) => sql`
         INSERT INTO organizations (id, name) VALUES (${ids.prefixed("org")}, ${name})
         ON CONFLICT (name) DO NOTHING RETURNING *`
-      const select = (reference: string) =>
-        sql`SELECT * FROM organizations WHERE id = ${reference} OR name = ${reference.normalize()}`
+      const selectAny = (reference: string) =>
+        sql`SELECT * FROM organizations WHERE (id = ${reference} OR name = ${reference.normalize()})`
+      const select = (reference: string) => sql`${selectAny(reference)} AND deleted_at IS NULL`
 
       const one = Effect.fnUntraced(function* (
         reference: string,
@@ -90,11 +111,42 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
 
       const update = (reference: string, suspendedAt: string) => sql`
         UPDATE organizations SET suspended_at = ${sql.literal(suspendedAt)}
-        WHERE id = ${reference} OR name = ${reference.normalize()} RETURNING *`
+        WHERE (id = ${reference} OR name = ${reference.normalize()}) AND deleted_at IS NULL RETURNING *`
+
+      const rename = Effect.fn("Organizations.rename")(function* (reference: string, newName: string) {
+        const name = newName.normalize()
+        if (!nameRule.test(name)) return yield* new NameRefused()
+        const { id } = yield* one(reference, select(reference))
+        const [renamed] = yield* rows(sql`
+          UPDATE organizations SET name = ${name}
+          WHERE id = ${id} AND NOT EXISTS (SELECT FROM organizations WHERE name = ${name} AND id <> ${id})
+          RETURNING *`)
+        return renamed ?? (yield* new NameTaken({ name }))
+      })
+
+      const remove = Effect.fn("Organizations.delete")(function* (reference: string) {
+        const organization = yield* one(reference, select(reference))
+        const [deleted] = yield* rows(sql`
+          WITH deleted AS (
+            UPDATE organizations SET deleted_at = now(), suspended_at = coalesce(suspended_at, now()),
+              name = name || ' (deleted ' || id || ')'
+            WHERE id = ${organization.id} AND deleted_at IS NULL AND balance = 0 AND held = 0 RETURNING *
+          ), revoked AS (
+            UPDATE api_keys SET revoked_at = now() FROM deleted WHERE org_id = deleted.id AND revoked_at IS NULL
+          )
+          SELECT * FROM deleted`)
+        return deleted ?? (yield* new OrganizationInUse({ organization: yield* one(reference, select(reference)) }))
+      })
 
       return Organizations.of({
         create,
-        list: Effect.withSpan(rows(sql`SELECT * FROM organizations ORDER BY created_at, id`), "Organizations.list"),
+        list: Effect.withSpan(
+          rows(sql`SELECT * FROM organizations WHERE deleted_at IS NULL ORDER BY created_at, id`),
+          "Organizations.list"
+        ),
+        rename,
+        delete: remove,
+        findAny: Effect.fn("Organizations.findAny")((reference: string) => one(reference, selectAny(reference))),
         find: Effect.fn("Organizations.find")((reference: string) => one(reference, select(reference))),
         suspend: Effect.fn("Organizations.suspend")((reference: string) =>
           one(reference, update(reference, "coalesce(suspended_at, now())"))

@@ -1,5 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { Effect } from "effect"
+import { refundedByHold } from "./RefundSql.ts"
 
 export interface Invariant {
   readonly name: string
@@ -66,18 +67,17 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       FROM key_spend s FULL JOIN (
         SELECT e.key_id, (e.at AT TIME ZONE 'UTC')::date AS day, -sum(e.amount + coalesce(refund.amount, 0)) AS charged
         FROM ledger_entries e
-        LEFT JOIN ledger_entries refund ON refund.ref = 'refund:' || e.hold_id AND refund.kind = 'adjustment'
+        LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = e.hold_id
         WHERE e.kind = 'charge' GROUP BY 1, 2
       ) AS c ON c.key_id = s.key_id AND c.day = s.day
       WHERE coalesce(s.spent, 0) <> coalesce(c.charged, 0)`
   },
   {
-    name: "a refund gives back what its hold was charged",
+    name: "refunds give back no more than their hold was charged",
     check: sql`
-      SELECT e.id AS entry_id, e.org_id, e.amount, e.ref, holds.charged
-      FROM ledger_entries e LEFT JOIN holds ON holds.id::text = substr(e.ref, length('refund:') + 1)
-      WHERE e.kind = 'adjustment' AND e.ref LIKE 'refund:%'
-        AND (holds.charged IS DISTINCT FROM e.amount OR holds.org_id <> e.org_id)`
+      SELECT refund.hold_id, refund.org_id, refund.amount, holds.charged
+      FROM (${sql.literal(refundedByHold)}) AS refund LEFT JOIN holds ON holds.id = refund.hold_id
+      WHERE coalesce(holds.charged, 0) < refund.amount OR refund.least <= 0 OR holds.org_id <> refund.org_id`
   },
   {
     name: "a final result was paid for by a closed hold, or by a job's, of its organization",
@@ -93,9 +93,9 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
     check: sql`
       SELECT log.request_id, log.id AS log_id, log.org_id, log.status, log.code, holds.id AS hold_id, holds.charged
       FROM request_log log JOIN holds ON holds.id = log.hold_id
-      LEFT JOIN ledger_entries refund ON refund.ref = 'refund:' || holds.id
+      LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = holds.id
       WHERE (log.status >= 400 AND log.status <> 499 OR log.code = 'stream_error')
-        AND holds.charged > 0 AND refund.id IS NULL`
+        AND holds.charged > coalesce(refund.amount, 0)`
   },
   {
     // Adjustments may take what is held, so what they took is added back.

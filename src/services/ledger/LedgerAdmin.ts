@@ -4,7 +4,9 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { available, Balance, OrgId } from "../../domain/Organization.ts"
 import { rowsOf } from "../sql/Statement.ts"
+import { HoldContended } from "./HoldClosing.ts"
 import { invariants } from "./Invariants.ts"
+import { refundRequest, refundsOf } from "./RefundSql.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {}
 
@@ -21,6 +23,26 @@ export class Entry extends Schema.Class<Entry>("Entry")({
   ref: Schema.NullOr(Schema.String),
   note: Schema.NullOr(Schema.String)
 }) {}
+
+export class HoldRow extends Schema.Class<HoldRow>("HoldRow")({
+  id: Schema.String,
+  amount: NanoUsdFromRow,
+  state: Schema.Literal("open", "settled", "released"),
+  charged: Schema.NullOr(NanoUsdFromRow),
+  createdAt: Schema.DateFromSelf,
+  closedAt: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+export interface HoldHistory {
+  readonly hold: HoldRow
+  /** Its charge, and what was given back of it, in order. */
+  readonly entries: ReadonlyArray<Entry>
+}
+
+export class NothingToRefund extends Data.TaggedError("NothingToRefund")<{
+  readonly charged: bigint
+  readonly remaining: bigint
+}> {}
 
 export interface Violation {
   readonly invariant: string
@@ -41,6 +63,15 @@ export interface Correction {
   readonly force: boolean
 }
 
+export interface Refund {
+  /** The request's row of the log. */
+  readonly row: string
+  readonly hold: string
+  /** Undefined: all that was not given back before. */
+  readonly amount: NanoUsd | undefined
+  readonly note: string
+}
+
 export interface Proof {
   readonly violations: ReadonlyArray<Violation>
   readonly organizations: number
@@ -56,6 +87,9 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     readonly adjust: (correction: Correction) => Effect.Effect<Entry, WouldOverdraw>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
+    /** Also takes it off the key's spend, of the day of the charge. */
+    readonly refund: (refund: Refund) => Effect.Effect<Entry, NothingToRefund>
+    readonly hold: (id: string) => Effect.Effect<HoldHistory | undefined>
     readonly verify: Effect.Effect<Proof>
   }
 >() {
@@ -100,6 +134,32 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         return yield* new WouldOverdraw({ available: available(left) })
       })
 
+      const hold = Effect.fn("LedgerAdmin.hold")(function* (id: string) {
+        const [hold] = yield* rowsOf(HoldRow)(sql`SELECT * FROM holds WHERE id = ${id}`)
+        if (hold === undefined) return undefined
+        const entries = yield* rows(sql`
+          SELECT * FROM ledger_entries WHERE hold_id = ${id}
+          UNION ALL SELECT * FROM ledger_entries WHERE ${sql.literal(refundsOf(`'${hold.id}'`))} ORDER BY id`)
+        return { hold, entries }
+      })
+
+      const tryRefund = Effect.fnUntraced(function* (refund: Refund) {
+        const [outcome] = yield* rowsOf(RefundOutcome)(refundRequest(sql, refund))
+        if (outcome === undefined) return yield* new NothingToRefund({ charged: 0n, remaining: 0n })
+        const { charged, entry, remaining } = outcome
+        if (entry !== null) return yield* rows(sql`SELECT * FROM ledger_entries WHERE id = ${entry}`)
+        const isContended = remaining > 0n && (refund.amount ?? remaining) <= remaining
+        return yield* isContended ? new HoldContended() : new NothingToRefund({ charged, remaining })
+      })
+
+      const refund = Effect.fn("LedgerAdmin.refund")(function* (refund: Refund) {
+        const [entry] = yield* tryRefund(refund).pipe(
+          Effect.retry({ while: (error) => error._tag === "HoldContended", times: 20 }),
+          Effect.catchTag("HoldContended", Effect.die)
+        )
+        return entry ?? (yield* Effect.dieMessage("no refund was entered"))
+      })
+
       const verify = Effect.gen(function* () {
         yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
         const violations: Array<Violation> = []
@@ -115,6 +175,8 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
       return LedgerAdmin.of({
         topUp,
         adjust,
+        refund,
+        hold,
         verify,
         entries: Effect.fn("LedgerAdmin.entries")((org: OrgId, { limit }: { readonly limit: number }) =>
           // By its own index alone: the primary key would lead through the entries of all organizations.
@@ -126,5 +188,11 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     })
   )
 }
+
+const RefundOutcome = Schema.Struct({
+  charged: NanoUsdFromRow,
+  remaining: NanoUsdFromRow,
+  entry: Schema.NullOr(Schema.String)
+})
 
 const Counts = Schema.Struct({ organizations: Schema.Number, entries: Schema.Number, holds: Schema.Number })

@@ -8,7 +8,7 @@ import type { Hold } from "./Hold.ts"
 import { closeOne, HoldContended } from "./HoldClosing.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { type PendingRefund, RefundJournal } from "./RefundJournal.ts"
-import * as SettleSql from "./SettleSql.ts"
+import { refundFailed } from "./RefundSql.ts"
 
 const retryEvery = "1 second"
 const recoverEvery = "10 seconds"
@@ -50,7 +50,9 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
         if (entry.video === undefined) yield* closeOne(sql, { id: entry.hold, cost: undefined })
         else yield* cancelJob(sql, entry.video, internalError, true)
-        if (mayBeCharged) yield* SettleSql.refund(sql, entry.hold)
+        if (!mayBeCharged) return
+        const [outcome] = yield* refundFailed(sql, entry.hold)
+        if (outcome?.contended === true) return yield* new HoldContended()
       })
 
       const forget = ({ entry, mayBeCharged }: Pending) =>

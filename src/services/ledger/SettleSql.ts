@@ -1,6 +1,5 @@
-import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
-import { lockTimeout, lockTimeoutSql, type Query, type Row, type Waiter } from "../sql/Statement.ts"
+import { lockTimeoutSql, type Query, type Row, type Waiter } from "../sql/Statement.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 
 export interface Closing {
@@ -77,26 +76,3 @@ export const close = (
   values: [batch.map(({ id }) => id), batch.map(({ cost }) => cost ?? null), `[${rows.join(",")}]`],
   read: readClosed
 })
-
-/** Returns the charge to the balance and the cap, and frees the idempotency key; does nothing the second time. */
-export const refund = (sql: SqlClient.SqlClient, hold: string) => sql`
-  WITH payer AS (
-    SELECT id FROM organizations
-    WHERE ${lockTimeout(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
-  ), entered AS (
-    INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
-    SELECT org_id, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'
-    FROM holds WHERE id = ${hold} AND state = 'settled' AND charged > 0 AND (SELECT count(*) FROM payer) > 0
-    ON CONFLICT (ref) DO NOTHING
-    RETURNING org_id, amount
-  ), unspent AS (
-    UPDATE key_spend SET spent = key_spend.spent - entered.amount FROM entered, ledger_entries AS charge
-    WHERE charge.hold_id = ${hold} AND key_spend.key_id = charge.key_id
-      AND key_spend.day = (charge.at AT TIME ZONE 'UTC')::date
-  ), freed AS (
-    UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
-  ), relogged AS (
-    UPDATE request_log SET status = 500, code = 'internal_error', charge = 0
-    WHERE id = ${hold} AND hold_id = id AND charge > 0
-  )
-  UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered WHERE organizations.id = entered.org_id`

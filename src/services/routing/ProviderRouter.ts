@@ -10,7 +10,7 @@ import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
-import { CircuitRegistry, type RouteReport } from "./CircuitRegistry.ts"
+import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
 import { failover, type Means, type RoutingDeadlines, usualDeadlines } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
 import { adapterOf, Providers } from "./Providers.ts"
@@ -71,6 +71,12 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     /** Fails where no route supports all features of the request together. */
     readonly admit: (model: ChatModel, request: ChatRequest) => Effect.Effect<void, InvalidRequest>
     readonly health: Effect.Effect<ReadonlyArray<RouteReport>>
+    /** After a reload: forgets the circuits of routes that are changed or gone. */
+    readonly follow: (models: ReadonlyArray<Routed>) => Effect.Effect<void>
+    /** Exactly these get no new requests. */
+    readonly disable: (routes: ReadonlySet<string>) => Effect.Effect<void>
+    /** Closes the circuit of a route and forgets its failures. */
+    readonly reset: (route: string) => Effect.Effect<void>
   }
 >() {
   static readonly layer = (deadlines: Partial<RoutingDeadlines> = {}) =>
@@ -148,7 +154,10 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
     image,
     submit,
     renderer: (route) => adapterOf(providers, route, "video"),
-    health
+    health,
+    follow: (models) => Effect.sync(() => circuits.follow(models)),
+    disable: (routes) => Effect.sync(() => circuits.disable(routes, now())),
+    reset: (route) => Effect.sync(() => circuits.reset(route))
   })
 }
 

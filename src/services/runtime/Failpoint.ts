@@ -10,6 +10,9 @@ export type FailpointName =
   | "video_polling"
   | "video_storing"
   | "video_stored"
+  | "webhook_leased"
+  | "webhook_sent"
+  | "deletion_committed"
 
 /** Named steps between movements of money, at which a crash test can end the process. */
 export class Failpoint extends Context.Reference<Failpoint>()("gateway/Failpoint", {

@@ -2,12 +2,12 @@ import { Effect, Metric, MetricLabel } from "effect"
 
 /** Workers are summed, so a gauge must be additive. */
 export const requests = Metric.counter("gateway_requests_total", {
-  description: "Requests answered, by surface and status",
+  description: "Answers, by surface, model, status and code",
   incremental: true
 })
 
 export const refused = Metric.counter("gateway_refused_total", {
-  description: "Requests refused before authentication, by reason",
+  description: "Requests refused before a provider was asked, by reason",
   incremental: true
 })
 
@@ -63,6 +63,11 @@ export const videos = Metric.counter("gateway_videos_total", {
 
 export const videoDoubts = Metric.counter("gateway_video_doubts_total", {
   description: "Submits that may have reached a provider without an answer, each perhaps paid for nothing",
+  incremental: true
+})
+
+export const webhooks = Metric.counter("gateway_webhooks_total", {
+  description: "Tries to deliver webhooks, by outcome",
   incremental: true
 })
 

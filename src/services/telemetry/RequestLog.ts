@@ -5,6 +5,7 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { mostStored, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { refundsOf } from "../ledger/RefundSql.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf, storable } from "../sql/Statement.ts"
@@ -40,6 +41,8 @@ export interface RequestQuery {
   readonly key?: KeyId | undefined
   readonly model?: string | undefined
   readonly status?: number | undefined
+  /** The client's request id, or a row's own id. */
+  readonly id?: string | undefined
   /** Unix milliseconds. */
   readonly since?: number | undefined
   /** Unix milliseconds. */
@@ -76,6 +79,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   completionTokens: Schema.NullOr(Schema.NumberFromString),
   cachedTokens: Schema.NullOr(Schema.NumberFromString),
   reasoningTokens: Schema.NullOr(Schema.NumberFromString),
+  holdId: Schema.NullOr(Schema.String),
   charge: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
   firstByteMs: Schema.NullOr(Schema.Number),
@@ -115,6 +119,8 @@ const toRow = (entry: RequestEntry) => ({
   first_byte_ms: entry.firstByteMs ?? null,
   total_ms: entry.totalMs
 })
+
+const isUuid = Schema.is(Schema.UUID)
 
 /** The JSON of a row, written together with its charge. */
 export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
@@ -158,9 +164,12 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
 
       return RequestLog.of({
         write,
-        list: Effect.fn("RequestLog.list")(({ endedSince, key, limit, model, org, since, status }: RequestQuery) =>
+        list: Effect.fn("RequestLog.list")(({ endedSince, id, key, limit, model, org, since, status }: RequestQuery) =>
           rows(sql`
-            SELECT request_log.*, coalesce(holds.charged, charge) AS charge, coalesce(videos.cost, request_log.cost) AS cost
+            SELECT request_log.*, coalesce(holds.charged - coalesce((
+                SELECT sum(amount) FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
+              ), 0), charge)::bigint AS charge,
+              coalesce(videos.cost, request_log.cost) AS cost
             FROM request_log
             LEFT JOIN holds ON surface = 'video' AND holds.id = request_log.hold_id
             LEFT JOIN videos ON surface = 'video' AND videos.hold_id = request_log.hold_id
@@ -170,6 +179,13 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
               ...(key === undefined ? [] : [sql`request_log.key_id = ${key}`]),
               ...(model === undefined ? [] : [sql`request_log.model = ${model}`]),
               ...(status === undefined ? [] : [sql`request_log.status = ${status}`]),
+              ...(id === undefined
+                ? []
+                : [
+                    isUuid(id)
+                      ? sql`(request_log.request_id = ${id} OR request_log.id = ${id}::uuid)`
+                      : sql`request_log.request_id = ${id}`
+                  ]),
               ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
               ...(endedSince === undefined
                 ? []

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { refundsOf } from "../ledger/RefundSql.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
 export const Grouping = Schema.Literal("model", "key", "day", "provider")
@@ -46,7 +47,7 @@ const orders = { model: "spend DESC, 1", key: "spend DESC, 1", day: "1", provide
 /** A charge may follow its row; found one by one by the holds' index, because a join would read the whole ledger. */
 const charge = `CASE WHEN r.charge > 0 OR r.hold_id IS NULL THEN r.charge ELSE coalesce((
   SELECT h.charged - coalesce((
-    SELECT amount FROM ledger_entries WHERE ref = 'refund:' || h.id AND kind = 'adjustment'
+    SELECT sum(amount) FROM ledger_entries WHERE ${refundsOf("h.id")}
   ), 0) FROM holds h WHERE h.id = r.hold_id
 ), 0) END`
 const cost = `CASE WHEN r.surface = 'video' THEN

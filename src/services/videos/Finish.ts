@@ -13,7 +13,7 @@ import type { KeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
-import { makeVideoViews, unbind } from "./VideoViews.ts"
+import { makeVideoViews, notifyOfEnd, unbind } from "./VideoViews.ts"
 
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
@@ -52,7 +52,9 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
         job,
         Effect.gen(function* () {
           const accepted = yield* rows.complete(job, { media, isSandbox: isSandbox(route), cost })
-          return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
+          if (accepted === undefined) return undefined
+          yield* notifyOfEnd(sql, job.id, store.link)
+          return yield* ledger.job.settle(holdOf(job), job.price)
         })
       )
       if (settlement !== undefined) Closing.countSettlement(settlement)
@@ -74,6 +76,7 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
         Effect.gen(function* () {
           const wasAccepted = yield* rows.fail(job, { error, cancelling, isSandbox }, attempts)
           if (wasAccepted === undefined) return undefined
+          yield* notifyOfEnd(sql, job.id, store.link)
           yield* ledger.job.release(holdOf(job))
           if (!wasAccepted) yield* unbind(sql, job.holdId)
           return wasAccepted

@@ -21,6 +21,8 @@ export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   step: Schema.Literal("submit", "submitting", "rendering", "over"),
   createdAt: Schema.DateFromSelf,
   completedAt: Schema.NullOr(Schema.DateFromSelf),
+  deletedAt: Schema.NullOr(Schema.DateFromSelf),
+  progress: Schema.Number,
   deadline: Schema.DateFromSelf,
   errorCode: Schema.NullOr(Schema.String),
   errorMessage: Schema.NullOr(Schema.String),
@@ -61,6 +63,7 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
   {
     readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<VideoJob>>
     readonly find: (id: string) => Effect.Effect<VideoJob, VideoNotFound>
+    readonly findByHold: (hold: string) => Effect.Effect<VideoJob | undefined>
     readonly retry: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
     /** Releases the hold whichever instance has the lease, and cancels upstream where possible. */
     readonly cancel: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
@@ -85,6 +88,13 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
 
       return VideoAdmin.of({
         find,
+        findByHold: Effect.fn("VideoAdmin.findByHold")((hold: string) =>
+          sql`${selectJobs} WHERE videos.hold_id = ${hold}`.pipe(
+            Effect.flatMap(decode),
+            Effect.map(([job]) => job),
+            Effect.orDie
+          )
+        ),
         list: Effect.fn("VideoAdmin.list")(({ limit, model, org, status }: JobQuery) => {
           const conditions = [
             ...(org === undefined ? [] : [sql`videos.org_id = ${org}`]),

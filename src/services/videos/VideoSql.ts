@@ -23,6 +23,7 @@ export interface NewJob {
   readonly prompt: string
   readonly referenceUrl: string | undefined
   readonly reference: string | undefined
+  readonly webhookUrl: string | undefined
   readonly timeoutSeconds: number
   readonly lease: string
 }
@@ -46,6 +47,8 @@ export interface Failing {
 }
 
 const longestDetail = 200
+/** In percent: the rest is the download. */
+const mostUnfinished = 99
 
 const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
@@ -87,9 +90,9 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
     insert: (job: NewJob) =>
       sql`
         INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, reference_url,
-          reference, deadline, lease, lease_until)
+          reference, webhook_url, deadline, lease, lease_until)
         VALUES (${job.id}, ${job.org}, ${job.key}, ${job.hold}, ${job.requestId}, ${job.model}, ${job.seconds},
-          ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null},
+          ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null}, ${job.webhookUrl ?? null},
           now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, ${leaseEnd})
         ON CONFLICT (id) DO NOTHING`,
 
@@ -176,12 +179,14 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         )
       ),
 
-    poll: (job: Lease, hasStarted: boolean) =>
+    /** Progress never falls, not even on another route. */
+    poll: (job: Lease, hasStarted: boolean, percent = 0) =>
       hasRows(
         transit(
           job,
           "poll",
-          sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END`
+          sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
+            progress = greatest(progress, ${Math.min(percent, mostUnfinished)})`
         )
       ),
 

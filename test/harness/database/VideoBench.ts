@@ -113,7 +113,7 @@ const make = Effect.gen(function* () {
     const base = Layer.mergeAll(
       MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
       ProviderRouter.layer().pipe(Layer.provide((options.provider ?? provider).layer)),
-      References.layer.pipe(Layer.provide(fetcher.layer)),
+      References.layer.pipe(Layer.provideMerge(fetcher.layer)),
       catalogOf(model),
       store.layer,
       reach === undefined ? Layer.empty : Layer.succeed(Failpoint, { reach })
@@ -146,7 +146,7 @@ const make = Effect.gen(function* () {
     return {
       model: sold,
       seconds: 8,
-      params: { model: "m", prompt: "a cat", seconds: undefined, references: [], ...params },
+      params: { model: "m", prompt: "a cat", seconds: undefined, references: [], webhookUrl: undefined, ...params },
       idempotencyKey,
       record
     }

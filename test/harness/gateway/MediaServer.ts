@@ -19,6 +19,7 @@ import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
+import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
 import { VideoJobsFake } from "../../fakes/VideoJobsFake.ts"
 import { operator } from "../client/Account.ts"
 import { bearer, callAt, postTo, type Sent } from "../client/HttpCalls.ts"
@@ -112,7 +113,7 @@ export const layer = Layer.unwrapEffect(
       Auth.layer,
       RateLimiter.layer
     ).pipe(
-      Layer.provideMerge(RequestLog.layer),
+      Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
       Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
       Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
       Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),

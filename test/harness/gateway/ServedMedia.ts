@@ -12,6 +12,7 @@ import { Auth } from "../../../src/services/access/Auth.ts"
 import { MediaStore } from "../../../src/services/media/MediaStore.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import * as DiskStore from "../../../src/storage/DiskStore.ts"
+import * as RequestReporterFake from "../../fakes/RequestReporterFake.ts"
 import { openTo } from "../client/RawSocket.ts"
 import { prefix } from "../temporary.ts"
 
@@ -53,7 +54,7 @@ const served = Effect.gen(function* () {
     (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
   )
   const directory = path.join(root, "media")
-  const node = yield* listener
+  const node = yield* Effect.provide(listener, RequestReporterFake.layer)
   const logged: Array<unknown> = []
   const auth = Layer.succeed(Auth, {
     authenticate: () => new MissingApiKey(),
@@ -81,7 +82,10 @@ const served = Effect.gen(function* () {
   return Layer.merge(store, Layer.succeed(ServedMedia, { url, directory, node, logged, openFiles }))
 })
 
-export const layer: Layer.Layer<ServedMedia | MediaStore> = Layer.orDie(Layer.unwrapScoped(served))
+export const layer: Layer.Layer<ServedMedia | MediaStore> = Layer.unwrapScoped(served).pipe(
+  Layer.provide(RequestReporterFake.layer),
+  Layer.orDie
+)
 
 export const put = (
   body: Uint8Array,

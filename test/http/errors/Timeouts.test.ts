@@ -2,6 +2,7 @@ import type { AddressInfo } from "node:net"
 import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { listener } from "../../../src/http/server/Listener.ts"
+import * as RequestReporterFake from "../../fakes/RequestReporterFake.ts"
 import { type Answer, assertRefused, badRequest, chat, rateOf, refusals, talk } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { answersIn, openTo } from "../../harness/client/RawSocket.ts"
@@ -100,7 +101,7 @@ const cases: ReadonlyArray<
 
 /** The gateway's own listener, in more of a hurry; it looks at its connections every five seconds all the same. */
 const hurried = Effect.acquireRelease(
-  Effect.tap(listener, (server) => {
+  Effect.tap(Effect.provide(listener, RequestReporterFake.layer), (server) => {
     server.headersTimeout = 200
     server.requestTimeout = 200
   }),

@@ -31,16 +31,15 @@ const forwarding = [
   "x-appengine-user-ip"
 ]
 
-/** The sample of a series, 0 where there is none yet. */
-const sampleOf = (exposition: string, name: string, labels: Readonly<Record<string, string>>): number => {
-  const line = exposition
+/** The sum of all series with the labels. */
+const sampleOf = (exposition: string, name: string, labels: Readonly<Record<string, string>>): number =>
+  exposition
     .split("\n")
-    .find(
+    .filter(
       (one) =>
         one.startsWith(`${name}{`) && Object.entries(labels).every(([key, value]) => one.includes(`${key}="${value}"`))
     )
-  return Number(line?.split(" ").at(-1) ?? 0)
-}
+    .reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0)
 
 const metrics = Effect.map(call("/metrics"), ({ status, text }) => {
   assert.strictEqual(status, 200)

@@ -3,7 +3,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
+import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { first, mortalProcess, outcome, result } from "../../harness/database/Claims.ts"
 import { eventually, lock, moneyOf, waitingForLock } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
@@ -106,9 +106,9 @@ withMoney(ledgers)("a charge with company", (it) => {
       }).pipe(Effect.scoped)
       const { id } = yield* pay
       assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
-      yield* SettleSql.refund(sql, id)
+      yield* refundFailed(sql, id)
       yield* pay
-      yield* SettleSql.refund(sql, id)
+      yield* refundFailed(sql, id)
       assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
       assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(99n * one))
       assert.isTrue(yield* bench.proved)

@@ -95,7 +95,7 @@ withMoney(ledgers)("the invariants of the ledger", (it) => {
           ]
         },
         {
-          breaks: [day, "a refund gives back what its hold was charged"],
+          breaks: [day, "refunds give back no more than their hold was charged"],
           by: [
             sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
               VALUES (${org}, 'adjustment', ${2n * one}, ${`refund:${settled.id}`})`,

@@ -4,7 +4,7 @@ import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
+import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestLog.ts"
 import { account, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
@@ -64,7 +64,7 @@ withMoney(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
       assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
       const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
       assert.deepStrictEqual(yield* rows, [{ status: 200, code: null, charge: "7" }])
-      yield* SettleSql.refund(sql, id)
+      yield* refundFailed(sql, id)
       assert.deepStrictEqual(yield* rows, [{ status: 500, code: "internal_error", charge: "0" }])
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
       assert.isTrue(yield* bench.proved)

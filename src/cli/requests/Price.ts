@@ -1,0 +1,111 @@
+import type { ChatPricing, Model } from "../../domain/Model.ts"
+import { NanoUsd, toUsdText } from "../../domain/Money.ts"
+import { chatCharge, noUsage, ratesAt } from "../../domain/Pricing.ts"
+import type { HoldHistory } from "../../services/ledger/LedgerAdmin.ts"
+import type { RequestRow } from "../../services/telemetry/RequestLog.ts"
+import type { VideoJob } from "../../services/videos/VideoAdmin.ts"
+import type * as Output from "../Output.ts"
+import { costOf } from "./Record.ts"
+
+export interface Recorded {
+  readonly row: RequestRow
+  readonly money: HoldHistory | undefined
+  readonly video: VideoJob | undefined
+  /** As the catalog has it today. */
+  readonly model: Model | undefined
+}
+
+interface Part {
+  readonly unit: string
+  readonly quantity: number
+  readonly rate: bigint
+  readonly per: string
+}
+
+const perMillion = "1M tokens"
+
+const chatParts = (pricing: ChatPricing, row: RequestRow): ReadonlyArray<Part> => {
+  const [prompt, cached] = [row.promptTokens ?? 0, row.cachedTokens ?? 0]
+  const rates = ratesAt(pricing, prompt)
+  const parts = [
+    { unit: "prompt tokens", quantity: prompt - cached, rate: rates.prompt, per: perMillion },
+    { unit: "cached prompt tokens", quantity: cached, rate: rates.cachedPrompt, per: perMillion },
+    { unit: "completion tokens", quantity: row.completionTokens ?? 0, rate: rates.completion, per: perMillion }
+  ]
+  return parts.filter(({ quantity }) => quantity > 0)
+}
+
+/** The price by which a request was charged, as far as it is known: images' and videos' are kept, chats' are today's. */
+const priceOf = ({ model, money, row, video }: Recorded) => {
+  if (video !== undefined) {
+    const part = { unit: `clip of ${video.seconds} s`, quantity: 1, rate: video.price, per: "clip" }
+    return { parts: [part], price: video.price }
+  }
+  if (row.surface === "image" && money !== undefined) {
+    return { parts: [{ unit: "image", quantity: 1, rate: money.hold.amount, per: "image" }], price: money.hold.amount }
+  }
+  if (model?.surface !== "chat" || row.promptTokens === null) return undefined
+  const usage = {
+    ...noUsage,
+    prompt: row.promptTokens,
+    completion: row.completionTokens ?? 0,
+    cached: row.cachedTokens ?? 0
+  }
+  return { parts: chatParts(model.pricing, row), price: chatCharge(model.pricing, usage) }
+}
+
+const explain = ({ model, money, row, video }: Recorded, price: bigint | undefined): string => {
+  if (row.notes.includes("replayed")) return "A kept result was repeated: free."
+  if (money === undefined) return "Nothing was held, so nothing was charged."
+  const { amount, charged, state } = money.hold
+  if (state === "open") return "Not settled yet: nothing is charged, the hold is taken off what is available."
+  if (charged === null) return "The hold was released: nothing was charged."
+  if (video !== undefined || row.surface === "image") return "The price was fixed when the request came."
+  if (price === undefined) {
+    return model === undefined
+      ? "The catalog has no such model today; the charge is the recorded one."
+      : "The log has no token counts of it; the charge is the recorded one."
+  }
+  if (price === charged) return "Today's rates give exactly the charge."
+  if (row.notes.includes("hold_exceeded") && charged === amount) {
+    return "The usage costs more than was held: the charge was cut to the hold, and the rest is yours to bear."
+  }
+  const difference = `Today's rates give ${toUsdText(price)} USD; the charge is the recorded one.`
+  return `${difference} Prices have changed since, or part of the prompt was written to the provider's cache.`
+}
+
+export interface Explanation {
+  readonly parts: ReadonlyArray<Output.Fields>
+  readonly sums: Output.Fields
+}
+
+const amountOf = ({ per, quantity, rate }: Part): number =>
+  (Number(rate) * quantity) / (per === perMillion ? 1e6 : 1) / 1e9
+
+export const explainPrice = (recorded: Recorded): Explanation => {
+  const { money, row } = recorded
+  const priced = priceOf(recorded)
+  const cost = costOf(row)
+  const refunds = money?.entries.filter(({ kind }) => kind === "adjustment") ?? []
+  const refunded = NanoUsd(refunds.reduce((sum, { amount }) => sum + amount, 0n))
+  const charged = money?.hold.charged ?? 0n
+  return {
+    parts: (priced?.parts ?? []).map((part) => ({
+      unit: part.unit,
+      quantity: part.quantity,
+      rate_usd: part.rate,
+      per: part.per,
+      amount_usd: amountOf(part)
+    })),
+    sums: {
+      price_usd: priced?.price ?? null,
+      hold_usd: money?.hold.amount ?? null,
+      charge_usd: charged,
+      refunded_usd: refunded,
+      paid_usd: charged - refunded,
+      cost_usd: cost,
+      margin_usd: cost === null ? null : charged - refunded - cost,
+      why: explain(recorded, priced?.price)
+    }
+  }
+}

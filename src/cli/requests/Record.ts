@@ -1,0 +1,41 @@
+import type { RequestRow } from "../../services/telemetry/RequestLog.ts"
+import type * as Output from "../Output.ts"
+
+const usageOf = ({ cachedTokens, completionTokens, promptTokens, reasoningTokens }: RequestRow) =>
+  promptTokens === null && completionTokens === null
+    ? null
+    : {
+        prompt_tokens: promptTokens ?? 0,
+        completion_tokens: completionTokens ?? 0,
+        total_tokens: (promptTokens ?? 0) + (completionTokens ?? 0),
+        cached_tokens: cachedTokens ?? 0,
+        reasoning_tokens: reasoningTokens ?? 0
+      }
+
+/** Unknown where the answering route has no cost. */
+export const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null => {
+  const failed = attempts.flatMap((attempt) => attempt.cost ?? [])
+  if (cost === null && (charge > 0n || failed.length === 0)) return null
+  return failed.reduce<bigint>((sum, one) => sum + one, cost ?? 0n)
+}
+
+export const recordOf = (row: RequestRow): Output.Fields => ({
+  id: row.id,
+  request_id: row.requestId,
+  at: row.at,
+  status: row.status,
+  code: row.code,
+  org: row.orgId,
+  key_id: row.keyId,
+  surface: row.surface,
+  model: row.model,
+  stream: row.stream,
+  route: row.route,
+  attempts: row.attempts.map(({ cost, ...attempt }) => ({ ...attempt, cost_usd: cost })),
+  usage: usageOf(row),
+  notes: row.notes,
+  charge_usd: row.charge,
+  cost_usd: costOf(row),
+  first_byte_ms: row.firstByteMs,
+  total_ms: row.totalMs
+})

@@ -1,0 +1,83 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Cause, Effect, Option } from "effect"
+import type { Failure } from "../../domain/Failure.ts"
+import { Refunds } from "../../services/ledger/Refunds.ts"
+import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import { RequestLog } from "../../services/telemetry/RequestLog.ts"
+import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import { type AnsweredRequest, RequestReporter } from "../../services/telemetry/RequestReporter.ts"
+import * as Answer from "../Answer.ts"
+import type { BodyCutOff } from "../body/BodyBuffer.ts"
+import { errorResponse } from "../errors/ErrorResponse.ts"
+import type { RequestContext } from "./RequestContext.ts"
+
+export interface Outcome {
+  /** Undefined: it was sent as a stream. */
+  readonly answer: Answer.Answer | undefined
+  readonly code: string | null
+}
+
+type Addressed = Pick<AnsweredRequest, "path" | "surface">
+
+export const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
+  allowance === undefined
+    ? { "x-request-id": requestId }
+    : {
+        "x-request-id": requestId,
+        "x-ratelimit-limit": String(allowance.limit),
+        "x-ratelimit-remaining": String(allowance.remaining)
+      }
+
+export const explain = (
+  cause: Cause.Cause<Failure | BodyCutOff>,
+  record: RequestRecord,
+  response: ServerResponse
+): Effect.Effect<Outcome> => {
+  const tag = Option.getOrUndefined(Cause.failureOption(cause))?._tag
+  // The request counts as not looked at.
+  if (tag === "RateLimited") Object.assign(record, { model: undefined, stream: false })
+  if (tag === "BodyCutOff") {
+    record.departed = true
+    return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
+  }
+  return Effect.map(errorResponse(cause, record.requestId), (error) => ({
+    answer: response.headersSent ? undefined : Answer.wireError(error, headersOf(record)),
+    code: error.body.error.code
+  }))
+}
+
+/** Reports and logs how a request ended. */
+export const makeConclusion = Effect.gen(function* () {
+  const clock = yield* Effect.clock
+  const log = yield* RequestLog
+  const refunds = yield* Refunds
+  const { report } = yield* RequestReporter
+
+  const conclude = (
+    { path, surface }: Addressed,
+    { method = "" }: IncomingMessage,
+    record: RequestRecord,
+    { answer, code }: Outcome
+  ): Effect.Effect<void> => {
+    const answered = { status: answer?.status ?? 200, code }
+    const { requestId, startedAt } = record
+    report({ requestId, surface, method, path, ...record.outcome(answered), startedAt, record })
+    if (record.isLogged) return Effect.void
+    return refunds.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt: Monotonic.millisOf(clock) })))
+  }
+
+  /** The answer to a request that was not admitted, which has no row in the log. */
+  const refuse = (
+    { path, surface }: Addressed,
+    { method = "" }: IncomingMessage,
+    { requestId, startedAt }: typeof RequestContext.Service,
+    cause: Cause.Cause<Failure>
+  ): Effect.Effect<Answer.Answer> =>
+    Effect.map(errorResponse(cause, requestId), (error) => {
+      const { code } = error.body.error
+      report({ requestId, surface, method, path, status: error.status, code, startedAt })
+      return Answer.wireError(error, { "x-request-id": requestId })
+    })
+
+  return { conclude, refuse }
+})

@@ -1,0 +1,33 @@
+import { HttpApi } from "@effect/platform"
+import { ResourceApi } from "../Api.ts"
+import { pathOf } from "./GenerationRoutes.ts"
+
+/** What a request is counted as; the path has placeholders for ids. */
+export interface ReadEndpoint {
+  readonly surface: string
+  readonly path: string | undefined
+}
+
+const system = ["/healthz", "/readyz", "/metrics", "/v1/openapi.json"].map((path) => ({ surface: "system", path }))
+
+const declared: Array<{ readonly surface: string; readonly path: string }> = [
+  ...system,
+  { surface: "media", path: "/media/*" }
+]
+HttpApi.reflect(ResourceApi, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint: { path }, group: { identifier } }) =>
+    declared.push({ surface: identifier === "videos" ? "videos_read" : identifier, path })
+})
+
+const endpoints = declared.map((endpoint) => ({
+  endpoint,
+  pattern: new RegExp(`^${endpoint.path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+").replace("*", ".*")}$`, "s")
+}))
+
+const none: ReadEndpoint = { surface: "none", path: undefined }
+
+export const readEndpointOf = (target: string): ReadEndpoint => {
+  const path = pathOf(target)
+  return endpoints.find(({ pattern }) => pattern.test(path))?.endpoint ?? none
+}

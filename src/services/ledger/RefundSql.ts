@@ -1,0 +1,74 @@
+import type { SqlClient } from "@effect/sql"
+import type { NanoUsd } from "../../domain/Money.ts"
+import { lockTimeout } from "../sql/Statement.ts"
+
+/** Finds the entries that gave back of a hold's charge; in the words of their index. */
+export const refundsOf = (hold: string): string =>
+  `kind = 'adjustment' AND ref LIKE 'refund:%' AND substr(ref, 8, 36) = ${hold}::text`
+
+/** What was given back of each hold's charge. */
+export const refundedByHold = `SELECT substr(ref, 8, 36)::uuid AS hold_id, min(org_id) AS org_id, sum(amount) AS amount,
+  min(amount) AS least FROM ledger_entries WHERE kind = 'adjustment' AND ref LIKE 'refund:%' GROUP BY 1`
+
+/**
+ * Expressions `charged`, whose `remaining` can be given back, and `entered`, the entry; without an amount it gives back
+ * all that remains. A refund's reference counts those before it, so of two at a time one enters nothing.
+ */
+export const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd | null, note: string) => sql`
+  payer AS (
+    SELECT id FROM organizations
+    WHERE ${lockTimeout(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
+  ), charged AS (
+    SELECT holds.id, org_id, coalesce(charged, 0) AS charged, before.refunds,
+      coalesce(charged, 0) - before.amount AS remaining
+    FROM holds, LATERAL (
+      SELECT count(*) AS refunds, coalesce(sum(amount), 0)::bigint AS amount
+      FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
+    ) AS before
+    WHERE holds.id = ${hold} AND (SELECT count(*) FROM payer) > 0
+  ), entered AS (
+    INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
+    SELECT org_id, 'adjustment', coalesce(${amount}, remaining),
+      'refund:' || id || CASE refunds WHEN 0 THEN '' ELSE ':' || refunds + 1 END, ${note}
+    FROM charged WHERE remaining > 0 AND coalesce(${amount}, remaining) <= remaining
+    ON CONFLICT (ref) DO NOTHING
+    RETURNING *
+  ), unspent AS (
+    UPDATE key_spend SET spent = key_spend.spent - entered.amount FROM entered, ledger_entries AS charge
+    WHERE charge.hold_id = ${hold} AND key_spend.key_id = charge.key_id
+      AND key_spend.day = (charge.at AT TIME ZONE 'UTC')::date
+  ), moved AS (
+    UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered
+    WHERE organizations.id = entered.org_id
+  )`
+
+/** Gives a failed request all of its charge back, and frees its idempotency key; does nothing the second time. */
+export const refundFailed = (sql: SqlClient.SqlClient, hold: string) => sql<{ readonly contended: boolean }>`
+  WITH ${giveBack(sql, hold, null, "charged for an answer that failed")}, freed AS (
+    UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
+  ), relogged AS (
+    UPDATE request_log SET status = 500, code = 'internal_error', charge = 0
+    WHERE id = ${hold} AND hold_id = id AND charge > 0
+  )
+  SELECT remaining > 0 AND NOT EXISTS (SELECT FROM entered) AS contended FROM charged`
+
+/** Gives back part or all of what a request was charged; its row of the log shows what it costs its customer then. */
+export const refundRequest = (
+  sql: SqlClient.SqlClient,
+  {
+    amount,
+    hold,
+    note,
+    row
+  }: {
+    readonly row: string
+    readonly hold: string
+    readonly amount: NanoUsd | undefined
+    readonly note: string
+  }
+) => sql`
+  WITH ${giveBack(sql, hold, amount ?? null, note)}, relogged AS (
+    UPDATE request_log SET charge = charge - entered.amount FROM entered
+    WHERE request_log.id = ${row} AND charge >= entered.amount
+  )
+  SELECT charged.charged, remaining, entered.id AS entry FROM charged LEFT JOIN entered ON true`
