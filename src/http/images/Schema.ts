@@ -46,8 +46,8 @@ const NotStreamed = Schema.Literal(false).annotations(problem("must be false: im
 
 const texts = {
   resolution: "Decides the price; which ones a model has is in its `params`.",
-  size: "Width and height, or `auto`; which ones a model makes is in its `capabilities`.",
-  aspectRatio: "Width to height, such as `16:9`, or `auto`; which ones a model makes is in its `capabilities`.",
+  size: "Width and height, or `auto`; which ones a model makes is in its `params`.",
+  aspectRatio: "Width to height, such as `16:9`, or `auto`; which ones a model makes is in its `params`.",
   quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
   responseFormat: "Default `url`: the image is stored and the link is permanent.",
   stream: "Only false: images are not streamed."

@@ -1,17 +1,16 @@
 import { Array as Arr, Schema } from "effect"
-import { distinct, makesShape, variantCost } from "../../domain/Image.ts"
+import { makesShape } from "../../domain/Image.ts"
 import { mostReferences } from "../../domain/Media.ts"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape, ShapeFeature } from "../../domain/Model.ts"
-import { type NanoUsd, toUsd } from "../../domain/Money.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import { shapeOf, variantKey } from "../../domain/Shape.ts"
 import type { Path } from "./CatalogSource.ts"
 import { AspectRatio, ImageSize, integer, model, Name, oneOf, optional, route, Usd } from "./EntryFields.ts"
-import { discount, type ImagePrices, type ParamField } from "./ListedModel.ts"
+import { imageMargins, imageParams, imagePrices, ratiosOf } from "./ImageListing.ts"
 import {
   type BaseOf,
   checkNarrowing,
   list,
-  type Margin,
   type NonEmpty,
   type Report,
   repeats,
@@ -82,9 +81,6 @@ const variantsOf = (entry: ImageModelEntry): ReadonlyArray<ImageVariant> =>
       official: row.official_usd
     }))
   )
-
-const ratiosOf = (variants: ReadonlyArray<ImageVariant>): ReadonlyArray<string> =>
-  distinct(variants.map(({ shape }) => shape?.aspectRatio))
 
 type VariantCost = (typeof VariantCosts.Type)[number]
 
@@ -184,36 +180,6 @@ const narrowImage = (model: ImageModel, routes: NonEmpty<ImageRoute>): ImageMode
   }
 }
 
-const imagePrices = ({ variants: [first, ...rest] }: ImageModel): ImagePrices => {
-  const large = [first, ...rest].find(({ resolution }) => resolution === "4K")
-  return {
-    per_image_usd: toUsd(first.price),
-    ...(large && { per_image_4k_usd: toUsd(large.price) }),
-    approximate: false,
-    ...discount([first.price, first.official]),
-    ...(first.official !== undefined && { official_per_image_usd: toUsd(first.official) })
-  }
-}
-
-const imageParams = ({ edit, variants }: ImageModel): ReadonlyArray<ParamField> => {
-  const fields: Array<ParamField> = []
-  const resolutions = distinct(variants.map(({ resolution }) => resolution))
-  if (resolutions.length > 1) {
-    fields.push({ key: "resolution", type: "select", default: variants[0].resolution, options: resolutions })
-  }
-  const ratios = ratiosOf(variants)
-  const sizes = distinct(variants.map(({ shape }) => shape?.size))
-  for (const [key, named] of [
-    ["aspect_ratio", ratios],
-    ["size", sizes]
-  ] as const) {
-    if (named.length > 1) fields.push({ key, type: "select", default: "auto", options: ["auto", ...named] })
-  }
-  if (edit) fields.push({ key: "image", type: "image" })
-  fields.push({ key: "response_format", type: "select", default: "url", options: ["url", "b64_json"] })
-  return fields
-}
-
 /** A route with one aspect ratio need not be told it. */
 const shapeFeatures = (entry: ImageModelEntry, route: typeof RouteEntry.Type): ReadonlyArray<ShapeFeature> => {
   const sold = variantsOf(entry)
@@ -221,20 +187,6 @@ const shapeFeatures = (entry: ImageModelEntry, route: typeof RouteEntry.Type): R
   if (ratios.size < 2) return []
   const told = sold.flatMap(({ shape }) => (shape !== undefined && ratios.has(shape.aspectRatio) ? [shape] : []))
   return told.every(({ size }) => size !== undefined) ? ["size"] : ["aspect_ratio"]
-}
-
-const imageMargins = ({ variants }: ImageModel, route: ImageRoute): ReadonlyArray<Margin> => {
-  const margins = new Map<string, Margin>()
-  for (const variant of variants) {
-    const { price, resolution } = variant
-    const cost = variantCost(route, variant)
-    if (cost === undefined || !route.resolutions.has(resolution)) continue
-    const isFirst = ![...margins.values()].some(({ unit }) => unit.startsWith(resolution))
-    const key = `${resolution} ${price} ${cost}`
-    if (!margins.has(key))
-      margins.set(key, { unit: `${isFirst ? resolution : variantKey(variant)} image`, price, cost })
-  }
-  return [...margins.values()]
 }
 
 export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {
