@@ -1,5 +1,6 @@
 import path from "node:path"
 import { Duration, Effect, Either, Layer, Option, Schedule } from "effect"
+import packageJson from "../package.json" with { type: "json" }
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
 import * as SafeFetcher from "./fetching/SafeFetcher.ts"
@@ -27,6 +28,9 @@ import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
 import { logFailure } from "./services/sql/Outage.ts"
+import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
+import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
+import * as ProcessMetrics from "./services/telemetry/ProcessMetrics.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
@@ -148,7 +152,8 @@ const services = ({ settings }: GatewayOptions) => {
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
-    VideoJobs.layer({ timeout: settings.videoTimeout })
+    VideoJobs.layer({ timeout: settings.videoTimeout }),
+    CustomerUsage.layer
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer)
   const background = [publishedHealth, ControlFollower.layer, housekeeping(settings), WebhookDelivery.layer] as const
@@ -161,7 +166,8 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
     // Rows of failed requests are written once their refunds are done, also at a stop.
-    Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
+    Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
+    Layer.provideMerge(ProcessMetrics.layer(packageJson)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

@@ -2,7 +2,7 @@ import cluster from "node:cluster"
 import { isatty } from "node:tty"
 import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { Console, Data, Effect, Layer, Logger, Option, Queue, RuntimeFlags } from "effect"
+import { Console, Data, Effect, Layer, Logger, Option, Queue, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
@@ -57,14 +57,35 @@ const exitOnSecondSignal = (endAtOnce: () => void) =>
     })
   )
 
-/** Spans and fiber metrics cost every request something. */
-const tracing = ({ otlpEndpoint }: Settings) => {
-  const enabled = otlpEndpoint !== undefined
-  return Layer.mergeAll(
-    Layer.setTracerEnabled(enabled),
-    // The server would describe each request for a span that is never made.
-    Layer.scopedDiscard(Effect.locallyScoped(HttpMiddleware.currentTracerDisabledWhen, () => !enabled)),
-    RuntimeFlags.disableRuntimeMetrics
+/** Effect's own spans and fiber metrics cost every request something; the gateway makes the spans that it exports. */
+const withoutOwnSpans = Layer.mergeAll(
+  Layer.setTracerEnabled(false),
+  // The server would describe each request for a span that is never made.
+  Layer.scopedDiscard(Effect.locallyScoped(HttpMiddleware.currentTracerDisabledWhen, () => true)),
+  RuntimeFlags.disableRuntimeMetrics
+)
+
+const tracing = (settings: Settings) => {
+  const { otelResourceAttributes, otelServiceName, otlpEndpoint, otlpHeaders, otlpTracesEndpoint } = settings
+  const url = otlpTracesEndpoint ?? (otlpEndpoint && `${otlpEndpoint}/v1/traces`)
+  if (url === undefined) return Layer.empty
+  return Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => import("./tracing/Otlp.ts")),
+      (otlp) =>
+        otlp.layer({
+          url,
+          headers: otlpHeaders === undefined ? {} : Redacted.value(otlpHeaders),
+          protocol: settings.otlpProtocol,
+          resource: {
+            "service.name": "generation-gateway",
+            ...otelResourceAttributes,
+            ...(otelServiceName !== undefined && { "service.name": otelServiceName })
+          },
+          sampler: settings.tracesSampler,
+          ratio: settings.tracesSamplerArg
+        })
+    )
   )
 }
 
@@ -122,7 +143,7 @@ const launch = ({ onReady, reloads, settings }: Launch) =>
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
-    Effect.provide(Layer.mergeAll(NodeContext.layer, tracing(settings), StackTraces.layer))
+    Effect.provide(Layer.mergeAll(NodeContext.layer, tracing(settings), withoutOwnSpans, StackTraces.layer))
   )
 
 const serveAlone = (settings: Settings) =>

@@ -2,6 +2,7 @@ import { CliConfig, Command, HelpDoc, Options, ValidationError } from "@effect/c
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
+import { backup, restore } from "./cli/Backup.ts"
 import { blocklist } from "./cli/Blocklist.ts"
 import { catalog } from "./cli/Catalog.ts"
 import { CommandFailed } from "./cli/CommandFailed.ts"
@@ -40,6 +41,8 @@ const program = (start: Serve) =>
       Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
       migrate,
       doctor,
+      backup,
+      restore,
       orgs,
       keys,
       credits,

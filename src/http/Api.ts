@@ -4,6 +4,7 @@ import { Chat } from "./chat/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
 import { Images } from "./images/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
+import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
 
 /** `openapi/Introduction.ts` goes on from the description. */
@@ -19,6 +20,7 @@ export class Api extends HttpApi.make("gateway")
   .add(Videos)
   .add(Models)
   .add(Credits)
+  .add(Usage)
   .prefix("/v1")
   .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent])
   .annotateContext(
@@ -29,4 +31,9 @@ export class Api extends HttpApi.make("gateway")
   ) {}
 
 /** What the platform's router serves; `GeneratingRoutes` has the rest. */
-export class ResourceApi extends HttpApi.make("gateway").add(StoredVideos).add(ModelsRead).add(Credits).prefix("/v1") {}
+export class ResourceApi extends HttpApi.make("gateway")
+  .add(StoredVideos)
+  .add(ModelsRead)
+  .add(Credits)
+  .add(Usage)
+  .prefix("/v1") {}

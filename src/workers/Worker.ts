@@ -50,7 +50,11 @@ export const connect = Effect.gen(function* () {
       case "Reload":
         return void Queue.unsafeOffer(reloads, undefined)
       case "WorkerMetricsRequest":
-        return Effect.runSync(send(new Messages.WorkerMetrics({ request: message.request, families: snapshot() })))
+        return void Effect.runFork(
+          Effect.flatMap(snapshot, (families) =>
+            send(new Messages.WorkerMetrics({ request: message.request, families }))
+          )
+        )
       case "Totals": {
         const answer = answers.get(message.request)
         if (answer !== undefined) Deferred.unsafeDone(answer, Effect.succeed(message.families))
@@ -74,7 +78,7 @@ export const connect = Effect.gen(function* () {
     yield* send(new Messages.TotalsRequest({ request }))
     return yield* Deferred.await(answer).pipe(
       Effect.timeout(answerWithin),
-      Effect.orElse(() => Effect.sync(snapshot)),
+      Effect.orElse(() => snapshot),
       Effect.ensuring(Effect.sync(() => answers.delete(request)))
     )
   })

@@ -17,6 +17,8 @@ import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../src/http/images/Handlers.ts"
 import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
+import { rangeOf } from "../../src/http/usage/Handlers.ts"
+import { UsageQuery } from "../../src/http/usage/Schema.ts"
 import { contentOf, decodeVideoBody } from "../../src/http/videos/Handlers.ts"
 import { VideoListQuery } from "../../src/http/videos/Schema.ts"
 import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
@@ -176,6 +178,10 @@ const queryComplaint = <A, I>(schema: Schema.Schema<A, I>, query: unknown) => {
 
 const queryComplaints = [
   queryComplaint(VideoListQuery, { order: "newest" }),
+  queryComplaint(UsageQuery, { by: "hour" }),
+  queryComplaint(UsageQuery, { from: "yesterday" }),
+  Either.getOrThrow(Either.flip(rangeOf({ from: 1, to: 1 }, 0))),
+  Either.getOrThrow(Either.flip(rangeOf({ from: 0 }, 367 * 86_400_000))),
   queryComplaint(VideoListQuery, { after: ["vid_1", "vid_2"] })
 ]
 

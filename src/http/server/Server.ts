@@ -16,6 +16,7 @@ import { imageEndpoints } from "../images/Handlers.ts"
 import { MediaRoutes } from "../media/Handlers.ts"
 import { ModelsHandlers } from "../models/Handlers.ts"
 import { SystemRoutes } from "../system/Handlers.ts"
+import { UsageHandlers } from "../usage/Handlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/Handlers.ts"
 import { edge } from "./Edge.ts"
 import * as GenerationRoutes from "./GenerationRoutes.ts"
@@ -82,7 +83,7 @@ export const layer = (options: ServerOptions) =>
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
       const limits = Layer.succeed(Limits, options)
       const api = HttpApiBuilder.api(ResourceApi).pipe(
-        Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers]),
+        Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers, UsageHandlers]),
         Layer.provide(AuthenticatedLayer)
       )
       const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))

@@ -1,5 +1,6 @@
 import { Equal } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { CircuitBreaker, type CircuitState } from "./CircuitBreaker.ts"
 
 /** Times are Unix milliseconds. */
@@ -22,6 +23,8 @@ export interface Routed {
   readonly routes: ReadonlyArray<RouteBase>
 }
 
+const states: ReadonlyArray<CircuitState | "disabled"> = ["closed", "open", "half_open", "disabled"]
+
 interface Registered {
   readonly route: RouteBase
   readonly circuit: CircuitBreaker
@@ -40,6 +43,8 @@ export class CircuitRegistry {
   /** Requests in flight hold routes of earlier catalogs, too. */
   readonly #circuits = new WeakMap<RouteBase, CircuitBreaker>()
   readonly #disabled = new Set<string>()
+  /** The models of routes in the metrics. */
+  readonly #published = new Map<string, string>()
   #unixOffset = 0
 
   of(model: Routed, route: RouteBase): CircuitBreaker {
@@ -86,6 +91,17 @@ export class CircuitRegistry {
       siblings.push(circuit)
       this.#circuits.set(route, circuit)
       if (!this.#byRoute.has(id)) this.#byRoute.set(id, { route, circuit })
+    }
+  }
+
+  /** Routes that a new catalog has removed are in no state. */
+  publish(now: number): void {
+    for (const { circuit } of this.#byRoute.values()) this.#published.set(circuit.route, circuit.model)
+    for (const [route, model] of this.#published) {
+      const current = this.#disabled.has(route) ? "disabled" : this.#byRoute.get(route)?.circuit.state(now)
+      for (const state of states) {
+        Metrics.unsafeUpdate(Metrics.circuits, state === current ? 1 : 0, { model, route, state })
+      }
     }
   }
 

@@ -8,6 +8,7 @@ import type { VideoRequest } from "../../domain/Video.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
 import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
@@ -84,6 +85,8 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       ProviderRouter,
       Effect.gen(function* () {
         const means = { circuits: new CircuitRegistry(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
+        const { circuits, clock } = means
+        yield* Metrics.collect(() => circuits.publish(Monotonic.millisOf(clock)))
         return make(yield* Providers, means, { ...usualDeadlines, ...deadlines })
       })
     )
@@ -113,6 +116,8 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: undefined,
       fairAttempt: firstByte,
+      output: "image",
+      upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined),
       ask: ({ route }) =>
         Effect.gen(function* () {
           const adapter = yield* adapterOf(providers, route, "image")
@@ -133,6 +138,8 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: firstByte,
       fairAttempt: firstByte,
+      output: "video",
+      upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
       mayTryNext,
       ask: ({ route }) =>
         Effect.gen(function* () {

@@ -159,7 +159,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
           Effect.logError(`${rows} rows of the request log are lost: ${why}`).pipe(
             Effect.zipRight(Metric.incrementBy(Metrics.logDropped, rows))
           ),
-        flushWithin: "5 seconds"
+        flushWithin: "5 seconds",
+        waiting: Metrics.logWaiting
       })
 
       return RequestLog.of({

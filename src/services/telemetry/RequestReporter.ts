@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { Catalog } from "../catalog/Catalog.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "./Metrics.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 
@@ -27,6 +28,33 @@ const refusalIn = ({ code, record, status }: AnsweredRequest): string | undefine
   return isRefusal && !record?.attempts.list.length ? (code ?? uncoded[status] ?? "other") : undefined
 }
 
+/** In milliseconds. */
+interface Times {
+  readonly total: number
+  readonly firstByte: number | undefined
+  readonly providers: number
+  /** The gateway's own share, of a stream up to its first output. */
+  readonly own: number | undefined
+}
+
+const timesOf = ({ record, startedAt }: AnsweredRequest, now: number): Times | undefined => {
+  if (startedAt === undefined) return undefined
+  const total = now - startedAt
+  const firstByte = record?.firstByteAt === undefined ? undefined : record.firstByteAt - startedAt
+  let providers = 0
+  for (const { ms } of record?.attempts.list ?? []) providers += ms
+  const until = record?.stream === true && firstByte !== undefined ? firstByte : total
+  const own = record?.attempts.list.length ? Math.max(0, until - providers) : undefined
+  return { total, firstByte, providers, own }
+}
+
+const observe = (surface: string, { firstByte, own, total }: Times): void => {
+  const labels = { surface }
+  Metrics.unsafeUpdate(Metrics.requestSeconds, total / 1000, labels)
+  if (firstByte !== undefined) Metrics.unsafeUpdate(Metrics.firstByteSeconds, firstByte / 1000, labels)
+  if (own !== undefined) Metrics.unsafeUpdate(Metrics.overheadSeconds, own / 1000, labels)
+}
+
 /** Every answer passes here once. */
 export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
   RequestReporter,
@@ -34,7 +62,9 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
 >() {
   static readonly layer = Layer.effect(
     RequestReporter,
-    Effect.map(Catalog, (catalog) => {
+    Effect.gen(function* () {
+      const catalog = yield* Catalog
+      const clock = yield* Effect.clock
       /** Customers may ask for any name, and each would be a series. */
       const labelOf = (model: string | undefined) => {
         if (model === undefined) return ""
@@ -47,6 +77,9 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
           Metrics.unsafeCount(Metrics.requests, { surface, model, status: String(status), code: code ?? "" })
           const reason = refusalIn(answered)
           if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
+          const times = timesOf(answered, Monotonic.millisOf(clock))
+          if (times !== undefined) observe(surface, times)
+          if (record !== undefined) Metrics.costNanoUsd.unsafeUpdate(record.totalCost, [])
         }
       })
     })

@@ -34,7 +34,7 @@ export interface UsageQuery {
 
 const day = "to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 const known = "r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL"
-const groups = {
+export const groups = {
   // Customers may request any name, and each would be a group of its own.
   model: { request: "r.model", attempt: "r.model", isKnown: known },
   key: { request: "r.key_id", attempt: "r.key_id", isKnown: "true" },
@@ -45,7 +45,7 @@ const groups = {
 const orders = { model: "spend DESC, 1", key: "spend DESC, 1", day: "1", provider: "spend DESC, 1" } as const
 
 /** A charge may follow its row; found one by one by the holds' index, because a join would read the whole ledger. */
-const charge = `CASE WHEN r.charge > 0 OR r.hold_id IS NULL THEN r.charge ELSE coalesce((
+export const charge = `CASE WHEN r.charge > 0 OR r.hold_id IS NULL THEN r.charge ELSE coalesce((
   SELECT h.charged - coalesce((
     SELECT sum(amount) FROM ledger_entries WHERE ${refundsOf("h.id")}
   ), 0) FROM holds h WHERE h.id = r.hold_id

@@ -27,6 +27,8 @@ import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob } from "./VideoState.ts"
 import { makeVideoViews } from "./VideoViews.ts"
 
+export type RepeatedCreation = Pick<VideoCreation, "params" | "idempotencyKey" | "record">
+
 export interface VideoCreation {
   readonly model: VideoModel
   readonly seconds: number
@@ -78,7 +80,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
           )
         )
 
-  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: VideoCreation) {
+  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: RepeatedCreation) {
     if (idempotencyKey === undefined) return undefined
     const { model, prompt, seconds, webhookUrl: webhook_url } = params
     return yield* idempotency.claim({
@@ -132,6 +134,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
     const { params, model, record, seconds } = creation
     const { key, org } = record.caller
+    record.trace?.resolve(model.id)
     const webhookUrl = yield* checkWebhook(params)
     const claim = yield* claimKey(creation)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
@@ -152,6 +155,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         key,
         hold: hold.id,
         requestId: record.requestId,
+        trace: record.trace?.span.traceparent,
         model: model.id,
         seconds,
         price,
@@ -168,6 +172,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
       if (job === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
       const kept: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
       if (claim !== undefined) yield* claim.bind(kept, hold.id)
+      record.trace?.admit()
       return { job, kept, picture: stored?.picture }
     }).pipe(
       sql.withTransaction,
@@ -183,7 +188,16 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     )
   })
 
-  return { create, refundJob }
+  const replay = (request: RepeatedCreation) =>
+    claimKey(request).pipe(
+      Effect.catchTag("InvalidRequest", () => Effect.succeed(undefined)),
+      Effect.flatMap((claim) =>
+        claim?._tag === "Replay" ? Effect.asSome(Effect.orDie(decodeKept(claim.result))) : Effect.succeedNone
+      ),
+      Effect.scoped
+    )
+
+  return { create, refundJob, replay }
 })
 
 export interface Created {
