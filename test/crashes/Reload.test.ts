@@ -4,6 +4,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
+import { draw, isReplay, price } from "../harness/client/ImageClient.ts"
 import { film, see, untilOver, videoOf } from "../harness/client/VideoClient.ts"
 import { assertCharged, copies, eventually, moneyOf, times } from "../harness/database/Money.ts"
 import { priceOf, videoCatalog } from "../harness/fixtures/VideoCatalog.ts"
@@ -12,6 +13,7 @@ import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { type GatewayProcess, program } from "../harness/gateway/GatewayProcess.ts"
 import * as Workers from "../harness/gateway/WorkerProcesses.ts"
 import { charge, either, stream } from "../harness/upstream/ChatReplies.ts"
+import { paints } from "../harness/upstream/ImageReplies.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 
 /** `m1` at one price times a factor, over two routes, and `m2` if there is to be one. */
@@ -122,18 +124,54 @@ describe("SIGHUP", () => {
     const { gateway, sell } = yield* startWith(videoCatalog(farm.url))
     const { org, secret } = yield* openAccount({})
     const from = { url: gateway.url, secret }
-    const video = videoOf(yield* film({ ...from, body: { model: "film", prompt: "waves", seconds: 4 } }), 202)
+    const asked = { ...from, key: "waves", body: { model: "film", prompt: "waves", seconds: 4 } }
+    const video = videoOf(yield* film(asked), 202)
     yield* sell(catalogOf(upstream.url))
     yield* Effect.promise(() => writeFile(path.join(directory, ".env"), "ROTATED_KEY=k\n"))
     yield* hangUp(gateway)
     yield* logged(gateway, /The catalog was read again/)
     const again = yield* film({ ...from, body: { model: "film", prompt: "more waves", seconds: 4 } })
     assert.deepStrictEqual([again.status, codeOf(again)], [404, "model_not_found"])
+    // A repeated request is no new one, also when its model is gone.
+    const repeated = yield* film(asked)
+    assert.isTrue(isReplay(repeated))
+    assert.deepStrictEqual(videoOf(repeated, 202), video)
+    const other = yield* film({ ...asked, body: { ...asked.body, prompt: "more waves" } })
+    assert.deepStrictEqual([other.status, codeOf(other)], [404, "model_not_found"])
     isOpen = true
     const states = yield* untilOver(Effect.map(see(from, `/${video.id}`), (answer) => videoOf(answer)))
     assert.strictEqual(states.at(-1), "completed")
     assert.deepStrictEqual([...new Set(farm.calls.map(({ credential }) => credential))], ["Key old"])
     yield* assertCharged(org, [priceOf(4)])
+  })
+})
+
+describe("a model that is gone", () => {
+  deploymentTest("still gives what was paid for to a repeated request", function* ({ upstream }) {
+    const drawing = `
+providers:
+  drawer: {adapter: openai-images, base_url: "${upstream.url}/v1", credential: ROTATED_KEY}
+models:
+  - {id: i1, surface: image, pricing: {per_image_usd: 0.04}, edit: false, routes: [{provider: drawer, model: up2}]}
+`
+    const { gateway, sell } = yield* startWith(drawing)
+    const { org, secret } = yield* openAccount({})
+    const asked = { url: gateway.url, secret, key: "once", more: { response_format: "b64_json" } }
+    yield* upstream.script(paints())
+    const first = yield* draw(asked)
+    assert.strictEqual(first.status, 200)
+    yield* sell(catalogOf(upstream.url))
+    yield* hangUp(gateway)
+    yield* logged(gateway, /The catalog was read again/)
+    const repeated = yield* draw(asked)
+    assert.deepStrictEqual([isReplay(repeated), repeated.text], [true, first.text])
+    for (const fresh of [
+      { ...asked, key: "twice" },
+      { ...asked, prompt: "a dog" }
+    ]) {
+      assert.strictEqual((yield* draw(fresh)).status, 404)
+    }
+    yield* assertCharged(org, [price])
   })
 })
 

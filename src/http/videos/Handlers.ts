@@ -1,12 +1,13 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Either } from "effect"
 import { hasScope } from "../../domain/ApiKey.ts"
-import { InsufficientScope, InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
+import { type Failure, InsufficientScope, InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
 import type { VideoParams } from "../../domain/Video.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/CatalogRules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import type { VideoCreation } from "../../services/videos/Create.ts"
 import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
 import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
@@ -64,23 +65,36 @@ export const videoEndpoint = Effect.gen(function* () {
   const limits = yield* Limits
   const videos = yield* VideoJobs
 
+  const offerFor = (params: VideoParams): Either.Either<Pick<VideoCreation, "model" | "seconds">, Failure> => {
+    const model = catalog.current.find(params.model)
+    if (model?.surface !== "video") return Either.left(new ModelNotFound({ model: params.model, surface: "video" }))
+    return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
+  }
+
   const read = Effect.fnUntraced(function* (admitted: Admitted) {
     const { record } = admitted
     const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes)
     const body = yield* decodeReferences(fieldsOf(received))
     record.model = modelIn(body)
     const params = yield* decodeVideoBody(body)
-    const model = catalog.current.find(params.model)
-    if (model?.surface !== "video") return yield* new ModelNotFound({ model: params.model, surface: "video" })
-    return { model, seconds: yield* secondsFor(model, params), params }
+    return { params, offer: offerFor(params) }
   })
 
   const create = Effect.fnUntraced(function* (admitted: Admitted) {
     const { headers, record, request } = admitted
-    const asked = yield* read(admitted)
-    const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: idempotencyKeyOf(request), record })
+    const { offer, params } = yield* read(admitted)
+    const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
+    const { replayed, video } = Either.isRight(offer)
+      ? yield* videos.create({ ...repeated, ...offer.right })
+      : yield* Effect.flatMap(
+          videos.replay(repeated),
+          Effect.mapError(() => offer.left)
+        )
     record.firstByteAt = yield* Monotonic.millis
-    const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
+    const sandbox =
+      record.route === undefined
+        ? Either.isRight(offer) && offer.right.model.routes.every(isSandbox)
+        : isSandbox(record.route)
     return json(202, videoJson(video), {
       ...headers(),
       ...resultHeaders({ replayed, sandbox: video.sandbox || sandbox })

@@ -27,6 +27,8 @@ import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob } from "./VideoState.ts"
 import { makeVideoViews } from "./VideoViews.ts"
 
+export type RepeatedCreation = Pick<VideoCreation, "params" | "idempotencyKey" | "record">
+
 export interface VideoCreation {
   readonly model: VideoModel
   readonly seconds: number
@@ -78,7 +80,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
           )
         )
 
-  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: VideoCreation) {
+  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: RepeatedCreation) {
     if (idempotencyKey === undefined) return undefined
     const { model, prompt, seconds, webhookUrl: webhook_url } = params
     return yield* idempotency.claim({
@@ -186,7 +188,16 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     )
   })
 
-  return { create, refundJob }
+  const replay = (request: RepeatedCreation) =>
+    claimKey(request).pipe(
+      Effect.catchTag("InvalidRequest", () => Effect.succeed(undefined)),
+      Effect.flatMap((claim) =>
+        claim?._tag === "Replay" ? Effect.asSome(Effect.orDie(decodeKept(claim.result))) : Effect.succeedNone
+      ),
+      Effect.scoped
+    )
+
+  return { create, refundJob, replay }
 })
 
 export interface Created {

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Schedule } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Option, Schedule } from "effect"
 import {
   IdempotencyConflict,
   type InsufficientCredits,
@@ -17,7 +17,7 @@ import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { logFailure } from "../sql/Outage.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { makeAdvance } from "./Advance.ts"
-import { type Created, type Kept, makeCreate, type VideoCreation } from "./Create.ts"
+import { type Created, type Kept, makeCreate, type RepeatedCreation, type VideoCreation } from "./Create.ts"
 import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
 import { toVideo, type Video } from "./VideoObject.ts"
@@ -35,6 +35,11 @@ const transactionsAtOnce = 3
 /** A deletion that takes longer is left to the next round. */
 const removalTimeout = "5 seconds"
 const removalEvery = "1 minute"
+
+export interface CreatedVideo {
+  readonly video: Video
+  readonly replayed: boolean
+}
 
 export type VideoFailure =
   | InvalidRequest
@@ -56,9 +61,9 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
   VideoJobs,
   {
     /** Fails, without a job or a hold, if no provider takes it in time. */
-    readonly create: (
-      creation: VideoCreation
-    ) => Effect.Effect<{ readonly video: Video; readonly replayed: boolean }, VideoFailure>
+    readonly create: (creation: VideoCreation) => Effect.Effect<CreatedVideo, VideoFailure>
+    /** What the key's request got from a model that is no longer sold like that; none for any other request. */
+    readonly replay: (request: RepeatedCreation) => Effect.Effect<Option.Option<CreatedVideo>, IdempotencyConflict>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
     /** Newest first, unless said otherwise; fails where it is to start after no video of the organization. */
     readonly list: (org: OrgId, limit: number, start?: PageStart) => Effect.Effect<ReadonlyArray<Video>, VideoNotFound>
@@ -122,15 +127,22 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     return yield* Effect.dieMessage(`video ${job.id} ended without a reason`)
   })
 
+  const acceptAgain = Effect.fnUntraced(function* (kept: Kept, record: RequestRecord) {
+    record.notes.add("replayed")
+    // It may have failed before its customer knew of it, which freed its key.
+    if (!(yield* accept(kept.id))) return yield* new IdempotencyConflict()
+    return { video: toQueuedVideo(kept), replayed: true }
+  })
+
+  const replay = (request: RepeatedCreation) =>
+    Effect.flatMap(creation.replay(request), (kept) =>
+      Effect.transposeMapOption(kept, (found) => acceptAgain(found, request.record))
+    )
+
   const create = Effect.fnUntraced(function* (request: VideoCreation) {
     const { record } = request
     const created = yield* creation.create(request)
-    if ("replay" in created) {
-      record.notes.add("replayed")
-      // It may have failed before its customer knew of it, which freed its key.
-      if (!(yield* accept(created.replay.id))) return yield* new IdempotencyConflict()
-      return { video: toQueuedVideo(created.replay), replayed: true }
-    }
+    if ("replay" in created) return yield* acceptAgain(created.replay, record)
     yield* failpoint.reach("after_hold")
     yield* Effect.onError(submitAndAwait(created, record), (cause) =>
       Cause.isFailure(cause) ? Effect.void : creation.refundJob(created.job.id, holdOf(created.job))
@@ -177,6 +189,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
 
   return VideoJobs.of({
     create,
+    replay,
     prune,
     find: Effect.fn("VideoJobs.find")(find),
     list: Effect.fn("VideoJobs.list")(list),

@@ -102,6 +102,7 @@ export const layer = Layer.unwrapEffect(
     const outcomes: Array<Effect.Effect<ImageResult, ImageFailure>> = []
     const fake = new VideoJobsFake()
     const images = Layer.mock(ImageGenerations, {
+      replay: () => Effect.succeedNone,
       generate: (job) =>
         Effect.suspend(() => {
           jobs.push(job)
