@@ -32,7 +32,7 @@ import {
   former,
   instanceId,
   newcomer,
-  organizationId,
+  organizationOf,
   rareModel,
   rareStatus,
   type Size,
@@ -93,7 +93,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const customers = yield* CustomerUsage
   const now = Date.now()
   const month = now - 30 * 24 * hour
-  const ordinary = organizationId(3)
+  const ordinary = organizationOf(7)
 
   const [request] = yield* sql<{ readonly requestId: string }>`SELECT request_id FROM request_log LIMIT 1`
   if (request === undefined) return yield* Effect.dieMessage("no requests")

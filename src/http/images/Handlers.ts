@@ -22,17 +22,22 @@ const decodeEdit = decoder(ImageEditRequest)
 
 const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
 
+const given = (shape: string | null | undefined): string | undefined =>
+  shape === "auto" ? undefined : (shape ?? undefined)
+
 export const decodeImageBody = (
   body: unknown,
   { needsReference }: { readonly needsReference: boolean }
 ): Either.Either<ImageParams, InvalidRequest> =>
   Either.map(
     needsReference ? decodeEdit(body) : decodeGeneration(body),
-    ({ image, model, prompt, quality, resolution, response_format }) => ({
+    ({ aspect_ratio, image, model, prompt, quality, resolution, response_format, size }) => ({
       model,
       prompt,
       references: image ?? [],
       resolution: resolution ?? (isHd(quality) ? "4K" : undefined),
+      size: given(size),
+      aspectRatio: given(aspect_ratio),
       responseFormat: response_format ?? "url"
     })
   )
@@ -69,10 +74,10 @@ export const imageEndpoints = Effect.gen(function* () {
   const images = yield* ImageGenerations
   const limits = yield* Limits
 
-  const offerFor = (params: ImageParams): Either.Either<Pick<ImageJob, "model" | "variant">, Failure> => {
+  const offerFor = (params: ImageParams): Either.Either<Pick<ImageJob, "model" | "variant" | "shape">, Failure> => {
     const model = catalog.current.find(params.model)
     if (model?.surface !== "image") return Either.left(new ModelNotFound({ model: params.model, surface: "image" }))
-    return Either.map(variantFor(model, params), (variant) => ({ model, variant }))
+    return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
   }
 
   // A function of its own, so that the body is freed before the picture is made.

@@ -7,9 +7,9 @@ import type {
   SettleFailed,
   SpendLimitReached
 } from "../../domain/Failure.ts"
-import type { ImageParams } from "../../domain/Image.ts"
+import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
-import type { ImageModel, ImageVariant } from "../../domain/Model.ts"
+import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
@@ -25,6 +25,8 @@ import { withSpan } from "../telemetry/Tracing.ts"
 export interface ImageJob {
   readonly model: ImageModel
   readonly variant: ImageVariant
+  /** As the request names it. */
+  readonly shape: Shape | undefined
   readonly params: ImageParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
@@ -90,12 +92,12 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
 
       const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: Repeated) {
         if (idempotencyKey === undefined) return undefined
-        const { model, prompt, resolution, responseFormat } = params
+        const { references: sent, ...fields } = params
         return yield* idempotency.claim({
           org: record.caller.org,
           endpoint: "images",
           key: yield* keyFrom(idempotencyKey),
-          fingerprint: yield* fingerprint({ model, prompt, resolution, responseFormat }, params.references)
+          fingerprint: yield* fingerprint(fields, sent)
         })
       })
 
@@ -114,12 +116,12 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       )
 
       const requestPicture = Effect.fnUntraced(function* (
-        { params, model, record, variant }: ImageJob,
+        { params, model, record, shape, variant }: ImageJob,
         isStored: boolean
       ) {
         if (isStored) yield* checkStore
         const pictures = yield* references.load(params.references, "image")
-        const request = { prompt: params.prompt, resolution: variant.resolution, references: pictures }
+        const request = { prompt: params.prompt, resolution: variant.resolution, shape, references: pictures }
         return yield* router.image(model, request, record.attempts, record.startedAt)
       }, Effect.interruptible)
 
@@ -136,7 +138,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         claim: FirstClaim | undefined
       ) {
         record.route = route
-        record.cost = route.cost.get(variant.resolution)
+        record.cost = variantCost(route, variant)
         const isLinked = params.responseFormat === "url"
         const name = yield* isLinked || claim !== undefined
           ? storePicture(picture, isLinked ? "public" : "private")
