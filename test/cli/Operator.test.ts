@@ -304,4 +304,15 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
       assert.match(csv, new RegExp(`^key,name,requests,.*\\n${keyId},,3,`))
     })
   )
+
+  it.effect("prints the completions of each shell", () =>
+    Effect.gen(function* () {
+      const { run } = yield* Cli
+      for (const shell of ["bash", "zsh", "fish"]) {
+        const { code, stdout } = yield* run(["--completions", shell])
+        assert.strictEqual(code, 0)
+        assert.include(stdout, "refund")
+      }
+    })
+  )
 })

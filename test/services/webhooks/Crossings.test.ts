@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
-import type { CapPeriod } from "../../../src/domain/ApiKey.ts"
+import { Effect, Exit, Layer, Schema } from "effect"
+import { type CapPeriod, KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
-import { times } from "../../harness/database/Money.ts"
+import { eventually, times } from "../../harness/database/Money.ts"
 import { account, ledgers, withMoney } from "../../harness/database/MoneyProcess.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(Math.round(amount * 1e9)))
@@ -19,15 +19,29 @@ const Rows = Schema.Array(
 )
 
 /** An organization of ten USD with an endpoint, and what is written for it. */
-const customer = (url: string | undefined = "https://hooks.example/") =>
+const customer = (url: string | null = "https://hooks.example/") =>
   Effect.gen(function* () {
     const { admin, bench, ids, key, ledger, org } = yield* account(usd(10))
     const sql = yield* SqlClient.SqlClient
     const { notifyBelow } = yield* Organizations
-    if (url !== undefined) {
+    const notices = Effect.flatMap(
+      sql`SELECT event_id, type, data FROM webhook_deliveries WHERE org_id = ${org} ORDER BY id`,
+      Schema.decodeUnknown(Rows)
+    )
+    if (url !== null) {
       yield* sql`INSERT INTO webhook_endpoints (id, org_id, url, secret) VALUES (${ids.prefixed("whe")}, ${org}, ${url}, 's')`
-      // Batches of this process look at endpoints once they are known.
-      yield* Effect.sleep("1.2 seconds")
+      const probe = KeyId.make(ids.prefixed("key"))
+      yield* sql`INSERT INTO api_keys (id, org_id, hash) VALUES (${probe}, ${org}, decode(md5(${probe}), 'hex'))`
+      yield* notifyBelow(org, usd(10))
+      const probed = Effect.gen(function* () {
+        yield* ledger.settle(yield* ledger.admit({ org, key: probe, upTo: usd(1) }), NanoUsd(1n))
+        yield* admin.adjust({ org, amount: NanoUsd(1n), note: "n", force: false })
+        return yield* notices
+      })
+      // The process knows of the endpoint now.
+      yield* eventually(probed, ({ length }) => length > 0)
+      yield* notifyBelow(org, null)
+      yield* sql`DELETE FROM webhook_deliveries WHERE org_id = ${org}`
     }
     const hold = (amount: number) => ledger.admit({ org, key, upTo: usd(amount) })
     return {
@@ -42,10 +56,7 @@ const customer = (url: string | undefined = "https://hooks.example/") =>
       cap: (amount: number, period: CapPeriod) => bench.cap(key, usd(amount), period),
       charge: (amount: number) =>
         Effect.flatMap(hold(amount), (held) => Effect.as(ledger.settle(held, usd(amount)), held.id)),
-      notices: Effect.flatMap(
-        sql`SELECT event_id, type, data FROM webhook_deliveries WHERE org_id = ${org} ORDER BY id`,
-        Schema.decodeUnknown(Rows)
-      )
+      notices
     }
   })
 
@@ -114,6 +125,22 @@ withMoney(layer)("credits.low", (it) => {
       yield* Effect.forEach(holds, (held) => ledger.settle(held, usd(0.1)), { concurrency: "unbounded" })
       assert.lengthOf(yield* notices, 1)
       assert.isTrue(yield* bench.proved)
+    })
+  )
+
+  it.scoped("costs the charges of a chat nothing where no organization of their batch has an endpoint", () =>
+    Effect.gen(function* () {
+      const other = yield* customer()
+      const { charge, notifyBelow, sql } = yield* customer(null)
+      yield* notifyBelow(5)
+      const charged = yield* sql`LOCK TABLE webhook_endpoints, webhook_deliveries IN ACCESS EXCLUSIVE MODE`.pipe(
+        Effect.zipRight(Effect.exit(charge(6))),
+        sql.withTransaction
+      )
+      assert.isTrue(Exit.isSuccess(charged))
+      yield* other.notifyBelow(5)
+      yield* other.charge(6)
+      assert.lengthOf(yield* other.notices, 1)
     })
   )
 
