@@ -42,7 +42,10 @@ describe("the lines of requests", () => {
   it.effect("are objects with what is known, in order and without those of probes", () =>
     Effect.gen(function* () {
       const lines = (yield* written("json", 2)).map((line): Record<string, unknown> => JSON.parse(line))
-      const [first, second, ...more] = lines.map(({ timestamp: _, ...line }) => line)
+      const [first, second, ...more] = lines.map(({ timestamp, ...line }) => {
+        assert.isString(timestamp)
+        return line
+      })
       assert.deepStrictEqual(first, {
         logLevel: "INFO",
         message: "request",
