@@ -22,3 +22,5 @@ export interface Caller {
   /** Requests a minute; undefined: the default. */
   readonly rpm: number | undefined
 }
+
+export const hasScope = ({ scopes }: Caller, scope: Scope): boolean => scopes === undefined || scopes.includes(scope)

@@ -22,6 +22,7 @@ export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
   readonly surface: Surface | undefined
 }> {}
 export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
+export class VideoNotFinished extends Data.TaggedError("VideoNotFinished")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
 
@@ -64,6 +65,7 @@ const classes = [
   InsufficientScope,
   ModelNotFound,
   VideoNotFound,
+  VideoNotFinished,
   IdempotencyConflict,
   InsufficientCredits,
   SpendLimitReached,

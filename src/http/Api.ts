@@ -4,7 +4,7 @@ import { Chat } from "./chat/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
 import { Images } from "./images/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
-import { Videos, VideosRead } from "./videos/Schema.ts"
+import { StoredVideos, Videos } from "./videos/Schema.ts"
 
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
@@ -24,4 +24,4 @@ export class Api extends HttpApi.make("gateway")
   ) {}
 
 /** What the platform's router serves; `GeneratingRoutes` has the rest. */
-export class ReadApi extends HttpApi.make("gateway").add(VideosRead).add(ModelsRead).add(Credits).prefix("/v1") {}
+export class ResourceApi extends HttpApi.make("gateway").add(StoredVideos).add(ModelsRead).add(Credits).prefix("/v1") {}

@@ -94,7 +94,12 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const [open] = yield* sql<{ readonly id: string }>`
     SELECT id FROM holds WHERE state = 'open' AND instance_id IS NOT NULL LIMIT 1`
   const [render] = yield* sql<{ readonly id: string }>`SELECT id FROM videos WHERE next_at IS NOT NULL LIMIT 1`
-  if (video === undefined || open === undefined || render === undefined) return yield* Effect.dieMessage("too few rows")
+  const [oldest] = yield* clips.list(busiest, 1, { order: "asc", after: undefined })
+  const [middle] = yield* sql<{ readonly id: string }>`
+    SELECT id FROM videos WHERE org_id = ${busiest} AND accepted_at IS NOT NULL
+    ORDER BY created_at OFFSET (SELECT count(*) / 2 FROM videos WHERE org_id = ${busiest}) LIMIT 1`
+  if (video === undefined || open === undefined || render === undefined || oldest === undefined || middle === undefined)
+    return yield* Effect.dieMessage("too few rows")
 
   const entry = (name: string, run: Effect.Effect<unknown, unknown>, mostRows = 5 * page): Command => ({
     name,
@@ -112,6 +117,10 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("GET /v1/videos", clips.list(busiest, page)),
     entry("GET /v1/videos of a former customer", clips.list(former, page)),
     point("GET /v1/videos of a newcomer", clips.list(newcomer, page)),
+    entry("GET /v1/videos after the oldest", clips.list(busiest, page, { order: "desc", after: oldest.id })),
+    entry("GET /v1/videos after one in the middle", clips.list(busiest, page, { order: "asc", after: middle.id })),
+    point("GET /v1/videos: the cursor", clips.isOf(busiest, middle.id)),
+    point("DELETE /v1/videos/{id}", clips.delete(video.orgId, video.id)),
     point("GET /v1/videos/{id}", clips.find(video.orgId, video.id)),
     point("readiness", pending),
 

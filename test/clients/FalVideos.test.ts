@@ -97,10 +97,16 @@ withLayer(gateway, { excludeTestServices: true })("videos from a provider's queu
       assert.strictEqual(early.status, 400)
 
       const { completed_at, data, url = "", ...video } = yield* over(customer, made.id, "completed")
-      assert.deepStrictEqual(video, { ...made, status: "completed" })
+      assert.deepStrictEqual(video, { ...made, status: "completed", progress: 100 })
       assert.deepStrictEqual(data, [{ url }])
       const list = yield* get(customer)
-      assert.deepStrictEqual(JSON.parse(list.text), { object: "list", data: [{ ...video, completed_at, url, data }] })
+      assert.deepStrictEqual(JSON.parse(list.text), {
+        object: "list",
+        data: [{ ...video, completed_at, url, data }],
+        first_id: made.id,
+        last_id: made.id,
+        has_more: false
+      })
       const content = yield* get(customer, `/${made.id}/content`)
       assert.deepStrictEqual([content.status, content.text, content.headers.get("location")], [302, "", url])
 

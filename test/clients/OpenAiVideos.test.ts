@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import OpenAI, { BadRequestError, NotFoundError, toFile } from "openai"
-import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
+import OpenAI, { BadRequestError, ConflictError, NotFoundError, toFile } from "openai"
+import { badRequest, callAt, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import { assertStates, untilOver, Video } from "../harness/client/VideoClient.ts"
@@ -74,12 +74,12 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
       const { created_at, id } = data
       assert.match(id, /^vid_/)
       const shown = { id, object: "video", model, created_at, seconds: 4 }
-      assert.deepStrictEqual(asJson(data), { ...shown, status: "queued" })
+      assert.deepStrictEqual(asJson(data), { ...shown, status: "queued", progress: 0 })
       assert.strictEqual((yield* funds).held, 4n * price)
 
       assertStates(yield* untilOver(retrieved(openai, id)), "completed")
       const { completed_at = 0, url = "", ...rest } = yield* retrieved(openai, id)
-      assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", data: [{ url }] })
+      assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", progress: 100, data: [{ url }] })
       assert.isAtLeast(completed_at, created_at)
       assert.strictEqual(yield* spent, 4n * price)
       assert.deepStrictEqual(yield* remembered(id), [{ prompt: "", handle: null, reference: null, referenceUrl: null }])
@@ -100,6 +100,24 @@ withLayer(gateway, { excludeTestServices: true })("the official client with the 
         newest.map((video) => video.id),
         [later.id]
       )
+
+      const unfinished = yield* thrownBy(() => openai.videos.delete(later.id))
+      assertTold(unfinished, ConflictError, refusals.notFinished)
+      assert.deepStrictEqual<unknown>(asJson(yield* calling(() => openai.videos.delete(id))), {
+        id,
+        object: "video.deleted",
+        deleted: true
+      })
+      assertTold(yield* thrownBy(() => openai.videos.delete(id)), NotFoundError, refusals.noVideo)
+      assertTold(yield* thrownBy(() => openai.videos.retrieve(id)), NotFoundError, refusals.noVideo)
+      assert.strictEqual((yield* callAt(url)).status, 404)
+      const left = yield* drained(openai.videos.list({ limit: 1, order: "asc" }))
+      assert.deepStrictEqual(
+        left.items.map((video) => video.id),
+        [later.id]
+      )
+      assertStates(yield* untilOver(retrieved(openai, later.id)), "completed")
+      assert.strictEqual(yield* spent, 12n * price)
     })
   )
 

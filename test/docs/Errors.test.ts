@@ -1,7 +1,7 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect, Either, ParseResult, Schema } from "effect"
 import { applyRules, unsupportedCombination } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
 import { variantFor } from "../../src/domain/Image.ts"
@@ -18,6 +18,7 @@ import { internalError, toWire, type WireError } from "../../src/http/errors/Err
 import { decodeImageBody } from "../../src/http/images/Handlers.ts"
 import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
 import { contentOf, decodeVideoBody } from "../../src/http/videos/Handlers.ts"
+import { VideoListQuery } from "../../src/http/videos/Schema.ts"
 import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
 import { codeSpans, page, section, table } from "./Markdown.ts"
@@ -142,6 +143,19 @@ const videoComplaints = [
   Either.getOrThrow(Either.flip(contentOf({ status: "queued", url: undefined })))
 ]
 
+/** What is wrong with the parameters of an address. */
+const queryComplaint = <A, I>(schema: Schema.Schema<A, I>, query: unknown) => {
+  const [issue] = ParseResult.ArrayFormatter.formatErrorSync(
+    Either.getOrThrow(Either.flip(Schema.decodeUnknownEither(schema)(query)))
+  )
+  return { message: issue?.message, param: issue?.path.join(".") }
+}
+
+const queryComplaints = [
+  queryComplaint(VideoListQuery, { order: "newest" }),
+  queryComplaint(VideoListQuery, { after: ["vid_1", "vid_2"] })
+]
+
 const complaints = [
   complaint([]),
   complaint({ messages }),
@@ -198,7 +212,7 @@ describe("the errors of the docs", () => {
         Effect.flip(keyFrom(""))
       ])
       const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
-      const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints].map(
+      const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints, ...queryComplaints].map(
         ({ message, param }) => `${message} | ${param ?? ""}`
       )
       assert.deepStrictEqual(documented.toSorted(), distinct(produced))

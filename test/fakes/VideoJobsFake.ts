@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { VideoNotFound } from "../../src/domain/Failure.ts"
+import { VideoNotFinished, VideoNotFound } from "../../src/domain/Failure.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import type { VideoCreation } from "../../src/services/videos/Create.ts"
 import { type Video, type VideoFailure, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
@@ -14,6 +14,7 @@ export class VideoJobsFake {
   /** What was asked to be created, oldest first. */
   readonly jobs: Array<VideoCreation> = []
   readonly #videos: Array<{ readonly org: OrgId; readonly video: Video }> = []
+  readonly #deleted = new Set<string>()
   readonly #outcomes: Array<Effect.Effect<Created, VideoFailure>> = []
 
   /** What the next creation ends with, in place of a queued video. */
@@ -30,6 +31,7 @@ export class VideoJobsFake {
       status: "queued",
       createdAt: 1_700_000_000 + this.#videos.length,
       completedAt: undefined,
+      progress: 0,
       seconds: 8,
       url: undefined,
       error: undefined,
@@ -42,7 +44,7 @@ export class VideoJobsFake {
 
   readonly #latest = (org: OrgId) =>
     this.#videos
-      .filter((one) => one.org === org)
+      .filter((one) => one.org === org && !this.#deleted.has(one.video.id))
       .map(({ video }) => video)
       .toReversed()
 
@@ -59,12 +61,24 @@ export class VideoJobsFake {
         const video = this.#latest(org).find((one) => one.id === id)
         return video === undefined ? new VideoNotFound() : Effect.succeed(video)
       }),
-    list: (org, limit) =>
-      Effect.suspend(() =>
-        Number.isInteger(limit) && limit >= 1 && limit <= 100
-          ? Effect.succeed(this.#latest(org).slice(0, limit))
-          : Effect.dieMessage(`a list of ${limit}`)
-      ),
+    /** One more than a page, from which its reader sees whether there is another. */
+    list: (org, limit, { after, order } = { after: undefined, order: "desc" }) =>
+      Effect.suspend(() => {
+        if (!(Number.isInteger(limit) && limit >= 2 && limit <= 101)) return Effect.dieMessage(`a list of ${limit}`)
+        const all = order === "desc" ? this.#latest(org) : this.#latest(org).toReversed()
+        const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1
+        return after !== undefined && start === 0
+          ? new VideoNotFound()
+          : Effect.succeed(all.slice(start, start + limit))
+      }),
+    delete: (org, id) =>
+      Effect.suspend((): Effect.Effect<void, VideoNotFound | VideoNotFinished> => {
+        const found = this.#latest(org).find((one) => one.id === id)
+        if (found === undefined) return new VideoNotFound()
+        if (found.completedAt === undefined) return new VideoNotFinished()
+        this.#deleted.add(id)
+        return Effect.void
+      }),
     prune: () => Effect.succeed(0)
   })
 }

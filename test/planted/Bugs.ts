@@ -216,8 +216,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a video is shown to whoever knows its id",
     file: "src/services/videos/VideoViews.ts",
-    find: "WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL",
-    replace: "WHERE id = ${id} AND accepted_at IS NOT NULL",
+    find: "WHERE id = ${id} AND org_id = ${org} AND ${sql.literal(listed)}`.pipe(",
+    replace: "WHERE id = ${id} AND ${sql.literal(listed)}`.pipe(",
     caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoViews.test.ts"]
   },
   {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
-import type { Caller, Scope as KeyScope } from "../../domain/ApiKey.ts"
+import { type Caller, hasScope, type Scope as KeyScope } from "../../domain/ApiKey.ts"
 import {
   Aborted,
   AddressBlocked,
@@ -110,7 +110,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
                 return new Aborted()
               })
             }
-            if (caller.scopes !== undefined && !caller.scopes.includes(endpoint.scope)) {
+            if (!hasScope(caller, endpoint.scope)) {
               return Effect.zipRight(takeRate(record), new InsufficientScope({ scope: endpoint.scope }))
             }
             return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)

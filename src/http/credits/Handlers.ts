@@ -4,11 +4,11 @@ import { toUsd } from "../../domain/Money.ts"
 import { available } from "../../domain/Organization.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import { json, respond } from "../Answer.ts"
-import { ReadApi } from "../Api.ts"
+import { ResourceApi } from "../Api.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
 
 export const CreditsHandlers = HttpApiBuilder.group(
-  ReadApi,
+  ResourceApi,
   "credits",
   Effect.fnUntraced(function* (handlers) {
     const ledger = yield* Ledger

@@ -26,6 +26,7 @@ export const ErrorCode = Schema.Literal(
   "model_not_found",
   "unknown_endpoint",
   "idempotency_conflict",
+  "video_not_finished",
   "request_too_large",
   "rate_limit_exceeded",
   "internal_error",
@@ -80,6 +81,12 @@ export const internalError = answer(500, "api_error", "internal_error", "Interna
 /** A retry may succeed once the database is back. */
 export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }
 
+const conflict = (code: ErrorCode, message: string): WireError => ({
+  ...answer(409, "invalid_request_error", code, message),
+  // The official clients would repeat a 409 at once, and then again.
+  headers: { "x-should-retry": "false" }
+})
+
 const kindOf: Record<Surface, string> = { chat: "a chat", image: "an image", video: "a video" }
 
 /** Adapters name these fields only for a reference image that the provider could not read. */
@@ -122,16 +129,10 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     ...answer(503, "service_unavailable", null, "The gateway is busy; retry later."),
     headers: { "retry-after": "5" }
   }),
-  IdempotencyConflict: () => ({
-    ...answer(
-      409,
-      "invalid_request_error",
-      "idempotency_conflict",
-      "A request with the same `Idempotency-Key` is still in flight."
-    ),
-    // The official clients would repeat a 409 at once, and then again.
-    headers: { "x-should-retry": "false" }
-  }),
+  VideoNotFinished: () =>
+    conflict("video_not_finished", "The video can only be deleted once it is completed or failed."),
+  IdempotencyConflict: () =>
+    conflict("idempotency_conflict", "A request with the same `Idempotency-Key` is still in flight."),
   RateLimited: () => ({
     ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."),
     // The worst case of the window's remainder.

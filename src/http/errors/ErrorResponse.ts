@@ -7,7 +7,8 @@ import { internalError, outage, toWire, type WireError } from "./ErrorMessages.t
 const asFailure = (error: unknown): Option.Option<Failure> => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())
   if (error instanceof HttpApiError.HttpApiDecodeError) {
-    return Option.some(new InvalidRequest({ message: error.message, param: null }))
+    const [{ message, path }] = [...error.issues, { message: error.message, path: [] }]
+    return Option.some(new InvalidRequest({ message, param: path[0]?.toString() ?? null }))
   }
   return Option.liftPredicate(error, isFailure)
 }

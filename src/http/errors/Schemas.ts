@@ -22,6 +22,7 @@ import {
   UpstreamAuthFailed,
   UpstreamFailed,
   UpstreamRejected,
+  VideoNotFinished,
   VideoNotFound
 } from "../../domain/Failure.ts"
 import { Envelope, toWire } from "./ErrorMessages.ts"
@@ -44,7 +45,7 @@ const PaymentRequired = onWire(402, InsufficientCredits, SpendLimitReached).anno
   description: "The balance cannot cover the request, or the key's spending cap is exhausted."
 })
 const Blocked = onWire(403, AddressBlocked).annotations({ description: "The client's address is blocked." })
-const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({
+export const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({
   description: "The key may not use this surface, or the client's address is blocked."
 })
 const NoSuchModel = onWire(404, ModelNotFound).annotations({
@@ -54,13 +55,16 @@ export const UnknownModel = onWire(404, ModelNotFound).annotations({ description
 export const NoSuchVideo = onWire(404, VideoNotFound).annotations({
   description: "The organization has no such video."
 })
+export const NotFinished = onWire(409, VideoNotFinished).annotations({
+  description: "The video is neither completed nor failed."
+})
 export const NotCompleted = onWire(400, InvalidRequest).annotations({ description: "The video is not completed." })
 export const Conflict = onWire(409, IdempotencyConflict).annotations({
   description: "A request with the same `Idempotency-Key` is still in flight."
 })
 const TooLarge = onWire(413, BodyTooLarge).annotations({ description: "The body is too large." })
 const TooManyRequests = onWire(429, RateLimited).annotations({ description: "The key's request rate is spent." })
-const Internal = onWire(500, SettleFailed).annotations({ description: "The gateway failed." })
+export const Internal = onWire(500, SettleFailed).annotations({ description: "The gateway failed." })
 const BadGateway = onWire(502, UpstreamFailed, UpstreamAuthFailed).annotations({
   description: "The provider returned an error."
 })
@@ -68,6 +72,8 @@ const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted, 
   description: "No provider could serve the request, or the gateway is busy."
 })
 const OutOfTime = onWire(504, TimedOut).annotations({ description: "The request exceeded the allowed time." })
+
+export const WrongQuery = onWire(400, InvalidRequest).annotations({ description: "A parameter is wrong." })
 
 export const ReadErrors = Schema.Union(Blocked, Internal)
 

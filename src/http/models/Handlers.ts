@@ -4,10 +4,10 @@ import { ModelNotFound } from "../../domain/Failure.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listed, listing } from "../../services/catalog/Surfaces.ts"
 import { json, jsonText, respond } from "../Answer.ts"
-import { ReadApi } from "../Api.ts"
+import { ResourceApi } from "../Api.ts"
 
 export const ModelsHandlers = HttpApiBuilder.group(
-  ReadApi,
+  ResourceApi,
   "models",
   Effect.fnUntraced(function* (handlers) {
     const catalog = yield* Catalog

@@ -24,6 +24,7 @@ export const failuresOf = (
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
   VideoNotFound: [new Failure.VideoNotFound()],
+  VideoNotFinished: [new Failure.VideoNotFinished()],
   UnknownEndpoint: [new Failure.UnknownEndpoint()],
   IdempotencyConflict: [new Failure.IdempotencyConflict()],
   BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 33_554_432 })],

@@ -7,7 +7,14 @@ const picture = "https://example.com/cat.png"
 const created = 1_795_247_029
 
 export const examplesOf = (model: string): Readonly<Record<string, Examples>> => {
-  const video = { id: "vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a", object: "video", model, created_at: created, seconds: 8 }
+  const video = {
+    id: "vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a",
+    object: "video",
+    model,
+    progress: 0,
+    created_at: created,
+    seconds: 8
+  }
   const ask = (content: unknown) => ({ model, messages: [{ role: "user", content }] })
   const usage = {
     prompt_tokens: 9,
@@ -98,13 +105,23 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
       answer: {
         ...video,
         status: "completed",
+        progress: 100,
         completed_at: created + 84,
         url: "https://media.example/q3Fh.mp4",
         data: [{ url: "https://media.example/q3Fh.mp4" }]
       }
     },
     listVideos: {
-      answer: { object: "list", data: [{ ...video, status: "in_progress" }] }
+      answer: {
+        object: "list",
+        data: [{ ...video, status: "in_progress", progress: 40 }],
+        first_id: video.id,
+        last_id: video.id,
+        has_more: false
+      }
+    },
+    deleteVideo: {
+      answer: { id: video.id, object: "video.deleted", deleted: true }
     },
     listModels: { answer: { object: "list", data: [listed] } },
     getModel: { answer: listed },

@@ -26,6 +26,8 @@ const headersOf: Readonly<Record<string, object>> = {
 
 const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
 
+const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
+
 /** The platform adds its own decode error to every endpoint. */
 const isOurs = (
   schema: object
@@ -48,8 +50,10 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   // Only generating endpoints are rated; what precedes the rate check has no headers of it.
   const rated = operation.responses[429] !== undefined
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
-  const isOneVideo = operation.tags[0] === "videos" && operation.parameters.some(({ name }) => name === "id")
-  const made = { ...(rated || isOneVideo ? sandbox : {}), ...(repeatable ? replayed : {}) }
+  const made = {
+    ...(rated || showingOneVideo.has(operation.operationId) ? sandbox : {}),
+    ...(repeatable ? replayed : {})
+  }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {
     const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId

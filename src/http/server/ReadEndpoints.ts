@@ -1,5 +1,5 @@
 import { HttpApi } from "@effect/platform"
-import { ReadApi } from "../Api.ts"
+import { ResourceApi } from "../Api.ts"
 import { pathOf } from "./GenerationRoutes.ts"
 
 /** What a request is counted as; the path has placeholders for ids. */
@@ -14,7 +14,7 @@ const declared: Array<{ readonly surface: string; readonly path: string }> = [
   ...system,
   { surface: "media", path: "/media/*" }
 ]
-HttpApi.reflect(ReadApi, {
+HttpApi.reflect(ResourceApi, {
   onGroup: () => {},
   onEndpoint: ({ endpoint: { path }, group: { identifier } }) =>
     declared.push({ surface: identifier === "videos" ? "videos_read" : identifier, path })

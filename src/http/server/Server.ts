@@ -4,7 +4,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
-import { ReadApi } from "../Api.ts"
+import { ResourceApi } from "../Api.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 import { AuthenticatedLayer } from "../admission/Authentication.ts"
 import { Limits } from "../body/Body.ts"
@@ -80,7 +80,7 @@ export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
       const limits = Layer.succeed(Limits, options)
-      const api = HttpApiBuilder.api(ReadApi).pipe(
+      const api = HttpApiBuilder.api(ResourceApi).pipe(
         Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers]),
         Layer.provide(AuthenticatedLayer)
       )

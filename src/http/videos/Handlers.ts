@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Effect, Either, Predicate } from "effect"
-import { InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
+import { Effect, Either } from "effect"
+import { hasScope } from "../../domain/ApiKey.ts"
+import { InsufficientScope, InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
 import type { VideoParams } from "../../domain/Video.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
@@ -8,16 +9,16 @@ import { isSandbox } from "../../services/catalog/CatalogRules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
-import { ReadApi } from "../Api.ts"
+import { ResourceApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { type Body, Limits, readJsonOrForm } from "../body/Body.ts"
-import { isAbsent, isArray, type JsonObject, modelIn } from "../body/Fields.ts"
+import { isAbsent, isArray, type JsonObject, modelIn, refuseAt } from "../body/Fields.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
 import { decodeReferences } from "../body/References.ts"
 import { decoder } from "../schema/Decoding.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { VideoCreateRequest } from "./Schema.ts"
+import { noSuchCursor, VideoCreateRequest, type VideoListQuery } from "./Schema.ts"
 
 const decode = decoder(VideoCreateRequest)
 
@@ -45,11 +46,12 @@ export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
 }
 
 /** A replay equals the first response to the byte. */
-export const videoJson = ({ completedAt, createdAt, error, id, model, seconds, status, url }: Video) => ({
+export const videoJson = ({ completedAt, createdAt, error, id, model, progress, seconds, status, url }: Video) => ({
   id,
   object: "video",
   model,
   status,
+  progress,
   created_at: createdAt,
   ...(completedAt === undefined ? {} : { completed_at: completedAt }),
   seconds,
@@ -65,14 +67,6 @@ export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Eithe
 const endpoint = { path: "/v1/videos", surface: "video", scope: "videos", admitsWithHold: false } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
-
-const defaultLimit = 20
-const largestLimit = 100
-
-const limitOf = (asked: string | ReadonlyArray<string> | undefined): number => {
-  const limit = Predicate.isString(asked) && asked.trim() !== "" ? Number(asked) : Number.NaN
-  return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
-}
 
 /** Other ids never reach the database; some hold NUL. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
@@ -109,7 +103,7 @@ export const videoEndpoint = Effect.gen(function* () {
 })
 
 export const VideosHandlers = HttpApiBuilder.group(
-  ReadApi,
+  ResourceApi,
   "videos",
   Effect.fnUntraced(function* (handlers) {
     const videos = yield* VideoJobs
@@ -119,17 +113,27 @@ export const VideosHandlers = HttpApiBuilder.group(
       return wellFormedId.test(id) ? yield* videos.find(org, id) : yield* new VideoNotFound()
     })
 
-    const list = Effect.fnUntraced(function* (limit: number) {
+    const list = Effect.fnUntraced(function* ({ after, limit, order = "desc" }: typeof VideoListQuery.Type) {
       const { org } = yield* CurrentCaller
-      return yield* videos.list(org, limit)
+      const isId = after === undefined || wellFormedId.test(after)
+      const found = isId ? videos.list(org, limit + 1, { after, order }) : new VideoNotFound()
+      const all = yield* Effect.mapError(found, () => refuseAt("after", "after", noSuchCursor))
+      const data = all.slice(0, limit).map(videoJson)
+      const [first_id, last_id] = [data.at(0)?.id ?? null, data.at(-1)?.id ?? null]
+      return respond(json(200, { object: "list", data, first_id, last_id, has_more: all.length > limit }))
+    })
+
+    const remove = Effect.fnUntraced(function* (id: string) {
+      const caller = yield* CurrentCaller
+      if (!hasScope(caller, endpoint.scope)) return yield* new InsufficientScope({ scope: endpoint.scope })
+      if (!wellFormedId.test(id)) return yield* new VideoNotFound()
+      yield* videos.delete(caller.org, id)
+      return respond(json(200, { id, object: "video.deleted", deleted: true }))
     })
 
     return handlers
-      .handleRaw("list", ({ urlParams }) =>
-        Effect.map(list(limitOf(urlParams.limit)), (all) =>
-          respond(json(200, { object: "list", data: all.map(videoJson) }))
-        )
-      )
+      .handleRaw("list", ({ urlParams }) => list(urlParams))
+      .handleRaw("delete", ({ path: { id } }) => remove(id))
       .handleRaw("find", ({ path: { id } }) =>
         Effect.map(find(id), (video) =>
           respond(json(200, videoJson(video), resultHeaders({ replayed: false, sandbox: video.sandbox })))

@@ -1,10 +1,21 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import { Files, Frames, References } from "../body/References.ts"
-import { Conflict, GenerationErrors, NoSuchVideo, NotCompleted, ReadErrors } from "../errors/Schemas.ts"
-import { described, formN, Integer, matching, modelOf, n, optional, promptFor } from "../schema/Constraints.ts"
+import {
+  Conflict,
+  Forbidden,
+  GenerationErrors,
+  Internal,
+  NoSuchVideo,
+  NotCompleted,
+  NotFinished,
+  ReadErrors,
+  WrongQuery
+} from "../errors/Schemas.ts"
+import { between, described, formN, Integer, matching, modelOf, n, optional, promptFor } from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
+import { parameter } from "../schema/Query.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
@@ -56,6 +67,10 @@ export const Video = Schema.Struct({
   object: Schema.Literal("video"),
   model: Schema.String,
   status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  progress: Integer.pipe(between(0, 100)).annotations({
+    description:
+      "About how many percent are done, as far as the provider tells: 0 where it does not, 100 once `completed`."
+  }),
   created_at: Integer.annotations({ description: "Unix seconds." }),
   completed_at: described(Integer, "Unix seconds; once `completed` or `failed`."),
   seconds: described(Integer, "The clip's length, which its price was computed on."),
@@ -72,20 +87,57 @@ export const Video = Schema.Struct({
   )
 }).annotations({ identifier: "Video", description: "One render." })
 
+const EdgeId = (edge: string) =>
+  Schema.NullOr(Schema.String).annotations({ description: `The id of the ${edge} video; null without one.` })
+
 const VideoList = Schema.Struct({
   object: Schema.Literal("list"),
-  data: Schema.Array(Video)
-}).annotations({ identifier: "VideoList", description: "The organization's most recent videos, newest first." })
+  data: Schema.Array(Video),
+  first_id: EdgeId("first"),
+  last_id: EdgeId("last"),
+  has_more: Schema.Boolean.annotations({ description: "Whether more follow `last_id`." })
+}).annotations({ identifier: "VideoList", description: "A page of the organization's videos." })
+
+const DeletedVideo = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("video.deleted"),
+  deleted: Schema.Literal(true)
+}).annotations({ identifier: "DeletedVideo" })
 
 const Id = Schema.String.annotations({ description: "The `vid_` id." })
 
-/** Only described: `limitOf` in `Handlers.ts` reads it. */
-const Limit = described(
+const defaultLimit = 20
+const largestLimit = 100
+
+const Limit = Schema.transform(
   Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
-    jsonSchema: { type: "integer", minimum: 1, maximum: 100, default: 20 }
+    jsonSchema: { type: "integer", minimum: 1, maximum: largestLimit, default: defaultLimit }
   }),
-  "Moved into its range; 20 where it is no number."
+  Schema.Number,
+  {
+    strict: true,
+    decode: (given) => {
+      const limit = Predicate.isString(given) && given.trim() !== "" ? Number(given) : Number.NaN
+      return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
+    },
+    encode: String
+  }
 )
+
+export const noSuchCursor = "must be the id of a video of your organization"
+
+export const VideoListQuery = Schema.Struct({
+  limit: Schema.optionalWith(Limit, { default: () => defaultLimit }).annotations({
+    description: "Moved into its range; 20 where it is no number."
+  }),
+  order: parameter("order", Schema.Literal("asc", "desc"), "must be asc or desc", "`desc`, the default: newest first."),
+  after: parameter(
+    "after",
+    Schema.String,
+    noSuchCursor,
+    "The id of the video before the page: the last one's `last_id`."
+  )
+})
 
 const create = HttpApiEndpoint.post("create", "/videos")
   .setHeaders(IdempotencyKey)
@@ -107,10 +159,11 @@ const create = HttpApiEndpoint.post("create", "/videos")
   )
 
 const list = HttpApiEndpoint.get("list", "/videos")
-  .setUrlParams(Schema.Struct({ limit: Limit }))
+  .setUrlParams(VideoListQuery)
   .addSuccess(VideoList)
   .addError(ReadErrors)
-  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List the most recent renders" }))
+  .addError(WrongQuery)
+  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List renders, page by page" }))
 
 const find = HttpApiEndpoint.get("find", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
@@ -127,6 +180,20 @@ const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .addError(NoSuchVideo)
   .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
 
-export const VideosRead = HttpApiGroup.make("videos").add(list).add(find).add(content).middleware(Authenticated)
+const remove = HttpApiEndpoint.del("delete", "/videos/:id")
+  .setPath(Schema.Struct({ id: Id }))
+  .addSuccess(DeletedVideo)
+  .addError(Forbidden)
+  .addError(Internal)
+  .addError(NoSuchVideo)
+  .addError(NotFinished)
+  .annotateContext(OpenApi.annotations({ identifier: "deleteVideo", summary: "Delete a finished render and its mp4" }))
 
-export const Videos = VideosRead.add(create)
+export const StoredVideos = HttpApiGroup.make("videos")
+  .add(list)
+  .add(find)
+  .add(content)
+  .add(remove)
+  .middleware(Authenticated)
+
+export const Videos = StoredVideos.add(create)

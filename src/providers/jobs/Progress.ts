@@ -11,7 +11,7 @@ export type End =
   | { readonly state: "failed"; readonly failure: ProviderFailure }
 
 /** Where a job stands; the failure of an effect that says so is that of the call. */
-export type Progress = { readonly state: "queued" | "in_progress" } | End
+export type Progress = { readonly state: "queued" | "in_progress"; readonly percent?: number | undefined } | End
 
 /** "completed": the job is over, and its result says how. "unknown": the host uses a status that is not of its API. */
 export type Reported =

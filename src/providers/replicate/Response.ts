@@ -18,12 +18,20 @@ export const decodeHandle = (account: ProviderAccount, body: unknown): Handle | 
 
 const errorText = (error: unknown): string => (typeof error === "string" ? error : JSON.stringify(error ?? null))
 
+const progressBar = /^\s*(\d{1,3})%\s*\|.*\|\s*\d+\/\d+/
+
+/** Of the newest progress bar, as the vendor's own client reads it. */
+const percentIn = (logs: string): number | undefined => {
+  const bar = logs.split(/[\r\n]+/).findLast((line) => progressBar.test(line))
+  return bar === undefined ? undefined : Number.parseInt(bar, 10)
+}
+
 /** Undefined where the response does not say; the first of several outputs counts. */
 export const decodeProgress = (
   account: ProviderAccount,
   response: Pick<UpstreamResponse, "body" | "status">
 ): Reported | undefined => {
-  const { error, output, status } = asFields(parsePruned(response.body))
+  const { error, logs, output, status } = asFields(parsePruned(response.body))
   if (typeof status !== "string") return undefined
   const failed = (what: string): Progress => {
     return { state: "failed", failure: predictionFailure(account, response.status, what) }
@@ -41,7 +49,7 @@ export const decodeProgress = (
     case "queued":
       return { state: "queued" }
     case "processing":
-      return { state: "in_progress" }
+      return { state: "in_progress", percent: percentIn(asText(logs)) }
     default:
       return isFailed(status) ? failed(error ? errorText(error) : status) : { state: "unknown", status }
   }

@@ -52,7 +52,9 @@ const progressOf = ({ fate, submittedAt }: Handle): Effect.Effect<VideoProgress>
     const elapsed = now - submittedAt
     if (elapsed < startsAfter) return { state: "queued" }
     if (fate !== "done" && elapsed >= failsAfter) return { state: "failed", failure: failures[fate] }
-    return { state: elapsed < doneAfter ? "in_progress" : "done" }
+    return elapsed < doneAfter
+      ? { state: "in_progress", percent: Math.floor((100 * elapsed) / doneAfter) }
+      : { state: "done" }
   })
 
 const referenceBox: Box = { x: 400, y: 28, width: 208, height: 192 }

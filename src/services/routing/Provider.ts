@@ -56,8 +56,9 @@ export interface ImageAdapter {
 /** JSON text of what the adapter needs for polling. */
 export type VideoHandle = string
 
+/** `percent`: as far as the provider tells. */
 export type VideoProgress =
-  | { readonly state: "queued" | "in_progress" }
+  | { readonly state: "queued" | "in_progress"; readonly percent?: number | undefined }
   | { readonly state: "done" }
   | { readonly state: "failed"; readonly failure: ProviderFailure }
 

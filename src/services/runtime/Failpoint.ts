@@ -10,6 +10,7 @@ export type FailpointName =
   | "video_polling"
   | "video_storing"
   | "video_stored"
+  | "deletion_committed"
 
 /** Named steps between movements of money, at which a crash test can end the process. */
 export class Failpoint extends Context.Reference<Failpoint>()("gateway/Failpoint", {

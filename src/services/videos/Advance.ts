@@ -102,7 +102,8 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       render: Render
     ) {
       if (progress.state === "failed") return yield* retryOrFail(job, progress.failure)
-      if (!(yield* Effect.orDie(rows.poll(job, progress.state !== "queued")))) return finished
+      const percent = progress.state === "done" ? 100 : progress.percent
+      if (!(yield* Effect.orDie(rows.poll(job, progress.state !== "queued", percent)))) return finished
       return yield* progress.state === "done" ? storeClip(job, render) : pollDelay(job.polls)
     })
 

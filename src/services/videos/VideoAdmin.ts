@@ -21,6 +21,8 @@ export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   step: Schema.Literal("submit", "submitting", "rendering", "over"),
   createdAt: Schema.DateFromSelf,
   completedAt: Schema.NullOr(Schema.DateFromSelf),
+  deletedAt: Schema.NullOr(Schema.DateFromSelf),
+  progress: Schema.Number,
   deadline: Schema.DateFromSelf,
   errorCode: Schema.NullOr(Schema.String),
   errorMessage: Schema.NullOr(Schema.String),

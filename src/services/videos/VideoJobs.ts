@@ -1,18 +1,21 @@
 import { SqlClient } from "@effect/sql"
-import { Cause, Context, Deferred, Duration, Effect, Either, Layer } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Schedule } from "effect"
 import {
   IdempotencyConflict,
   type InsufficientCredits,
   type InvalidRequest,
   type RoutingFailure,
   type SpendLimitReached,
+  VideoNotFinished,
   VideoNotFound
 } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { VideoStatus } from "../../domain/Video.ts"
+import { makeMediaRemovals } from "../media/MediaRemovals.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
+import { logFailure } from "../sql/Outage.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { makeAdvance } from "./Advance.ts"
 import { type Created, type Kept, makeCreate, unixSeconds, type VideoCreation } from "./Create.ts"
@@ -22,10 +25,14 @@ import { makeRunner } from "./VideoRunner.ts"
 import { makeVideoSql } from "./VideoSql.ts"
 import { errorOf, Next, pollDelay } from "./VideoState.ts"
 import { makeUpstream } from "./VideoUpstream.ts"
-import { makeVideoViews, type VideoView } from "./VideoViews.ts"
+import { makeVideoViews, type PageStart, type VideoView } from "./VideoViews.ts"
 
 /** Transactions that wait for organizations' locks leave the other connections free. */
 const transactionsAtOnce = 3
+
+/** A deletion that takes longer is left to the next round. */
+const removalTimeout = "5 seconds"
+const removalEvery = "1 minute"
 
 /** Times are Unix seconds. */
 export interface Video {
@@ -34,6 +41,8 @@ export interface Video {
   readonly status: VideoStatus
   readonly createdAt: number
   readonly completedAt: number | undefined
+  /** In percent; 0 where the provider does not tell. */
+  readonly progress: number
   readonly seconds: number
   readonly url: string | undefined
   readonly error: { readonly code: string; readonly message: string } | undefined
@@ -64,8 +73,10 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
       creation: VideoCreation
     ) => Effect.Effect<{ readonly video: Video; readonly replayed: boolean }, VideoFailure>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
-    /** Newest first. */
-    readonly list: (org: OrgId, limit: number) => Effect.Effect<ReadonlyArray<Video>>
+    /** Newest first, unless said otherwise; fails where it is to start after no video of the organization. */
+    readonly list: (org: OrgId, limit: number, start?: PageStart) => Effect.Effect<ReadonlyArray<Video>, VideoNotFound>
+    /** For its customer; charge, hold and log stay. */
+    readonly delete: (org: OrgId, id: string) => Effect.Effect<void, VideoNotFound | VideoNotFinished>
     /** Keeps clips; returns how many jobs it removed. */
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
@@ -81,6 +92,7 @@ const toQueuedVideo = (kept: Kept): Video => ({
   ...kept,
   status: "queued",
   completedAt: undefined,
+  progress: 0,
   url: undefined,
   error: undefined,
   sandbox: false
@@ -106,6 +118,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     status: view.status,
     createdAt: unixSeconds(view.createdAt),
     completedAt: view.completedAt === null ? undefined : unixSeconds(view.completedAt),
+    progress: view.progress,
     seconds: view.seconds,
     url: view.media === null ? undefined : store.link(view.media),
     error: view.errorCode === null ? undefined : { code: view.errorCode, message: view.errorMessage ?? "" },
@@ -151,6 +164,35 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     return { video: toQueuedVideo(created.kept), replayed: false }
   }, Effect.scoped)
 
+  const find = Effect.fnUntraced(function* (org: OrgId, id: string) {
+    const view = yield* Effect.orDie(views.find(org, id))
+    return view === undefined ? yield* new VideoNotFound() : toVideo(view)
+  }, Effect.uninterruptible)
+
+  const list = Effect.fnUntraced(function* (org: OrgId, limit: number, start?: PageStart) {
+    const { after } = start ?? {}
+    if (after !== undefined && !(yield* Effect.orDie(views.isOf(org, after)))) return yield* new VideoNotFound()
+    return (yield* Effect.orDie(views.list(org, limit, start))).map(toVideo)
+  }, Effect.uninterruptible)
+
+  const removals = yield* makeMediaRemovals
+  yield* removals.removeAll.pipe(
+    Effect.catchAllCause((cause) => logFailure("Deleted clips could not be removed", cause)),
+    Effect.repeat(Schedule.spaced(removalEvery)),
+    Effect.interruptible,
+    Effect.forkScoped
+  )
+
+  const deleteVideo = Effect.fnUntraced(function* (org: OrgId, id: string) {
+    const [deleted] = yield* Effect.uninterruptible(Effect.orDie(views.delete(org, id)))
+    if (deleted === undefined) {
+      yield* find(org, id)
+      return yield* new VideoNotFinished()
+    }
+    yield* failpoint.reach("deletion_committed")
+    if (deleted.media !== null) yield* Effect.timeoutOption(removals.remove(deleted.media), removalTimeout)
+  })
+
   const prune = Effect.fn("VideoJobs.prune")(function* (olderThan: Duration.Duration) {
     const unneeded = yield* Effect.orDie(views.unneededReferences(1_000))
     for (const { id, reference } of unneeded) {
@@ -162,13 +204,8 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   return VideoJobs.of({
     create,
     prune,
-    find: Effect.fn("VideoJobs.find")(function* (org: OrgId, id: string) {
-      const view = yield* Effect.orDie(views.find(org, id))
-      return view === undefined ? yield* new VideoNotFound() : toVideo(view)
-    }, Effect.uninterruptible),
-    list: Effect.fn("VideoJobs.list")(
-      (org: OrgId, limit: number) => Effect.map(Effect.orDie(views.list(org, limit)), (found) => found.map(toVideo)),
-      Effect.uninterruptible
-    )
+    find: Effect.fn("VideoJobs.find")(find),
+    list: Effect.fn("VideoJobs.list")(list),
+    delete: Effect.fn("VideoJobs.delete")(deleteVideo)
   })
 })

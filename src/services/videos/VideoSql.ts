@@ -46,6 +46,8 @@ export interface Failing {
 }
 
 const longestDetail = 200
+/** In percent: the rest is the download. */
+const mostUnfinished = 99
 
 const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
@@ -176,12 +178,14 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         )
       ),
 
-    poll: (job: Lease, hasStarted: boolean) =>
+    /** Progress never falls, not even on another route. */
+    poll: (job: Lease, hasStarted: boolean, percent = 0) =>
       hasRows(
         transit(
           job,
           "poll",
-          sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END`
+          sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
+            progress = greatest(progress, ${Math.min(percent, mostUnfinished)})`
         )
       ),
 

@@ -14,6 +14,7 @@ export const VideoView = Schema.Struct({
   media: Schema.NullOr(Schema.String),
   errorCode: Schema.NullOr(Schema.String),
   errorMessage: Schema.NullOr(Schema.String),
+  progress: Schema.Number,
   sandbox: Schema.Boolean
 })
 export type VideoView = typeof VideoView.Type
@@ -22,23 +23,63 @@ const decode = Schema.decodeUnknown(Schema.Array(VideoView))
 const pruneBatch = 5_000
 
 const columns = (sql: SqlClient.SqlClient) =>
-  sql.literal("id, model, status, seconds, created_at, completed_at, media, error_code, error_message, sandbox")
+  sql.literal(`id, model, status, seconds, created_at, completed_at, media, error_code, error_message, sandbox,
+    CASE status WHEN 'completed' THEN 100 ELSE progress END AS progress`)
 
-/** Reads the organization's index alone, however old its last job is. */
-export const latest = (sql: SqlClient.SqlClient, org: OrgId, limit: number) => sql`
-  SELECT ${columns(sql)} FROM videos WHERE id = ANY (ARRAY(
-    SELECT id FROM videos WHERE org_id = ${org} AND accepted_at IS NOT NULL
-    ORDER BY created_at DESC, id DESC LIMIT ${limit}
-  )) ORDER BY created_at DESC, id DESC`
+export interface PageStart {
+  readonly order: "asc" | "desc"
+  /** The id of the video before the page; undefined: the first page. */
+  readonly after: string | undefined
+}
+
+const newestFirst: PageStart = { order: "desc", after: undefined }
+
+const directions = { asc: { next: ">", sort: "ASC" }, desc: { next: "<", sort: "DESC" } } as const
+
+/** In the words of the index `videos_listed`. */
+const listed = "accepted_at IS NOT NULL AND deleted_at IS NULL"
+
+/** Reads as many entries of the organization's index as it returns rows. */
+export const page = (
+  sql: SqlClient.SqlClient,
+  org: OrgId,
+  limit: number,
+  { after, order }: PageStart = newestFirst
+) => {
+  const { next, sort } = directions[order]
+  const sorted = sql.literal(`ORDER BY created_at ${sort}, id ${sort}`)
+  const from = sql`AND (created_at, id) ${sql.literal(next)} ((SELECT created_at FROM videos WHERE id = ${after ?? null}), ${after ?? null})`
+  return sql`
+    SELECT ${columns(sql)} FROM videos WHERE id = ANY (ARRAY(
+      SELECT id FROM videos WHERE org_id = ${org} AND ${sql.literal(listed)} ${after === undefined ? sql.literal("") : from}
+      ${sorted} LIMIT ${limit}
+    )) ${sorted}`
+}
 
 export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
   find: (org: OrgId, id: string) =>
-    sql`SELECT ${columns(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`.pipe(
+    sql`SELECT ${columns(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND ${sql.literal(listed)}`.pipe(
       Effect.flatMap(decode),
       Effect.map(([view]) => view)
     ),
 
-  list: (org: OrgId, limit: number) => Effect.flatMap(latest(sql, org, limit), decode),
+  list: (org: OrgId, limit: number, start?: PageStart) => Effect.flatMap(page(sql, org, limit, start), decode),
+
+  /** Deleted ones too, so that a client can delete what it walks over. */
+  isOf: (org: OrgId, id: string) =>
+    sql`SELECT FROM videos WHERE id = ${id} AND org_id = ${org} AND accepted_at IS NOT NULL`.pipe(
+      Effect.map((rows) => rows.length > 0)
+    ),
+
+  /** Lists the clip for removal; no row where the video is unfinished, deleted or none of the organization's. */
+  delete: (org: OrgId, id: string) => sql<{ readonly media: string | null }>`
+    WITH deleted AS (
+      UPDATE videos SET deleted_at = now()
+      WHERE id = ${id} AND org_id = ${org} AND ${sql.literal(listed)} AND step = 'over' RETURNING media
+    ), removals AS (
+      INSERT INTO media_removals (name) SELECT media FROM deleted WHERE media IS NOT NULL
+    )
+    SELECT media FROM deleted`,
 
   createdAt: (id: string) =>
     sql<{ readonly createdAt: Date }>`SELECT created_at FROM videos WHERE id = ${id}`.pipe(

@@ -129,6 +129,11 @@ export const refusals = {
     status: 409,
     code: "idempotency_conflict"
   },
+  notFinished: {
+    ...badRequest("The video can only be deleted once it is completed or failed."),
+    status: 409,
+    code: "video_not_finished"
+  },
   tooLarge: (bytes: number): Refusal => ({
     status: 413,
     type: "invalid_request_error",

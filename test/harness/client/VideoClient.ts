@@ -32,6 +32,7 @@ export const Video = Schema.Struct({
   object: Schema.Literal("video"),
   model: Schema.String,
   status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  progress: Schema.Int,
   created_at: Schema.Int,
   completed_at: Schema.optional(Schema.Int),
   seconds: Schema.Int,
@@ -43,7 +44,15 @@ export type Video = typeof Video.Type
 
 const decodeVideo = Schema.decodeUnknownSync(Schema.parseJson(Video), { onExcessProperty: "error" })
 const decodeList = Schema.decodeUnknownSync(
-  Schema.parseJson(Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(Video) })),
+  Schema.parseJson(
+    Schema.Struct({
+      object: Schema.Literal("list"),
+      data: Schema.Array(Video),
+      first_id: Schema.NullOr(Schema.String),
+      last_id: Schema.NullOr(Schema.String),
+      has_more: Schema.Boolean
+    })
+  ),
   { onExcessProperty: "error" }
 )
 

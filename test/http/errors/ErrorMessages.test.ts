@@ -43,6 +43,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     refusals.noModel("x-1", surface === "image" ? "an image" : `a ${surface}`)
   ]),
   VideoNotFound: [[new Failure.VideoNotFound(), refusals.noVideo]],
+  VideoNotFinished: [[new Failure.VideoNotFinished(), refusals.notFinished]],
   UnknownEndpoint: [[new Failure.UnknownEndpoint(), refusals.noEndpoint]],
   BodyTooLarge: [[new Failure.BodyTooLarge({ limitBytes: 1024 }), refusals.tooLarge(1024)]],
   BodyTooSlow: [
@@ -73,6 +74,7 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   BodyTooSlow: { connection: "close" },
   GatewayBusy: { "retry-after": "5" },
   IdempotencyConflict: { "x-should-retry": "false" },
+  VideoNotFinished: { "x-should-retry": "false" },
   RateLimited: { "retry-after": "60" },
   Aborted: { "retry-after": "5" },
   SettleFailed: { "retry-after": "5" }
@@ -137,7 +139,8 @@ describe("the published errors", () => {
     ...Errors.ReadErrors.members,
     Errors.Conflict,
     Errors.NoSuchVideo,
-    Errors.NotCompleted
+    Errors.NotCompleted,
+    Errors.NotFinished
   ]
   const sent = all.map(([failure]) => ({ tag: failure._tag, failure })).filter(({ tag }) => tag !== "UnknownEndpoint")
 

@@ -32,6 +32,7 @@ const video: Video = {
   status: "queued",
   createdAt: 1,
   completedAt: undefined,
+  progress: 0,
   seconds: 8,
   url: undefined,
   error: undefined,
@@ -105,8 +106,11 @@ describe("images and videos in the OpenAPI document", () => {
     ]
     const all = states.map((state) => videoJson({ ...video, ...state }))
     for (const shown of all) assert.isTrue(accepts("Video", shown))
-    assert.isTrue(accepts("VideoList", { object: "list", data: all }))
-    for (const name of ["id", "object", "model", "status", "created_at"]) {
+    const page = { object: "list", data: all, first_id: "vid_1", last_id: "vid_1", has_more: false }
+    for (const list of [page, { ...page, data: [], first_id: null, last_id: null }]) {
+      assert.isTrue(accepts("VideoList", list))
+    }
+    for (const name of ["id", "object", "model", "status", "progress", "created_at"]) {
       assert.isFalse(accepts("Video", { ...all[0], [name]: undefined }), name)
     }
     assert.isFalse(accepts("Video", { ...all[0], status: "done" }))
@@ -114,10 +118,14 @@ describe("images and videos in the OpenAPI document", () => {
 
   it("describe the parameters and headers of reading videos", () => {
     const limit = { type: "integer", minimum: 1, maximum: 100, default: 20 }
-    const [parameter, ...others] = document.paths["/videos"]?.get?.parameters ?? []
-    assert.deepInclude(parameter, { name: "limit", in: "query", required: false })
-    assert.deepInclude(parameter?.schema, limit)
-    assert.lengthOf(others, 0)
+    const { parameters = [] } = document.paths["/videos"]?.get ?? {}
+    const schemas = { limit, order: { type: "string", enum: ["asc", "desc"] }, after: { type: "string" } }
+    for (const [name, schema] of Object.entries(schemas)) {
+      const parameter = parameters.find((one) => one.name === name)
+      assert.deepInclude(parameter, { in: "query", required: false })
+      assert.deepInclude(Object(parameter?.schema), schema)
+    }
+    assert.lengthOf(parameters, 3)
     const content = document.paths["/videos/{id}/content"]?.get
     assert.deepInclude(content?.parameters[0], { name: "id", in: "path", required: true })
     const found: unknown = content?.responses[302]

@@ -53,7 +53,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
       videos.script(Effect.succeed({ video: videos.put(account.org, { id, createdAt }), replayed: false }))
       const { headers, status, text } = yield* post(account, path, asked)
       assert.strictEqual(status, 202)
-      const shown = `{"id":"${id}","object":"video","model":"film","status":"queued","created_at":${createdAt},"seconds":8}`
+      const shown = `{"id":"${id}","object":"video","model":"film","status":"queued","progress":0,"created_at":${createdAt},"seconds":8}`
       assert.strictEqual(text, shown)
       assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
       assert.isNull(headers.get("idempotency-replayed"))

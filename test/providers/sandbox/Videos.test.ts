@@ -204,7 +204,10 @@ describe("a submit", () => {
       assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
       yield* TestClock.adjust(1)
       const handle = yield* Fiber.join(fiber)
-      assert.deepStrictEqual(yield* states(handle, [999, 1_000]), [{ state: "queued" }, { state: "in_progress" }])
+      assert.deepStrictEqual(yield* states(handle, [999, 1_000]), [
+        { state: "queued" },
+        { state: "in_progress", percent: 33 }
+      ])
     })
   )
 

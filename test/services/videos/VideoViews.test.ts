@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
-import { latest } from "../../../src/services/videos/VideoViews.ts"
+import { page } from "../../../src/services/videos/VideoViews.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { credits, picture, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
@@ -56,7 +56,7 @@ describe.concurrent("the videos of an organization", () => {
     const creator = yield* process(submitsOnly)
     yield* fill(bench, 20_000, yield* bench.bench.organization(0n))
     yield* fill(bench, 20_000)
-    yield* creator.videos.create(job())
+    const { id: after } = (yield* creator.videos.create(job())).video
     yield* creator.stop
     yield* sql`ANALYZE videos`
     const rows = makeVideoSql(sql)
@@ -65,9 +65,12 @@ describe.concurrent("the videos of an organization", () => {
         Effect.flatMap(Schema.decodeUnknown(Explained)),
         Effect.map((lines) => lines.flatMap(Object.values).join("\n"))
       )
-    const list = yield* planOf(...latest(sql, org, 100).compile())
-    assert.match(list, /Index Only Scan using videos_org_created/)
-    assert.notMatch(list, /Seq Scan/)
+    for (const start of [undefined, { order: "desc", after }, { order: "asc", after }] as const) {
+      const plan = yield* planOf(...page(sql, org, 100, start).compile())
+      assert.match(plan, /Index Only Scan( Backward)? using videos_listed/)
+      assert.strictEqual(/Index Cond: .*ROW\(created_at, id\)/.test(plan), start !== undefined, plan)
+      assert.notMatch(plan, /Seq Scan/)
+    }
     yield* bench.hurry
     const [claimed] = yield* rows.claim(16)
     if (claimed === undefined) return assert.fail("nothing was due")
