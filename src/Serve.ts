@@ -1,17 +1,21 @@
 import cluster from "node:cluster"
+import { isatty } from "node:tty"
 import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { Console, Data, Effect, Layer, Logger, Option, RuntimeFlags } from "effect"
+import { Console, Data, Effect, Layer, Logger, LogLevel, Option, Queue, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
-import { type Environment, type Settings, warnings } from "./Settings.ts"
+import { type Environment, rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
 import { ApiKeys } from "./services/access/ApiKeys.ts"
 import { Organizations } from "./services/access/Organizations.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
+import { CatalogInvalid } from "./services/catalog/Problem.ts"
+import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
+import { RequestLines } from "./services/telemetry/RequestLines.ts"
 import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
 
@@ -19,7 +23,13 @@ import * as Workers from "./workers/Workers.ts"
 const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
   const logger =
     logFormat === "json" ? Logger.withConsoleError(Logger.jsonLogger) : Logger.prettyLogger({ stderr: true })
-  return Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(logLevel))
+  return Layer.mergeAll(
+    Logger.replace(Logger.defaultLogger, logger),
+    Logger.minimumLogLevel(logLevel),
+    LogLevel.lessThanEqual(logLevel, LogLevel.Info)
+      ? RequestLines.layer({ format: logFormat, worker: cluster.worker?.id })
+      : Layer.empty
+  )
 }
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
@@ -54,14 +64,35 @@ const exitOnSecondSignal = (endAtOnce: () => void) =>
     })
   )
 
-/** Spans and fiber metrics cost every request something. */
-const tracing = ({ otlpEndpoint }: Settings) => {
-  const enabled = otlpEndpoint !== undefined
-  return Layer.mergeAll(
-    Layer.setTracerEnabled(enabled),
-    // The server would describe each request for a span that is never made.
-    Layer.scopedDiscard(Effect.locallyScoped(HttpMiddleware.currentTracerDisabledWhen, () => !enabled)),
-    RuntimeFlags.disableRuntimeMetrics
+/** Effect's own spans and fiber metrics cost every request something; the gateway makes the spans that it exports. */
+const withoutOwnSpans = Layer.mergeAll(
+  Layer.setTracerEnabled(false),
+  // The server would describe each request for a span that is never made.
+  Layer.scopedDiscard(Effect.locallyScoped(HttpMiddleware.currentTracerDisabledWhen, () => true)),
+  RuntimeFlags.disableRuntimeMetrics
+)
+
+const tracing = (settings: Settings) => {
+  const { otelResourceAttributes, otelServiceName, otlpEndpoint, otlpHeaders, otlpTracesEndpoint } = settings
+  const url = otlpTracesEndpoint ?? (otlpEndpoint && `${otlpEndpoint}/v1/traces`)
+  if (url === undefined) return Layer.empty
+  return Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => import("./tracing/Otlp.ts")),
+      (otlp) =>
+        otlp.layer({
+          url,
+          headers: otlpHeaders === undefined ? {} : Redacted.value(otlpHeaders),
+          protocol: settings.otlpProtocol,
+          resource: {
+            "service.name": "generation-gateway",
+            ...otelResourceAttributes,
+            ...(otelServiceName !== undefined && { "service.name": otelServiceName })
+          },
+          sampler: settings.tracesSampler,
+          ratio: settings.tracesSamplerArg
+        })
+    )
   )
 }
 
@@ -75,49 +106,77 @@ const cannotListen = ({ host, port }: Settings, cause: unknown) => {
   return new CannotListen({ message })
 }
 
-const launch = (settings: Settings, environment: Environment, onReady: ReturnType<typeof announce>) =>
+/** Signals to read the catalog again; a terminal that closes stops the gateway as ever. */
+const hangups = Effect.gen(function* () {
+  const signals = yield* Queue.sliding<void>(1)
+  const terminals = [0, 1, 2].filter((stream) => isatty(stream))
+  const onHangup = () => {
+    if (terminals.some((stream) => !isatty(stream))) process.kill(process.pid, "SIGTERM")
+    else Queue.unsafeOffer(signals, undefined)
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("SIGHUP", onHangup)),
+    () => Effect.sync(() => process.off("SIGHUP", onHangup))
+  )
+  return signals
+})
+
+const reloadAfter = (signals: Queue.Dequeue<void>) =>
+  Effect.flatMap(ControlFollower, ({ reload }) =>
+    Queue.take(signals).pipe(Effect.zipRight(reload), Effect.forever, Effect.forkScoped)
+  )
+
+interface Launch {
+  readonly settings: Settings
+  readonly onReady: ReturnType<typeof announce>
+  readonly reloads: Queue.Dequeue<void>
+}
+
+const environmentUnreadable = ({ message }: SettingsInvalid) =>
+  new CatalogInvalid({ problems: [{ file: ".env", line: 1, key: "", message }] })
+
+const launch = ({ onReady, reloads, settings }: Launch) =>
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
-    const readCatalog = readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml")).pipe(
-      Effect.map((source) => ({ source, environment })),
-      Effect.provideService(FileSystem.FileSystem, files)
-    )
+    const readCatalog = Effect.all({
+      source: readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml")),
+      environment: Effect.mapError(rereadEnvironment, environmentUnreadable)
+    }).pipe(Effect.provideService(FileSystem.FileSystem, files))
     return yield* Layer.launch(
-      Layer.effectDiscard(onReady).pipe(
+      Layer.scopedDiscard(Effect.zipRight(reloadAfter(reloads), onReady)).pipe(
         Layer.provide(Gateway.layer({ settings, readCatalog })),
         Layer.provide(Gateway.database(settings))
       )
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
-    Effect.provide(Layer.mergeAll(NodeContext.layer, tracing(settings), StackTraces.layer))
+    Effect.provide(Layer.mergeAll(NodeContext.layer, tracing(settings), withoutOwnSpans, StackTraces.layer))
   )
 
-const serveAlone = (settings: Settings, environment: Environment) =>
-  Effect.provide(
-    launch(
-      settings,
-      environment,
-      Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
-    ),
-    exitOnSecondSignal(() => {})
-  )
-
-const serveAsWorker = (settings: Settings, environment: Environment) =>
+const serveAlone = (settings: Settings) =>
   Effect.gen(function* () {
-    const { announced, awaitAnnouncing, layer } = yield* Worker.connect
+    const onReady = Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
+    return yield* launch({ settings, onReady, reloads: yield* hangups })
+  }).pipe(Effect.scoped, Effect.provide(exitOnSecondSignal(() => {})))
+
+const serveAsWorker = (settings: Settings) =>
+  Effect.gen(function* () {
+    const { announced, awaitAnnouncing, layer, reloads } = yield* Worker.connect
     const onReady = Effect.zipRight(awaitAnnouncing, Effect.tap(announce(settings), announced))
-    return yield* Effect.provide(launch(settings, environment, onReady), layer)
+    return yield* Effect.provide(launch({ settings, onReady, reloads }), layer)
   }).pipe(Effect.scoped)
 
 const serveByWorkers = ({ workers }: Settings, environment: Environment) =>
-  Effect.provide(Workers.run({ count: workers, environment }), exitOnSecondSignal(Workers.killAll))
+  Effect.flatMap(hangups, (signals) => Workers.run({ count: workers, environment, hangups: signals })).pipe(
+    Effect.scoped,
+    Effect.provide(exitOnSecondSignal(Workers.killAll))
+  )
 
 export const serve = (settings: Settings, environment: Environment) => {
   const { isWorker, worker } = cluster
   const program = Effect.suspend(() => {
-    if (isWorker) return serveAsWorker(settings, environment)
-    return settings.workers === 1 ? serveAlone(settings, environment) : serveByWorkers(settings, environment)
+    if (isWorker) return serveAsWorker(settings)
+    return settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings, environment)
   })
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),

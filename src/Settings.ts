@@ -28,6 +28,23 @@ export const readEnvironment = (
     )
   )
 
+/** Names what a main process took from `.env`: its workers inherit everything as variables of their own. */
+const fromFile = "GATEWAY_FROM_ENV_FILE"
+
+export const environmentOfWorkers = (environment: Environment): Environment => ({
+  ...environment,
+  [fromFile]: Object.keys(environment)
+    .filter((name) => process.env[name] === undefined)
+    .join(" ")
+})
+
+/** With credentials as `.env` has them now. */
+export const rereadEnvironment = Effect.suspend(() => {
+  const filed = new Set(process.env[fromFile]?.split(" "))
+  const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
+  return readEnvironment(process.cwd(), Object.fromEntries(own))
+})
+
 const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
 
 const readEnvFile = (file: string) =>

@@ -2,10 +2,12 @@ import { CliConfig, Command, HelpDoc, Options, ValidationError } from "@effect/c
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
+import { backup, restore } from "./cli/Backup.ts"
 import { blocklist } from "./cli/Blocklist.ts"
 import { catalog } from "./cli/Catalog.ts"
 import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
+import { doctor } from "./cli/Doctor.ts"
 import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
@@ -14,8 +16,10 @@ import { migrate } from "./cli/Migrate.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
+import { routes } from "./cli/Routes.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
+import { webhooks } from "./cli/Webhooks.ts"
 import { exitCode, explain, inOneLine, withoutColours } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
 
@@ -36,6 +40,9 @@ const program = (start: Serve) =>
     Command.withSubcommands([
       Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
       migrate,
+      doctor,
+      backup,
+      restore,
       orgs,
       keys,
       credits,
@@ -43,9 +50,11 @@ const program = (start: Serve) =>
       blocklist,
       catalog,
       providers,
+      routes,
       requests,
       videos,
       media,
+      webhooks,
       usage
     ])
   )

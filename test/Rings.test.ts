@@ -14,7 +14,8 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
     "../providers/Sse.ts",
     "../database/Database.ts",
     "../cli/Output.ts",
-    "../storage/DiskStore.ts"
+    "../storage/DiskStore.ts",
+    "../tracing/Otlp.ts"
   ],
   "src/services/nested": ["../../http/Limits.ts", "../../Settings.ts", "../../Gateway.ts", "../../main.ts"],
   "src/providers": ["../http/Limits.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
@@ -28,7 +29,15 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/database/nested": ["../../http/Limits.ts", "../../providers/Sse.ts", "../../Settings.ts"],
   "src/storage": ["../http/Limits.ts", "../providers/Sse.ts", "../fetching/SafeFetcher.ts", "../Settings.ts", "pg"],
   "src/fetching": ["../http/Limits.ts", "../database/Database.ts", "../storage/DiskStore.ts", "../Gateway.ts"],
-  "src/http": ["../providers/Sse.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
+  "src/tracing": ["../http/Limits.ts", "../database/Database.ts", "../Settings.ts", "@effect/sql"],
+  "src/http": [
+    "../providers/Sse.ts",
+    "../tracing/Otlp.ts",
+    "../database/Database.ts",
+    "../Gateway.ts",
+    "@effect/sql",
+    "pg"
+  ],
   "src/http/*/Schema.ts": [
     "../../services/Ids.ts",
     "../admission/Admission.ts",

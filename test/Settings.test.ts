@@ -42,6 +42,13 @@ describe("Settings", () => {
         logLevel: LogLevel.Info,
         logFormat: "pretty",
         otlpEndpoint: undefined,
+        otlpTracesEndpoint: undefined,
+        otlpHeaders: undefined,
+        otlpProtocol: "http/protobuf",
+        otelServiceName: undefined,
+        otelResourceAttributes: {},
+        tracesSampler: "parentbased_always_on",
+        tracesSamplerArg: 1,
         metricsPublic: false
       })
     })
@@ -87,6 +94,21 @@ describe("Settings", () => {
     })
   )
 
+  it.effect("read OpenTelemetry's lists, percent-encoded", () =>
+    Effect.gen(function* () {
+      const settings = yield* readSettings({
+        OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20abc==, x-scope = team",
+        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,team=a%2Cb"
+      })
+      const headers = settings.otlpHeaders && Redacted.value(settings.otlpHeaders)
+      assert.deepStrictEqual(headers, { authorization: "Basic abc==", "x-scope": "team" })
+      assert.deepStrictEqual(settings.otelResourceAttributes, {
+        "deployment.environment.name": "test",
+        team: "a,b"
+      })
+    })
+  )
+
   it.effect("build the default public address on the port", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* readSettings({ PORT: "1234" })).publicUrl, "http://127.0.0.1:1234")
@@ -124,6 +146,13 @@ describe("Settings", () => {
     ["RESULT_FETCH_ALLOW", "10.0.0.0/8,example.com"],
     ["LOG_LEVEL", "loud"],
     ["LOG_FORMAT", "xml"],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "authorization"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "a key=1"],
+    ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"],
+    ["OTEL_RESOURCE_ATTRIBUTES", "a=%zz"],
+    ["OTEL_TRACES_SAMPLER", "jaeger_remote"],
+    ["OTEL_TRACES_SAMPLER_ARG", "1.5"],
     ["METRICS_PUBLIC", "2"]
   ]
   for (const [variable, value] of wrong) {
@@ -158,7 +187,7 @@ describe("Settings", () => {
 
   it.effect("never repeat a wrong value, which may be a secret", () =>
     Effect.gen(function* () {
-      for (const variable of ["DATABASE_URL", "PORT", "SANDBOX", "FETCH_ALLOW"]) {
+      for (const variable of ["DATABASE_URL", "PORT", "SANDBOX", "FETCH_ALLOW", "OTEL_EXPORTER_OTLP_HEADERS"]) {
         assert.notInclude((yield* refused({ [variable]: "hunter2" })).message, "hunter2")
       }
       const settings = yield* readSettings({ DATABASE_URL: "postgres://u:hunter2@db/x" })

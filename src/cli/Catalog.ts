@@ -11,6 +11,7 @@ import * as Inputs from "./Inputs.ts"
 import { type Fields, present, print, table, toJson } from "./Output.ts"
 import { type CatalogReport, check as checkCatalog } from "./prices/Check.ts"
 import { type FeedReport, readFeed } from "./prices/Feed.ts"
+import { reload } from "./Reload.ts"
 
 const percent = (price: bigint, cost: bigint) => (price === 0n ? null : Number(((price - cost) * 1000n) / price) / 10)
 
@@ -155,4 +156,4 @@ const check = Command.make(
   )
 )
 
-export const catalog = Inputs.group("catalog", "What the gateway sells.").pipe(Command.withSubcommands([check]))
+export const catalog = Inputs.group("catalog", "What the gateway sells.").pipe(Command.withSubcommands([check, reload]))

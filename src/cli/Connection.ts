@@ -7,6 +7,8 @@ import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { BlockList } from "../services/access/BlockList.ts"
 import { Organizations } from "../services/access/Organizations.ts"
 import { readCatalogFile } from "../services/catalog/Catalog.ts"
+import { CatalogReloads } from "../services/control/CatalogReloads.ts"
+import { RouteControls } from "../services/control/RouteControls.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { RouteHealth } from "../services/routing/RouteHealth.ts"
@@ -14,6 +16,7 @@ import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
 import { Usage } from "../services/telemetry/Usage.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
+import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
@@ -29,7 +32,7 @@ export const readCatalogOptions = Effect.gen(function* () {
 })
 
 /** Stdout is for the command's output. */
-const quiet = Layer.merge(
+export const quiet = Layer.merge(
   Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
   Logger.minimumLogLevel(LogLevel.Warning)
 )
@@ -64,12 +67,17 @@ const upToDate = Effect.gen(function* () {
   return yield* new CommandFailed({ message })
 })
 
+const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
+
 export const operator = Layer.mergeAll(
   ApiKeys.layer,
   BlockList.layer,
   RouteHealth.layer,
+  RouteControls.layer,
+  CatalogReloads.layer,
   RequestLog.layer,
   Usage.layer,
   VideoAdmin.layer,
+  Webhooks.layer.pipe(Layer.provide(fetching)),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -85,6 +85,12 @@ export const limit = (most: number, description: string) =>
     Options.withDefault(100)
   )
 
+/** Undefined where the option is not given. */
+export const optionalLimit = (most: number, description: string) =>
+  optional(option("limit", `an integer from 1 to ${most}`, whole(1, most)), description)
+
+export const csv = Options.boolean("csv").pipe(Options.withDescription("print comma-separated values"))
+
 export type Moment = { readonly at: number } | { readonly distance: number }
 
 const units = new Map([

@@ -15,7 +15,8 @@ const recordOf = (organization: Organization) => ({
   ...(organization.deletedAt !== null && { deleted_at: organization.deletedAt }),
   balance_usd: organization.balance,
   held_usd: organization.held,
-  available_usd: available(organization)
+  available_usd: available(organization),
+  ...(organization.notifyBelow !== null && { notify_below_usd: organization.notifyBelow })
 })
 
 const create = command(
@@ -68,6 +69,21 @@ const rename = command(
   })
 )
 
+const notify = command(
+  "notify",
+  "Set the balance below which an organization's webhook endpoints are told.",
+  {
+    org: Inputs.orgArgument,
+    below: Inputs.option("below", `${Inputs.usd.positive}, or none`, Inputs.or("none", Inputs.positiveUsd)).pipe(
+      Options.withDescription("USD, or none")
+    )
+  },
+  Effect.fnUntraced(function* ({ below, org }) {
+    const { notifyBelow } = yield* Organizations
+    return Output.record(recordOf(yield* notifyBelow(org, below)))
+  })
+)
+
 const confirm = Effect.fnUntraced(function* (name: string) {
   if (!process.stdin.isTTY) return yield* new CommandFailed({ message: `To delete ${name} for good, add --yes.` })
   const typed = yield* Prompt.text({ message: `To delete ${name} for good, type its name` })
@@ -95,6 +111,7 @@ export const orgs = Inputs.group("orgs", "Organizations and what they have.").pi
     list,
     rename,
     remove,
+    notify,
     one("show", "Show an organization's balance, what is held of it, and what is available."),
     one("suspend", "Refuse all keys of an organization until it is resumed."),
     one("resume", "Let a suspended organization in again.")

@@ -2,11 +2,13 @@ import { Command, Options } from "@effect/cli"
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import { Organizations } from "../services/access/Organizations.ts"
-import { RequestLog, type RequestQuery, type RequestRow } from "../services/telemetry/RequestLog.ts"
+import { RequestLog, type RequestQuery, type RequestRow, type StatusFilter } from "../services/telemetry/RequestLog.ts"
+import { CommandFailed } from "./CommandFailed.ts"
 import { filterOf } from "./Commands.ts"
 import { operator, settings } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
+import { exportAll } from "./requests/Export.ts"
 import { recordOf } from "./requests/Record.ts"
 import { show } from "./requests/Show.ts"
 
@@ -63,6 +65,11 @@ const follow = Effect.fnUntraced(function* (json: boolean, query: RequestQuery, 
 
 const withoutHeading = (text: string) => text.slice(text.indexOf("\n") + 1)
 
+const parseStatus = (text: string): StatusFilter | undefined => {
+  if (text === "ok" || text === "4xx" || text === "5xx") return text
+  return Inputs.whole(100, 599)(text)
+}
+
 export const requests = Command.make(
   "requests",
   {
@@ -70,20 +77,27 @@ export const requests = Command.make(
     key: Inputs.optional(Options.text("key"), "a key's id"),
     model: Inputs.optional(Options.text("model"), "a model's id"),
     status: Inputs.optional(
-      Inputs.option("status", "an HTTP status", Inputs.whole(100, 599)),
-      "the status the client got"
+      Inputs.option("status", "an HTTP status, 4xx, 5xx or ok", parseStatus),
+      "the status the client got: 429, 4xx, 5xx, or ok"
     ),
     since: Inputs.optional(
       Inputs.option("since", Inputs.momentForms, Inputs.moment),
       `from when: ${Inputs.momentForms}`
     ),
-    limit: Inputs.limit(most, "how many rows"),
+    until: Inputs.optional(Inputs.option("until", Inputs.momentForms, Inputs.moment), "up to and not including when"),
+    limit: Inputs.optionalLimit(
+      2_147_483_647,
+      "how many rows; without it 100, with --csv or --json all, with --follow 100 to begin with"
+    ),
+    csv: Inputs.csv,
     follow: Options.boolean("follow").pipe(
       Options.withDescription("go on with new rows as they come, oldest first; with --json one document a line")
     ),
     json: Inputs.json
   },
-  Effect.fnUntraced(function* ({ follow: isFollowing, json, key, limit, model, org, since, status }) {
+  Effect.fnUntraced(function* ({ csv, follow: isFollowing, json, key, limit, model, org, since, status, until }) {
+    if (csv && (json || isFollowing))
+      return yield* new CommandFailed({ message: "--csv goes with neither --json nor --follow." })
     const now = yield* Clock.currentTimeMillis
     const query = {
       org: yield* filterOf(org),
@@ -91,20 +105,18 @@ export const requests = Command.make(
       model,
       status,
       since: since && Inputs.past(since, now),
-      limit
+      until: until && Inputs.past(until, now)
     }
-    const rows = yield* Effect.flatMap(RequestLog, ({ list }) => list(query))
-    if (!isFollowing) {
-      const { document, text } = json
-        ? Output.list(rows.map(recordOf), { columns, none: "" })
-        : Output.list(yield* lines(rows), { columns, none: "There are no requests." })
-      return yield* Output.present(json, document, text)
-    }
+    if ((csv || json) && !isFollowing) return yield* exportAll(csv ? "csv" : "json", query, limit ?? Infinity)
+    const rows = yield* Effect.flatMap(RequestLog, ({ list }) =>
+      list({ ...query, limit: Math.min(limit ?? 100, most) })
+    )
+    if (!isFollowing) return yield* Output.print(Output.table(yield* lines(rows), columns, "There are no requests."))
     const oldestFirst = rows.toReversed()
     yield* json
       ? printDocuments(oldestFirst)
       : Output.print(Output.table(yield* lines(oldestFirst), columns, columns.join("  ").toUpperCase()))
-    return yield* follow(json, query, rows)
+    return yield* follow(json, { ...query, limit: most }, rows)
   })
 ).pipe(
   Command.withDescription("The request log, newest first."),

@@ -1,14 +1,27 @@
-import { Options } from "@effect/cli"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { Grouping, Usage, type UsageRow } from "../services/telemetry/Usage.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const recordOf = (by: Grouping, row: UsageRow): Output.Fields => ({
+type Groupings = readonly [Grouping] | readonly [Grouping, Grouping]
+
+const isNamed = (by: Grouping | undefined) => by === "key" || by === "org"
+
+const columnsOf = ([by, thenBy]: Groupings) => [
+  by,
+  ...(isNamed(by) ? ["name"] : []),
+  ...(thenBy === undefined ? [] : [thenBy]),
+  ...(thenBy !== undefined && isNamed(thenBy) ? [`${thenBy}_name`] : []),
+  ...columns
+]
+
+const recordOf = ([by, thenBy]: Groupings, row: UsageRow): Output.Fields => ({
   [by]: row.group,
-  ...(by === "key" && { name: row.label }),
+  ...(isNamed(by) && { name: row.label }),
+  ...(thenBy !== undefined && { [thenBy]: row.subgroup }),
+  ...(thenBy !== undefined && isNamed(thenBy) && { [`${thenBy}_name`]: row.sublabel }),
   requests: row.requests,
   prompt_tokens: row.promptTokens,
   completion_tokens: row.completionTokens,
@@ -31,6 +44,29 @@ const columns = [
   "cost_unknown"
 ]
 
+const totalsOf = (rows: ReadonlyArray<UsageRow>): Output.Fields => {
+  const count = (of: (row: UsageRow) => number) => rows.reduce((total, row) => total + of(row), 0)
+  const amount = (of: (row: UsageRow) => bigint | null) => rows.reduce((total, row) => total + (of(row) ?? 0n), 0n)
+  return {
+    requests: count((row) => row.requests),
+    prompt_tokens: count((row) => row.promptTokens),
+    completion_tokens: count((row) => row.completionTokens),
+    spend_usd: amount((row) => row.spend),
+    cost_usd: amount((row) => row.cost),
+    margin_usd: rows.every((row) => row.margin === null) ? null : amount((row) => row.margin),
+    cost_unknown: count((row) => row.uncosted)
+  }
+}
+
+const isGrouping = Schema.is(Grouping)
+
+const parseGroupings = (text: string): Groupings | undefined => {
+  const [by, thenBy, ...rest] = text.split(",")
+  if (!isGrouping(by) || rest.length > 0 || by === thenBy) return undefined
+  if (thenBy === undefined) return [by]
+  return isGrouping(thenBy) ? [by, thenBy] : undefined
+}
+
 const moment = (name: string, description: string) =>
   Inputs.optional(Inputs.option(name, Inputs.momentForms, Inputs.moment), description)
 
@@ -39,15 +75,17 @@ export const usage = command(
   "Spend, cost, margin and tokens, by the request log.",
   {
     org: Inputs.orgFilter,
-    by: Inputs.oneOf("by", Grouping.literals).pipe(
-      Options.withDescription("what to add up by; days are UTC"),
-      Options.withDefault("model")
+    by: Inputs.optional(
+      Inputs.option("by", `one or two of ${Grouping.literals.join(", ")}, such as org,model`, parseGroupings),
+      "one or two things to add up by, such as org,model; model if not given; days are UTC"
     ),
+    csv: Inputs.csv,
     since: moment("since", `from when: ${Inputs.momentForms}`),
     until: moment("until", "up to and not including when")
   },
   Effect.fnUntraced(function* (given) {
-    const { by } = given
+    const groupings: Groupings = given.by ?? ["model"]
+    const [by, thenBy] = groupings
     const now = yield* Clock.currentTimeMillis
     const since = given.since && Inputs.past(given.since, now)
     const until = given.until && Inputs.past(given.until, now)
@@ -55,10 +93,17 @@ export const usage = command(
       return yield* new CommandFailed({ message: "--since must be before --until." })
     }
     const { report } = yield* Usage
-    const rows = yield* report({ by, org: yield* filterOf(given.org), since, until })
-    return Output.list(
-      rows.map((row) => recordOf(by, row)),
-      { columns: [by, ...(by === "key" ? ["name"] : []), ...columns], none: "There were no requests." }
-    )
+    const rows = yield* report({ by, thenBy, org: yield* filterOf(given.org), since, until })
+    const records = rows.map((row) => recordOf(groupings, row))
+    const shown = columnsOf(groupings)
+    const totals = totalsOf(rows)
+    const text = given.csv
+      ? Output.csv(records, shown)
+      : Output.table(
+          rows.length === 0 ? [] : [...records, { ...totals, [by]: "total" }],
+          shown,
+          "There were no requests."
+        )
+    return { document: { data: records, totals }, text }
   })
 )

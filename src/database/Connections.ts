@@ -1,6 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
+import * as Metrics from "../services/telemetry/Metrics.ts"
 import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
 
@@ -35,6 +36,12 @@ const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
     Effect.catchAllCause(() => Effect.sync(abandon))
   )
 
+const publish = ({ idleCount, totalCount, waitingCount }: GuardedPool): void => {
+  Metrics.unsafeUpdate(Metrics.databaseConnections, totalCount - idleCount, { state: "in_use" })
+  Metrics.unsafeUpdate(Metrics.databaseConnections, idleCount, { state: "idle" })
+  Metrics.databaseWaiting.unsafeUpdate(waitingCount, [])
+}
+
 export const pool = (server: Server, limits: Limits) =>
   Effect.gen(function* () {
     const limitMillis = Math.min(Duration.toMillis(limits.queryTimeout), 2 ** 31 - 1)
@@ -57,7 +64,10 @@ export const pool = (server: Server, limits: Limits) =>
       try: () => acquired.query("SELECT 1"),
       catch: (cause) => new SqlError({ cause, message: reason(cause) })
     })
-    if (limits.isWatched) yield* watch({ ...server, ...common }, acquired, reason)
+    if (limits.isWatched) {
+      yield* Metrics.collect(() => publish(acquired))
+      yield* watch({ ...server, ...common }, acquired, reason)
+    }
     return acquired
   })
 

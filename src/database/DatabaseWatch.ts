@@ -1,5 +1,6 @@
 import { Clock, Data, Duration, Effect, Either } from "effect"
 import * as Pg from "pg"
+import * as Metrics from "../services/telemetry/Metrics.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 const every = Duration.millis(250)
@@ -59,10 +60,12 @@ export const watch = Effect.fnUntraced(function* (
     if (Either.isLeft(answer) && lostAt === undefined) {
       lostAt = now
       const why = reason(answer.left)
+      Metrics.databaseUp.unsafeUpdate(0, [])
       pool.lose(`The database is out of reach: ${why}`)
       yield* Effect.logError(`The database is out of reach (${why}); requests fail until it is back`)
     }
     if (Either.isRight(answer) && lostAt !== undefined) {
+      Metrics.databaseUp.unsafeUpdate(1, [])
       pool.regain()
       yield* Effect.logInfo(
         `The database is back after ${Duration.format(Duration.millis(Number((now - lostAt) / 1_000_000n)))}`
@@ -71,6 +74,7 @@ export const watch = Effect.fnUntraced(function* (
     }
   })
 
+  Metrics.databaseUp.unsafeUpdate(1, [])
   yield* Effect.addFinalizer(() => disconnect)
   yield* check.pipe(
     Effect.zipRight(Effect.sleep(every)),

@@ -5,13 +5,17 @@ import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
 import * as Pg from "pg"
 import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
-import { type Migration, MigrationRefused, outstanding, ownDirectory, read } from "./MigrationFiles.ts"
+import { type Applied, type Migration, MigrationRefused, outstanding, ownDirectory, read } from "./MigrationFiles.ts"
 
 /** Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. */
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
     readonly migrate: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
+    /** Brings an empty database to where another one was. */
+    readonly migrateLike: (other: ReadonlyArray<Applied>) => Effect.Effect<void, MigrationRefused | SqlError>
+    /** As `pending`; fails where the database and the program contradict each other. */
+    readonly outstanding: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
     readonly pending: Effect.Effect<ReadonlyArray<string>, SqlError>
   }
 >() {
@@ -140,28 +144,45 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
     Effect.map((missing) => missing.length === 0)
   )
 
-  const migrateLocked = Effect.gen(function* () {
-    const connection = yield* database.connect
-    yield* configureSession(connection, timeouts)
-    yield* lock(connection, timeouts, isUpToDate)
-    yield* query(
-      connection,
-      `CREATE TABLE IF NOT EXISTS schema_migrations (
+  const migrateLocked = (isWanted: (migration: Migration) => boolean) =>
+    Effect.gen(function* () {
+      const connection = yield* database.connect
+      yield* configureSession(connection, timeouts)
+      yield* lock(connection, timeouts, isUpToDate)
+      yield* query(
+        connection,
+        `CREATE TABLE IF NOT EXISTS schema_migrations (
          id         integer PRIMARY KEY,
          name       text NOT NULL,
          checksum   text NOT NULL,
          applied_at timestamptz NOT NULL DEFAULT now()
        )`
-    )
-    const { rows } = yield* query(connection, selectRecords)
-    return yield* Effect.forEach(yield* outstanding(known, yield* decodeRecords(rows)), apply(connection))
-  }).pipe(Effect.scoped)
+      )
+      const { rows } = yield* query(connection, selectRecords)
+      const missing = yield* outstanding(known, yield* decodeRecords(rows))
+      return yield* Effect.forEach(missing.filter(isWanted), apply(connection))
+    }).pipe(Effect.scoped)
 
   return Migrations.of({
     migrate: Effect.gen(function* () {
       const missing = yield* outstanding(known, yield* applied)
-      return missing.length === 0 ? [] : yield* migrateLocked
+      return missing.length === 0 ? [] : yield* migrateLocked(() => true)
     }).pipe(Effect.withSpan("Migrations.migrate")),
+    migrateLike: Effect.fn("Migrations.migrateLike")(function* (other: ReadonlyArray<Applied>) {
+      yield* outstanding(known, other)
+      const ids = new Set(other.map(({ id }) => id))
+      const own = yield* applied
+      if (own.some(({ id }) => !ids.has(id))) {
+        return yield* new MigrationRefused({
+          message: "The database has migrations that the backup lacks: give it an empty one."
+        })
+      }
+      if (own.length < ids.size) yield* migrateLocked(({ id }) => ids.has(id))
+    }),
+    outstanding: applied.pipe(
+      Effect.flatMap((records) => outstanding(known, records)),
+      Effect.map((missing) => missing.map(({ name }) => name))
+    ),
     pending: Effect.map(applied, (records) => {
       const done = new Set(records.map(({ id }) => id))
       return known.flatMap(({ id, name }) => (done.has(id) ? [] : [name]))

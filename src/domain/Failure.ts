@@ -23,6 +23,8 @@ export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
 }> {}
 export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class VideoNotFinished extends Data.TaggedError("VideoNotFinished")<{}> {}
+export class RequestNotFound extends Data.TaggedError("RequestNotFound")<{}> {}
+export class UsageTooLarge extends Data.TaggedError("UsageTooLarge")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
 
@@ -66,6 +68,8 @@ const classes = [
   ModelNotFound,
   VideoNotFound,
   VideoNotFinished,
+  RequestNotFound,
+  UsageTooLarge,
   IdempotencyConflict,
   InsufficientCredits,
   SpendLimitReached,

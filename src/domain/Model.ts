@@ -3,7 +3,9 @@ import type { NanoUsd } from "./Money.ts"
 
 export type Surface = "chat" | "image" | "video"
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
-export type Feature = Capability | "sampling" | "edit" | Resolution
+/** Of an image route: `size` can be told pixels, `aspect_ratio` a ratio alone. */
+export type ShapeFeature = "size" | "aspect_ratio"
+export type Feature = Capability | "sampling" | "edit" | Resolution | ShapeFeature
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
 export type ReasoningEffort = (typeof reasoningEfforts)[number]
 export type Resolution = "1K" | "2K" | "4K"
@@ -43,6 +45,8 @@ export interface ProviderAccount {
   readonly baseUrl: string | undefined
   readonly credential: Redacted.Redacted | undefined
   readonly headers: Readonly<Record<string, string>>
+  /** It is told which trace a call belongs to. */
+  readonly sendsTraceContext?: boolean
 }
 
 export type RouteOptions = Readonly<Record<string, unknown>>
@@ -67,7 +71,10 @@ export interface ImageRoute extends RouteBase {
   /** For requests with references; undefined: the route cannot edit. */
   readonly editModel: string | undefined
   readonly resolutions: ReadonlySet<Resolution>
-  readonly cost: ReadonlyMap<Resolution, NanoUsd>
+  /** A route with fewer than two is told none. */
+  readonly aspectRatios: ReadonlySet<string>
+  /** By `variantKey`, and by resolution. */
+  readonly cost: ReadonlyMap<string, NanoUsd>
 }
 
 export type SecondsAs = "number" | "text" | "suffixed" | "omitted"
@@ -105,17 +112,27 @@ export interface ChatModel extends ModelBase<Route> {
   readonly webSearchTokens: number
 }
 
+export interface Shape {
+  /** Such as `3:2`. */
+  readonly aspectRatio: string
+  /** Such as `1536x1024`; undefined where the host decides. */
+  readonly size: string | undefined
+}
+
 export interface ImageVariant {
   readonly resolution: Resolution
+  /** Undefined: whatever the routes make. */
+  readonly shape: Shape | undefined
   readonly price: NanoUsd
   readonly official: NanoUsd | undefined
 }
 
 export interface ImageModel extends ModelBase<ImageRoute> {
   readonly surface: "image"
-  /** One per resolution; the first is the default. */
+  /** One per resolution and shape; the first is the default. */
   readonly variants: readonly [ImageVariant, ...ReadonlyArray<ImageVariant>]
   readonly edit: boolean
+  readonly maxReferences: number
 }
 
 export interface VideoModel extends ModelBase<VideoRoute> {

@@ -8,6 +8,8 @@ export interface VideoParams {
   readonly seconds: number | undefined
   /** Only the first is used. */
   readonly references: ReadonlyArray<Reference>
+  /** Where to send the video once it is over, beside the organization's endpoints. */
+  readonly webhookUrl: string | undefined
 }
 
 export interface VideoRequest {

@@ -27,6 +27,8 @@ const brokenBy = (url: URL, status?: number) => (error: unknown) =>
 export interface HopRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** Undefined: a GET. */
+  readonly post: string | undefined
   /** Connects to these without another look-up; undefined: wherever the system resolves the name. */
   readonly addresses: ReadonlyArray<Address> | undefined
   /** PEM of the only trusted authorities; undefined: the usual ones. */
@@ -70,8 +72,8 @@ const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSig
 }
 
 /** Over a connection of its own, closed with the scope. */
-export const get = Effect.fnUntraced(function* (request: HopRequest) {
-  const { headers, url } = request
+export const send = Effect.fnUntraced(function* (request: HopRequest) {
+  const { headers, post, url } = request
   const ending = new AbortController()
   const connect = connectorFor(request, ending.signal)
   const client = yield* Effect.acquireRelease(
@@ -88,7 +90,10 @@ export const get = Effect.fnUntraced(function* (request: HopRequest) {
     headers: received,
     statusCode: status
   } = yield* Effect.tryPromise({
-    try: (signal) => client.request({ path: url.pathname + url.search, method: "GET", headers, signal }),
+    try: (signal) => {
+      const method = post === undefined ? "GET" : "POST"
+      return client.request({ path: url.pathname + url.search, method, headers, body: post ?? null, signal })
+    },
     catch: brokenBy(url)
   })
   // Without a listener the error would end the process.

@@ -1,10 +1,10 @@
 import { Duration, Effect, ExecutionStrategy, Exit, Layer, Scope, Stream } from "effect"
 import type { AddressRange } from "../services/access/AddressRange.ts"
-import { Fetcher, type FetchFailed, type FetchRequest } from "../services/media/Fetcher.ts"
+import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "../services/media/Fetcher.ts"
 import * as Monotonic from "../services/runtime/Monotonic.ts"
 import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
 import * as Names from "./Dns.ts"
-import { broken, failed, get, type HopResponse } from "./PinnedRequest.ts"
+import { broken, failed, type HopRequest, type HopResponse, send } from "./PinnedRequest.ts"
 
 export interface SafeFetcherOptions {
   readonly fetchAllow: ReadonlyArray<AddressRange>
@@ -107,27 +107,40 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     })
   })
 
-  const ask = (url: URL, own: boolean, request: FetchRequest) =>
+  /** Connects to what `resolve` allows; undefined: wherever the system resolves the name. */
+  const hop = (
+    { headers: more, post, url }: Pick<HopRequest, "url" | "headers" | "post">,
+    resolve: Effect.Effect<HopRequest["addresses"], FetchFailed>
+  ) =>
     Effect.suspend(() => {
       let isConnected = false
       const late = Effect.suspend(() =>
         isConnected ? Effect.never : Effect.fail(failed("timeout", url, "took too long to connect to"))
       )
-      const headers = {
-        accept: "*/*",
-        "user-agent": "generation-gateway",
-        ...(own ? ownHeaders(request) : undefined),
-        "accept-encoding": "identity"
-      }
+      const headers = { accept: "*/*", "user-agent": "generation-gateway", ...more, "accept-encoding": "identity" }
       const onConnect = () => {
         isConnected = true
       }
-      const response = Effect.flatMap(
-        own ? Effect.succeed(undefined) : resolveAllowed(url, request.from),
-        (addresses) => get({ url, headers, addresses, ca, onConnect })
-      )
+      const response = Effect.flatMap(resolve, (addresses) => send({ url, headers, post, addresses, ca, onConnect }))
       return Effect.raceFirst(response, Effect.delay(late, connectTimeout))
     })
+
+  const ask = (url: URL, own: boolean, request: FetchRequest) =>
+    hop(
+      { url, headers: own ? ownHeaders(request) : {}, post: undefined },
+      own ? Effect.succeed(undefined) : resolveAllowed(url, request.from)
+    )
+
+  const post = Effect.fn("Fetcher.post")(({ body, headers, url: text, withinSeconds }: PostRequest) =>
+    Effect.gen(function* () {
+      const url = yield* read(text)
+      const { status } = yield* Effect.timeoutFail(hop({ url, headers, post: body }, resolveAllowed(url, "customer")), {
+        duration: Duration.seconds(withinSeconds),
+        onTimeout: () => failed("timeout", url, `no answer within ${withinSeconds} s`)
+      })
+      return status
+    }).pipe(Effect.scoped)
+  )
 
   const follow = Effect.fnUntraced(function* (first: URL, request: FetchRequest) {
     const scope = yield* Effect.scope
@@ -138,11 +151,11 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     for (let hops = 0; hops <= mostRedirects; hops++) {
       // Once redirected elsewhere, no later hop gets the headers.
       own &&= url.origin === trusted?.origin
-      const hop = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-      const response = yield* Scope.extend(ask(url, own, request), hop)
+      const hopScope = yield* Scope.fork(scope, ExecutionStrategy.sequential)
+      const response = yield* Scope.extend(ask(url, own, request), hopScope)
       if (!redirects.has(response.status)) return yield* accept(url, response, request.limitBytes)
       url = yield* resolveRedirect(url, response)
-      yield* Scope.close(hop, Exit.void)
+      yield* Scope.close(hopScope, Exit.void)
     }
     return yield* failed("refused", url, `more than ${mostRedirects} redirects`)
   })
@@ -177,7 +190,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     Effect.map(Stream.runCollect(stream(request)), (chunks) => Buffer.concat([...chunks]))
   )
 
-  return Fetcher.of({ check, bytes, stream })
+  return Fetcher.of({ check, bytes, stream, post })
 }
 
 export const layer = (options: SafeFetcherOptions) => Layer.sync(Fetcher, () => make(options))

@@ -4,7 +4,15 @@ import { Chat } from "./chat/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
 import { Images } from "./images/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
+import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
+
+/** `openapi/Introduction.ts` goes on from the description. */
+export const about = {
+  title: "Generation Gateway API",
+  version: "1.0.0",
+  description: "One key and one prepaid balance for text, image and video generation models."
+}
 
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
@@ -12,16 +20,20 @@ export class Api extends HttpApi.make("gateway")
   .add(Videos)
   .add(Models)
   .add(Credits)
+  .add(Usage)
   .prefix("/v1")
   .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent])
   .annotateContext(
     OpenApi.annotations({
-      title: "Generation Gateway API",
-      version: "1.0.0",
-      description: "One key and one prepaid balance for text, image and video generation models.",
+      ...about,
       servers: [{ url: "/v1" }]
     })
   ) {}
 
 /** What the platform's router serves; `GeneratingRoutes` has the rest. */
-export class ResourceApi extends HttpApi.make("gateway").add(StoredVideos).add(ModelsRead).add(Credits).prefix("/v1") {}
+export class ResourceApi extends HttpApi.make("gateway")
+  .add(StoredVideos)
+  .add(ModelsRead)
+  .add(Credits)
+  .add(Usage)
+  .prefix("/v1") {}

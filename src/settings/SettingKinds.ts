@@ -86,6 +86,42 @@ const list = <A>(accepts: string, parse: (item: string) => A | undefined): Kind<
 
 export const ranges: Kind<ReadonlyArray<AddressRange>> = list("addresses and CIDRs", parseRange)
 
+const decodePair = (item: string): readonly [string, string] | undefined => {
+  const [, name, value = ""] = /^([^=\s]+)\s*=\s*(.*)$/.exec(item) ?? []
+  try {
+    return name === undefined ? undefined : [decodeURIComponent(name), decodeURIComponent(value)]
+  } catch {
+    return undefined
+  }
+}
+
+const pairList = list("name=value", decodePair)
+
+/** As OpenTelemetry writes them, percent-encoded. */
+export const pairs: Kind<Readonly<Record<string, string>>> = {
+  accepts: pairList.accepts,
+  parse: (value) => {
+    const decoded = pairList.parse(value)
+    return decoded && Object.fromEntries(decoded)
+  }
+}
+
+const isHeader = ([name, value]: readonly [string, string]): boolean =>
+  /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
+
+export const secretHeaders: Kind<Redacted.Redacted<Readonly<Record<string, string>>>> = {
+  accepts: "a comma-separated list of headers, name=value",
+  parse: (value) => {
+    const headers = pairs.parse(value)
+    return headers && Object.entries(headers).every(isHeader) ? Redacted.make(headers) : undefined
+  }
+}
+
+export const ratio: Kind<number> = {
+  accepts: "a number from 0 to 1",
+  parse: (value) => numberIn(value, /^\d*\.?\d+$/, 0, 1)
+}
+
 export const origins = list("origins such as https://app.example, or *", (item) =>
   item === "*" || item === parseUrl(item)?.origin ? item : undefined
 )

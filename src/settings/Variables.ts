@@ -42,6 +42,15 @@ const logLevels = {
   none: LogLevel.None
 }
 
+const samplers = {
+  always_on: "always_on",
+  always_off: "always_off",
+  traceidratio: "traceidratio",
+  parentbased_always_on: "parentbased_always_on",
+  parentbased_always_off: "parentbased_always_off",
+  parentbased_traceidratio: "parentbased_traceidratio"
+} as const
+
 /** In the order of the help. */
 export const variables = {
   host: variable("HOST", Kinds.text, "address to listen on", "127.0.0.1"),
@@ -140,7 +149,53 @@ export const variables = {
     "form of log lines: pretty or json",
     "pretty"
   ),
-  otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", Kinds.baseUrl, "where traces are sent; unset: nowhere"),
+  otlpEndpoint: optional(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    Kinds.baseUrl,
+    "OpenTelemetry collector, which gets traces at /v1/traces; unset: no traces"
+  ),
+  otlpTracesEndpoint: optional(
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    Kinds.baseUrl,
+    "the whole URL for traces",
+    "$OTEL_EXPORTER_OTLP_ENDPOINT/v1/traces"
+  ),
+  otlpHeaders: optional(
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    Kinds.secretHeaders,
+    "headers for the collector: name=value, comma-separated"
+  ),
+  otlpProtocol: variable(
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    Kinds.choice({ "http/protobuf": "http/protobuf", "http/json": "http/json" } as const),
+    "form of traces: http/protobuf or http/json",
+    "http/protobuf"
+  ),
+  otelServiceName: optional(
+    "OTEL_SERVICE_NAME",
+    Kinds.text,
+    "the gateway's name in traces",
+    "service.name of OTEL_RESOURCE_ATTRIBUTES, else generation-gateway"
+  ),
+  otelResourceAttributes: variable(
+    "OTEL_RESOURCE_ATTRIBUTES",
+    Kinds.pairs,
+    "attributes of every trace: name=value, comma-separated",
+    {},
+    ""
+  ),
+  tracesSampler: variable(
+    "OTEL_TRACES_SAMPLER",
+    Kinds.choice(samplers),
+    `which requests are traced: ${Object.keys(samplers).join(", ")}`,
+    "parentbased_always_on"
+  ),
+  tracesSamplerArg: variable(
+    "OTEL_TRACES_SAMPLER_ARG",
+    Kinds.ratio,
+    "share that the traceidratio samplers trace, from 0 to 1",
+    1
+  ),
   metricsPublic: variable("METRICS_PUBLIC", Kinds.flag, "whether /metrics answers to others than loopback", false)
 }
 

@@ -1,5 +1,5 @@
 import cluster from "node:cluster"
-import { Deferred, Effect, Layer, Option, Schema } from "effect"
+import { Deferred, Effect, Layer, Option, Queue, Schema } from "effect"
 import { type Families, MetricsSource, snapshot } from "../http/system/Prometheus.ts"
 import { Siblings } from "../services/runtime/Instance.ts"
 import * as Messages from "./WorkerMessages.ts"
@@ -15,9 +15,12 @@ const send = (message: Messages.FromWorker) =>
     if (process.connected) process.send?.(encode(message), undefined, undefined, () => {})
   })
 
-/** The main process handles a repeated signal for all workers. */
+/** The main process handles a repeated signal, and every hangup, for all workers. */
 const ignoreMoreSignals = Effect.sync(() => {
-  process.on("SIGINT", () => {}).on("SIGTERM", () => {})
+  process
+    .on("SIGINT", () => {})
+    .on("SIGTERM", () => {})
+    .on("SIGHUP", () => {})
 })
 
 /** Without its main process no client reaches a worker. */
@@ -32,6 +35,7 @@ const stopWhenAlone = Effect.sync(() => {
 
 export const connect = Effect.gen(function* () {
   const announcing = yield* Deferred.make<void>()
+  const reloads = yield* Queue.sliding<void>(1)
   const answers = new Map<number, Deferred.Deferred<Families>>()
   let lastRequest = 0
   let instances: ReadonlyArray<string> = []
@@ -43,8 +47,14 @@ export const connect = Effect.gen(function* () {
       case "Instances":
         instances = message.instances
         return
+      case "Reload":
+        return void Queue.unsafeOffer(reloads, undefined)
       case "WorkerMetricsRequest":
-        return Effect.runSync(send(new Messages.WorkerMetrics({ request: message.request, families: snapshot() })))
+        return void Effect.runFork(
+          Effect.flatMap(snapshot, (families) =>
+            send(new Messages.WorkerMetrics({ request: message.request, families }))
+          )
+        )
       case "Totals": {
         const answer = answers.get(message.request)
         if (answer !== undefined) Deferred.unsafeDone(answer, Effect.succeed(message.families))
@@ -68,7 +78,7 @@ export const connect = Effect.gen(function* () {
     yield* send(new Messages.TotalsRequest({ request }))
     return yield* Deferred.await(answer).pipe(
       Effect.timeout(answerWithin),
-      Effect.orElse(() => Effect.sync(snapshot)),
+      Effect.orElse(() => snapshot),
       Effect.ensuring(Effect.sync(() => answers.delete(request)))
     )
   })
@@ -76,6 +86,7 @@ export const connect = Effect.gen(function* () {
   return {
     /** Returns once this worker is to print the banner. */
     awaitAnnouncing: Effect.zipRight(send(new Messages.Ready()), Deferred.await(announcing)),
+    reloads,
     announced: (url: string) => send(new Messages.Announced({ url })),
     layer: Layer.merge(
       Layer.succeed(MetricsSource, { families }),

@@ -26,6 +26,9 @@ export class Instances extends Schema.TaggedClass<Instances>()("Instances", {
   instances: Schema.Array(Schema.String)
 }) {}
 
+/** Reads the catalog and the credentials again. */
+export class Reload extends Schema.TaggedClass<Reload>()("Reload", {}) {}
+
 export class WorkerMetricsRequest extends Schema.TaggedClass<WorkerMetricsRequest>()("WorkerMetricsRequest", {
   request: Schema.Int
 }) {}
@@ -35,5 +38,5 @@ export class Totals extends Schema.TaggedClass<Totals>()("Totals", {
   families: Families
 }) {}
 
-export const FromMain = Schema.Union(Announce, Instances, WorkerMetricsRequest, Totals)
+export const FromMain = Schema.Union(Announce, Instances, Reload, WorkerMetricsRequest, Totals)
 export type FromMain = typeof FromMain.Type

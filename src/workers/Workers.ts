@@ -1,7 +1,19 @@
 import cluster, { type Worker } from "node:cluster"
-import { Array as Arr, Clock, Data, Deferred, Duration, Effect, FiberSet, Option, Schedule, Schema } from "effect"
+import {
+  Array as Arr,
+  Clock,
+  Data,
+  Deferred,
+  Duration,
+  Effect,
+  FiberSet,
+  Option,
+  Queue,
+  Schedule,
+  Schema
+} from "effect"
 import { type Families, sum, withoutGauges } from "../http/system/Prometheus.ts"
-import type { Environment } from "../Settings.ts"
+import { type Environment, environmentOfWorkers } from "../Settings.ts"
 import { closeLostHandoffs } from "./ConnectionHandoffs.ts"
 import * as Messages from "./WorkerMessages.ts"
 
@@ -175,13 +187,21 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
   })
   yield* Effect.addFinalizer(() => stop)
 
-  return { start, announce, restartForever }
+  return { start, announce, reload: broadcast(new Messages.Reload()), restartForever }
 })
 
+interface Options {
+  readonly count: number
+  readonly environment: Environment
+  /** Each makes all workers read the catalog again. */
+  readonly hangups: Queue.Dequeue<void>
+}
+
 /** The first worker starts alone, to migrate the database; ends with the exit code of a failed first start. */
-export const run = ({ count, environment }: { readonly count: number; readonly environment: Environment }) =>
+export const run = ({ count, environment, hangups }: Options) =>
   Effect.gen(function* () {
-    const { announce, restartForever, start } = yield* makePool(environment)
+    const { announce, reload, restartForever, start } = yield* makePool(environmentOfWorkers(environment))
+    yield* Queue.take(hangups).pipe(Effect.zipRight(reload), Effect.forever, Effect.forkScoped)
     const first = yield* start
     const others = yield* Effect.all(
       Arr.makeBy(count - 1, () => start),

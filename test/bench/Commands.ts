@@ -19,6 +19,7 @@ import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { runWith } from "../../src/services/sql/Statement.ts"
+import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
@@ -31,6 +32,7 @@ import {
   former,
   instanceId,
   newcomer,
+  organizationOf,
   rareModel,
   rareStatus,
   type Size,
@@ -47,6 +49,7 @@ export const services = Layer.mergeAll(
   Migrations.layer,
   RequestLog.layer,
   Usage.layer,
+  CustomerUsage.layer,
   VideoAdmin.layer,
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
   Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, RefundJournal.layerMemory))
@@ -87,8 +90,13 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const { pending } = yield* Migrations
   const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList
+  const customers = yield* CustomerUsage
   const now = Date.now()
+  const month = now - 30 * 24 * hour
+  const ordinary = organizationOf(7)
 
+  const [request] = yield* sql<{ readonly requestId: string }>`SELECT request_id FROM request_log LIMIT 1`
+  if (request === undefined) return yield* Effect.dieMessage("no requests")
   const [video] = yield* sql<{ readonly id: string; readonly orgId: OrgId }>`
     SELECT id, org_id FROM videos WHERE step = 'over' ORDER BY hold_id LIMIT 1`
   const [open] = yield* sql<{ readonly id: string }>`
@@ -122,6 +130,12 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     point("GET /v1/videos: the cursor", clips.isOf(busiest, middle.id)),
     point("DELETE /v1/videos/{id}", clips.delete(video.orgId, video.id)),
     point("GET /v1/videos/{id}", clips.find(video.orgId, video.id)),
+    entry(
+      "GET /v1/usage of a month",
+      customers.sum({ org: ordinary, by: "model", since: month, until: now }),
+      size.rows / 10
+    ),
+    point("GET /v1/usage/requests/{id}", Effect.ignore(customers.find(busiest, request.requestId))),
     point("readiness", pending),
 
     entry("orgs list", organizations.list),

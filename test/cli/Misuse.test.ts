@@ -21,9 +21,9 @@ describe("gateway", () => {
     [["credits", "adjust", "a", "5"], "Expected to find option: '--note'"],
     [["credits", "adjust", "a", "0", "--note", "x"], "USD must be an amount in USD, not 0,"],
     [["credits", "add", "a", "5", "--ref", " "], "--ref must be a text that is not blank."],
-    [["requests", "--limit", "0"], "--limit must be an integer from 1 to 10000."],
-    [["requests", "--status", "20"], "--status must be an HTTP status."],
-    [["usage", "--by", "org"], "--by must be one of model, key, day, provider."]
+    [["requests", "--limit", "0"], "--limit must be an integer from 1 to 2147483647."],
+    [["requests", "--status", "20"], "--status must be an HTTP status, 4xx, 5xx or ok."],
+    [["usage", "--by", "org,org"], "--by must be one or two of model, key, day, provider, org,"]
   ]
   for (const [args, says] of misuses) {
     it.live(`${args.join(" ")} is refused in one line`, () =>

@@ -210,18 +210,21 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
         found,
         '{"sandbox":false,"data":[{"id":"talk@acme","model":"talk","provider":"acme","circuit":"open"'
       )
-      assert.include(found, '"latency_ms":150,"requests":40,"failures":2,"instances":2}')
+      assert.include(
+        found,
+        '"latency_ms":150,"requests":40,"failures":2,"instances":2,"in_catalog":true,"disabled_at":null,"note":null}'
+      )
       assert.include(found, '{"id":"talk@spare","model":"talk","provider":"spare","circuit":"closed"')
       const plain = yield* run(["providers"], environment)
-      assert.match(plain.stdout, /^talk +acme +open +40 +2 +150 +503 +\[31moverloaded +2026-03-01T00:00:00Z$/m)
-      assert.match(plain.stdout, /^talk +spare +closed +0 +0 +- +- +-$/m)
+      assert.match(plain.stdout, /^talk@acme +open +40 +2 +150 +503 +\[31moverloaded +2026-03-01T00:00:00Z$/m)
+      assert.match(plain.stdout, /^talk@spare +closed +0 +0 +- +- +-$/m)
       assert.notInclude(plain.stdout, "\u001b")
       assert.notInclude(plain.stdout, "SANDBOX")
 
       const offline = { CATALOG_FILE: file, SANDBOX: "true" }
       const sandboxed = yield* run(["providers"], offline)
       assert.match(sandboxed.stdout, /^The SANDBOX serves/)
-      assert.match(sandboxed.stdout, /^talk +sandbox-b +closed +0 /m)
+      assert.match(sandboxed.stdout, /^talk@sandbox-b +closed +0 /m)
       const asJson: unknown = JSON.parse((yield* run(["providers", "--json"], offline)).stdout)
       assert.include(JSON.stringify(asJson), '{"sandbox":true,"data":[{"id":"talk@sandbox",')
     })

@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { it as alone, assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import OpenAI, { toFile, type Uploadable } from "openai"
+import OpenAI, { BadRequestError, toFile, type Uploadable } from "openai"
 import type { ImagesResponse } from "openai/resources/images"
 import { openAccount } from "../harness/client/Account.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
-import { asJson, calling } from "../harness/client/OfficialClients.ts"
+import { asJson, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { assertCharged } from "../harness/database/Money.ts"
 import { pixelsOf } from "../harness/fixtures/PictureSamples.ts"
 import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
@@ -91,6 +91,29 @@ withLayer(gateway, { excludeTestServices: true })("the official client and the s
       assert.deepStrictEqual(yield* sizeOf(Buffer.from(sized.b64_json ?? "", "base64")), [2_048, 2_048])
       const hd = only(yield* calling(() => openai.images.generate({ ...image, quality: "hd" })))
       assert.deepStrictEqual(yield* sizeOf(Buffer.from(hd.b64_json ?? "", "base64")), [4_096, 4_096])
+    })
+  )
+
+  it.effect("generates and edits in the shape that the request names, at that shape's price", () =>
+    Effect.gen(function* () {
+      const { openai, spent } = yield* Served.customer()
+      const bytes = { prompt: "Tall", response_format: "b64_json" as const }
+      const dimensions = ({ data }: ImagesResponse) => sizeOf(Buffer.from(data?.[0]?.b64_json ?? "", "base64"))
+      const tall = yield* calling(() => openai.images.generate({ ...bytes, model, size: "1024x1536" }))
+      assert.deepStrictEqual(yield* dimensions(tall), [1_024, 1_536])
+      assert.strictEqual(yield* spent, 15_000_000n)
+      const image = yield* Effect.promise(() => toFile(painting, "a.png"))
+      const wide = yield* calling(() => openai.images.edit({ ...bytes, model, image, size: "1536x1024" }))
+      assert.deepStrictEqual(yield* dimensions(wide), [1_536, 1_024])
+      const ours = { model: sizedModel, resolution: "2K", aspect_ratio: "16:9" }
+      const ratio = yield* calling(() => openai.images.generate({ ...bytes, ...ours }))
+      assert.deepStrictEqual(yield* dimensions(ratio), [2_736, 1_536])
+      const square = yield* calling(() => openai.images.generate({ ...bytes, model, size: "auto" }))
+      assert.deepStrictEqual(yield* dimensions(square), [1_024, 1_024])
+      const refused = yield* thrownBy(() => openai.images.generate({ ...bytes, model, size: "1792x1024" }))
+      assert.instanceOf(refused, BadRequestError)
+      assert.strictEqual(refused.param, "size")
+      assert.include(refused.message, "one of auto, 1024x1024, 1536x1024, 1024x1536")
     })
   )
 

@@ -64,6 +64,7 @@ export interface Harness extends MediaHarness<Host> {
 export const request = (given: Partial<ImageRequest> = {}): ImageRequest => ({
   prompt: "A red bicycle",
   resolution: "1K",
+  shape: undefined,
   references: [],
   ...given
 })

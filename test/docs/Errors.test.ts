@@ -17,10 +17,13 @@ import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../src/http/images/Handlers.ts"
 import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
+import { rangeOf } from "../../src/http/usage/Handlers.ts"
+import { UsageQuery } from "../../src/http/usage/Schema.ts"
 import { contentOf, decodeVideoBody } from "../../src/http/videos/Handlers.ts"
 import { VideoListQuery } from "../../src/http/videos/Schema.ts"
 import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
+import { imageRoute } from "../harness/gateway/SandboxMedia.ts"
 import { codeSpans, page, section, table } from "./Markdown.ts"
 
 const api = page("docs/api.md")
@@ -80,14 +83,31 @@ const drawer: ImageModel = {
   surface: "image",
   created: 0,
   routes: [],
-  variants: [{ resolution: "1K", price: zero, official: undefined }],
-  edit: false
+  variants: [{ resolution: "1K", shape: undefined, price: zero, official: undefined }],
+  edit: false,
+  maxReferences: 8
+}
+
+const [square] = drawer.variants
+const shaped: ImageModel = {
+  ...drawer,
+  routes: [imageRoute()],
+  variants: [
+    { ...square, shape: { aspectRatio: "1:1", size: "1024x1024" } },
+    { ...square, shape: { aspectRatio: "3:2", size: "1536x1024" } }
+  ],
+  edit: true,
+  maxReferences: 1
 }
 
 /** What is wrong with the body of an edit, or of a generation, for a model that has 1K and no more. */
-const imageComplaint = (body: unknown, options: { readonly needsReference: boolean } = { needsReference: false }) =>
+const imageComplaint = (
+  body: unknown,
+  options: { readonly needsReference: boolean } = { needsReference: false },
+  of = drawer
+) =>
   decodeImageBody(body, options).pipe(
-    Either.flatMap((ask) => variantFor(drawer, ask)),
+    Either.flatMap((ask) => variantFor(of, ask)),
     Either.flip,
     Either.getOrThrowWith(() => new Error(`nothing is wrong with ${JSON.stringify(body)}`))
   )
@@ -107,6 +127,11 @@ const imageComplaints = [
   imageComplaint(drawn({ image: "!" })),
   imageComplaint(drawn({ image: "https://example.com/a.png" })),
   imageComplaint(drawn({ quality: "hd" })),
+  imageComplaint(drawn({ size: "large" })),
+  imageComplaint(drawn({ size: "1024x1536" }), undefined, shaped),
+  imageComplaint(drawn({ aspect_ratio: "2:3" }), undefined, shaped),
+  imageComplaint(drawn({ aspect_ratio: "2:3" })),
+  imageComplaint(drawn({ image: ["https://example.com/a.png", "https://example.com/b.png"] }), undefined, shaped),
   imageComplaint(drawn({ response_format: "png" })),
   imageComplaint(drawn({ n: 2 })),
   imageComplaint(drawn({ mask: "https://example.com/a.png" })),
@@ -153,6 +178,10 @@ const queryComplaint = <A, I>(schema: Schema.Schema<A, I>, query: unknown) => {
 
 const queryComplaints = [
   queryComplaint(VideoListQuery, { order: "newest" }),
+  queryComplaint(UsageQuery, { by: "hour" }),
+  queryComplaint(UsageQuery, { from: "yesterday" }),
+  Either.getOrThrow(Either.flip(rangeOf({ from: 1, to: 1 }, 0))),
+  Either.getOrThrow(Either.flip(rangeOf({ from: 0 }, 367 * 86_400_000))),
   queryComplaint(VideoListQuery, { after: ["vid_1", "vid_2"] })
 ]
 

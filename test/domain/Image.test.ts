@@ -1,15 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
-import { variantFor } from "../../src/domain/Image.ts"
-import type { ImageModel, Resolution } from "../../src/domain/Model.ts"
+import { type ImageParams, variantFor } from "../../src/domain/Image.ts"
+import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
+import { shapeKey, shapeOf } from "../../src/domain/Shape.ts"
 import { base, gif, taken } from "../harness/fixtures/ImageBodies.ts"
+import { imageRoute } from "../harness/gateway/SandboxMedia.ts"
 
 type Asked = { readonly [field: string]: unknown }
 
 describe("what a model makes of it", () => {
   const variant = (resolution: Resolution, price: bigint) => ({
     resolution,
+    shape: undefined,
     price: NanoUsd(price),
     official: undefined
   })
@@ -20,6 +23,7 @@ describe("what a model makes of it", () => {
     routes: [],
     variants: [variant("1K", 1n)],
     edit: false,
+    maxReferences: 8,
     ...more
   })
   const several = model({ variants: [variant("2K", 2n), variant("1K", 1n), variant("4K", 4n)], edit: true })
@@ -36,7 +40,7 @@ describe("what a model makes of it", () => {
     [{ image: [] }, plain, "1K"]
   ])("%j", (fields, of, resolution) => {
     const chosen = Either.getOrThrow(variantFor(of, taken({ ...base, ...fields })))
-    assert.strictEqual(chosen.resolution, resolution)
+    assert.strictEqual(chosen.variant.resolution, resolution)
   })
 
   it.each<[Asked, param: string, message: string]>([
@@ -51,5 +55,98 @@ describe("what a model makes of it", () => {
   ])("%j is refused", (fields, param, message) => {
     const failure = Either.getOrThrow(Either.flip(variantFor(plain, taken({ ...base, ...fields }))))
     assert.deepStrictEqual([failure.param, failure.message], [param, message])
+  })
+})
+
+describe("the shape of a picture", () => {
+  const route = (aspectRatios: ReadonlyArray<string>, more: Partial<ImageRoute> = {}): ImageRoute => ({
+    ...imageRoute(),
+    aspectRatios: new Set(aspectRatios),
+    ...more
+  })
+  const variant = (resolution: Resolution, shape: Shape, price = 1n): ImageVariant => ({
+    resolution,
+    shape,
+    price: NanoUsd(price),
+    official: undefined
+  })
+  const model = (variants: ImageModel["variants"], ...routes: ReadonlyArray<ImageRoute>): ImageModel => ({
+    id: "m",
+    surface: "image",
+    created: 0,
+    routes,
+    variants,
+    edit: true,
+    maxReferences: 2
+  })
+  const ratio = (aspectRatio: string): Shape => ({ aspectRatio, size: undefined })
+  const sized = model(
+    [
+      variant("1K", shapeOf("1024x1024")),
+      variant("1K", shapeOf("1536x1024"), 2n),
+      variant("4K", shapeOf("3840x2160"), 9n)
+    ],
+    route(["1:1", "3:2", "16:9"])
+  )
+  const free = model(
+    [variant("1K", ratio("1:1")), variant("1K", ratio("16:9")), variant("1K", ratio("2:3"))],
+    route(["1:1", "16:9"]),
+    route(["1:1", "2:3"], { editModel: undefined })
+  )
+  const large = model(
+    [variant("2K", shapeOf("2048x2048")), variant("2K", shapeOf("2560x1440"))],
+    route(["1:1", "16:9"])
+  )
+  const params: ImageParams = { ...taken(base), references: [] }
+  const reference = { _tag: "Url", url: "https://a.test/a.png" } as const
+
+  it.each<[Partial<ImageParams>, ImageModel, shape: string | undefined, resolution: Resolution, price: bigint]>([
+    [{}, sized, undefined, "1K", 1n],
+    [{ size: "1024x1024" }, sized, "1024x1024", "1K", 1n],
+    [{ size: "1536x1024" }, sized, "1536x1024", "1K", 2n],
+    [{ aspectRatio: "3:2" }, sized, "1536x1024", "1K", 2n],
+    [{ size: "1536x1024", aspectRatio: "3:2" }, sized, "1536x1024", "1K", 2n],
+    [{ size: "3840x2160" }, sized, "3840x2160", "4K", 9n],
+    [{ size: "1024x1024" }, large, "2048x2048", "2K", 1n],
+    [{ size: "512x512" }, free, "1:1", "1K", 1n],
+    [{ size: "1344x768" }, free, "16:9", "1K", 1n],
+    [{ size: "1792x1024" }, free, "16:9", "1K", 1n],
+    [{ aspectRatio: "2:3" }, free, "2:3", "1K", 1n],
+    [{ aspectRatio: "16:9", references: [reference] }, free, "16:9", "1K", 1n]
+  ])("asked for as %j is the model's", (asked, of, shape, resolution, price) => {
+    const chosen = Either.getOrThrow(variantFor(of, { ...params, ...asked }))
+    assert.strictEqual(chosen.shape && shapeKey(chosen.shape), shape)
+    assert.deepStrictEqual([chosen.variant.resolution, chosen.variant.price], [resolution, NanoUsd(price)])
+  })
+
+  it.each<[Partial<ImageParams>, ImageModel, param: string, message: string]>([
+    [{ size: "1024x1536" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
+    [{ size: "512x512" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
+    [{ aspectRatio: "16:9" }, sized, "aspect_ratio", "`aspect_ratio` must be one of auto, 1:1, 3:2 for `m`."],
+    [{ size: "1536x1024", aspectRatio: "1:1" }, sized, "aspect_ratio", "`aspect_ratio` must be that of `size`."],
+    [
+      { size: "1536x1024" },
+      free,
+      "size",
+      "`size` must be one of auto, 1024x1024, or have an aspect ratio of 1:1, 16:9, 2:3, for `m`."
+    ],
+    [
+      { aspectRatio: "2:3", references: [reference] },
+      free,
+      "aspect_ratio",
+      "`aspect_ratio` must be one of auto, 1:1, 16:9 for `m`."
+    ],
+    [{ references: [reference, reference, reference] }, free, "image", "`image` must hold at most 2 images for `m`."]
+  ])("asked for as %j is refused with what the model can do", (asked, of, param, message) => {
+    const refused = Either.getOrThrow(Either.flip(variantFor(of, { ...params, ...asked })))
+    assert.deepStrictEqual([refused.param, refused.message], [param, message])
+  })
+
+  it("may be the usual square wherever shapes are not known", () => {
+    const plain = model([{ ...variant("1K", ratio("1:1")), shape: undefined }], route([]))
+    const chosen = Either.getOrThrow(variantFor(plain, { ...params, size: "1024x1024" }))
+    assert.isUndefined(chosen.shape)
+    const refused = Either.getOrThrow(Either.flip(variantFor(plain, { ...params, size: "1536x1024" })))
+    assert.strictEqual(refused.message, "`size` must be one of auto, 1024x1024 for `m`.")
   })
 })

@@ -37,7 +37,13 @@ describe("a model's name in a message", () => {
       seconds: { allowed: [5], default: 5 },
       referenceImage: "required"
     }
-    const refusal = secondsFor(model, { model: id, prompt: "p", seconds: undefined, references: [] })
+    const refusal = secondsFor(model, {
+      model: id,
+      prompt: "p",
+      seconds: undefined,
+      references: [],
+      webhookUrl: undefined
+    })
     assert.isTrue(Either.isLeft(refusal) && refusal.left.message.includes(cut))
   })
 })

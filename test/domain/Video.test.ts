@@ -25,6 +25,7 @@ const ask = (more: Partial<VideoParams> = {}): VideoParams => ({
   prompt: "p",
   seconds: undefined,
   references: [],
+  webhookUrl: undefined,
   ...more
 })
 

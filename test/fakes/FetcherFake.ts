@@ -39,6 +39,7 @@ export class FetcherFake {
   readonly layer = Layer.succeed(Fetcher, {
     check: this.#check,
     bytes: this.#bytes,
-    stream: (request) => Stream.fromEffect(this.#bytes(request))
+    stream: (request) => Stream.fromEffect(this.#bytes(request)),
+    post: () => Effect.dieMessage("nothing is to be posted")
   })
 }

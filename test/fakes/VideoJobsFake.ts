@@ -56,6 +56,7 @@ export class VideoJobsFake {
         const created = Effect.sync(() => this.put(record.caller.org, { model: model.id, seconds }))
         return this.#outcomes.shift() ?? Effect.map(created, (video) => ({ video, replayed: false }))
       }),
+    replay: () => Effect.succeedNone,
     find: (org, id) =>
       Effect.suspend(() => {
         const video = this.#latest(org).find((one) => one.id === id)

@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
-import { get } from "../../src/fetching/PinnedRequest.ts"
+import { send } from "../../src/fetching/PinnedRequest.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
@@ -78,8 +78,8 @@ describe("a body that breaks before it is read", () => {
       const host = yield* make((_, response) =>
         response.writeHead(200, { "content-length": 9 }).write("five!", () => response.destroy())
       )
-      const hop = { headers: {}, addresses: undefined, ca: undefined, onConnect: () => undefined }
-      const { body } = yield* get({ ...hop, url: new URL(host.url) })
+      const hop = { headers: {}, post: undefined, addresses: undefined, ca: undefined, onConnect: () => undefined }
+      const { body } = yield* send({ ...hop, url: new URL(host.url) })
       yield* host.left
       yield* Effect.sleep("50 millis")
       const failure = yield* Effect.flip(Stream.runDrain(body))

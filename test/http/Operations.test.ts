@@ -17,6 +17,7 @@ import { Database } from "../../src/database/Database.ts"
 import * as Gateway from "../../src/Gateway.ts"
 import { readSettings } from "../../src/Settings.ts"
 import { Failpoint } from "../../src/services/runtime/Failpoint.ts"
+import { Tracing } from "../../src/services/telemetry/Tracing.ts"
 import { openAccount, operator } from "../harness/client/Account.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
@@ -69,8 +70,10 @@ const least = (numbers: ReadonlyArray<number>): number => Math.min(...numbers)
 const median = (numbers: ReadonlyArray<number>): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
 
+const exportsNothing = { now: () => 0n, isSampled: () => true, export: () => {} }
+
 /** A whole gateway in this process, in which every operation is counted. */
-const bench = Effect.gen(function* () {
+const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
   const counter = new Counter()
   const marks: Array<Mark> = []
   const mark = (until: string) => {
@@ -103,6 +106,7 @@ const bench = Effect.gen(function* () {
       Layer.provideMerge(operator),
       Layer.provideMerge(Database.layerUrl(Redacted.make(url))),
       Layer.provide(Layer.succeed(Failpoint, { reach })),
+      Layer.provide(isTraced ? Layer.succeed(Tracing, { tracer: exportsNothing }) : Layer.empty),
       Layer.provide(NodeContext.layer),
       Layer.provide(Layer.setTracerEnabled(false)),
       Layer.provide(RuntimeFlags.disableRuntimeMetrics),
@@ -173,7 +177,7 @@ const streamOf = (events: number): Upstream.Reply =>
 describe("the operations of a request", () => {
   it.scopedLive("that is answered in one piece stay within their budget", () =>
     Effect.gen(function* () {
-      const measure = yield* bench
+      const measure = yield* bench()
       const { fibers, operations, phases } = yield* measure(false, Provider.answer("hello"))
       console.table([...phases, { until: "in all", operations, fibers }])
       assert.isAtMost(operations, most.operations)
@@ -183,12 +187,25 @@ describe("the operations of a request", () => {
 
   it.scopedLive("that is streamed grow little with each event", () =>
     Effect.gen(function* () {
-      const measure = yield* bench
+      const measure = yield* bench()
       const few = yield* measure(true, streamOf(5))
       const many = yield* measure(true, streamOf(25))
       const each = (many.own - few.own) / 20
       console.table([...few.phases, { until: "in all", operations: few.operations, fibers: few.fibers }])
       console.log(`operations for each further event: ${each}`)
+      assert.isAtMost(each, most.operationsAnEvent)
+    })
+  )
+
+  it.scopedLive("that is traced stay within the same budget", () =>
+    Effect.gen(function* () {
+      const measure = yield* bench({ isTraced: true })
+      const { operations } = yield* measure(false, Provider.answer("hello"))
+      const few = yield* measure(true, streamOf(5))
+      const many = yield* measure(true, streamOf(25))
+      const each = (many.own - few.own) / 20
+      console.log(`operations of a traced answer: ${operations}, of a traced stream's event: ${each}`)
+      assert.isAtMost(operations, most.operations)
       assert.isAtMost(each, most.operationsAnEvent)
     })
   )

@@ -201,9 +201,9 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a finished video is not charged",
     file: "src/services/videos/Finish.ts",
-    find: "return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)",
+    find: "return yield* ledger.job.settle(holdOf(job), job.price)",
     replace:
-      "return accepted === undefined ? undefined : yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
+      "return yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
     caughtBy: ["test/services/videos/VideoCreate.test.ts", "test/services/videos/VideoFinish.test.ts"]
   },
   {
@@ -212,6 +212,27 @@ export const bugs: ReadonlyArray<Bug> = [
     find: "        yield* ledger.job.release(holdOf(job))\n",
     replace: "        yield* ledger.job.settle(holdOf(job), job.price)\n",
     caughtBy: ["test/services/videos/VideoSubmit.test.ts"]
+  },
+  {
+    name: "webhooks are told of a low balance by every charge",
+    file: "src/services/webhooks/CrossingSql.ts",
+    find: " AND moved.balance + moved.charged >= moved.notify_below",
+    replace: "",
+    caughtBy: ["test/services/webhooks/Crossings.test.ts"]
+  },
+  {
+    name: "a webhook that a stop interrupts waits for its lease to lapse",
+    file: "src/services/webhooks/WebhookDelivery.ts",
+    find: "Effect.ignoreLogged(queue.release(leased))",
+    replace: "Effect.void",
+    caughtBy: ["test/services/webhooks/WebhookRunner.test.ts"]
+  },
+  {
+    name: "a webhook has another id with each try",
+    file: "src/services/webhooks/WebhookDelivery.ts",
+    find: `"webhook-id": id,`,
+    replace: `"webhook-id": id + timestamp,`,
+    caughtBy: ["test/services/webhooks/WebhookDelivery.test.ts"]
   },
   {
     name: "a video is shown to whoever knows its id",

@@ -134,7 +134,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           endpoint: Endpoint,
           request: IncomingMessage,
           response: ServerResponse,
-          { at, requestId, startedAt }: typeof RequestContext.Service,
+          { at, requestId, startedAt, trace }: typeof RequestContext.Service,
           caller: Caller
         ) =>
           Effect.suspend(() => {
@@ -145,7 +145,8 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               caller,
               limit: caller.rpm ?? options.defaultRpm,
               at,
-              startedAt
+              startedAt,
+              trace
             })
             const departure = new ClientDeparture()
             response.once("close", () => {
@@ -178,8 +179,10 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
 
         const serve = (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) =>
           Effect.suspend(() => {
-            const context = contextOf(request)
-            return identify(request, context.address).pipe(
+            const context = contextOf(request, endpoint)
+            const { trace } = context
+            trace?.announce(response)
+            const served = identify(request, context.address).pipe(
               Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
               Effect.catchAllCause((cause) => refuse(endpoint, request, context, cause)),
               Effect.flatMap((answer) => {
@@ -189,6 +192,12 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
                 return Answer.send(response, { ...answer, headers: { ...answer.headers, ...closing } })
               })
             )
+            return trace === undefined
+              ? served
+              : Effect.ensuring(
+                  served,
+                  Effect.sync(() => trace.end())
+                )
           })
 
         return Admission.of({ serve })

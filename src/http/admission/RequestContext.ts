@@ -4,6 +4,8 @@ import { Context, Effect } from "effect"
 import ipaddr from "ipaddr.js"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import { RequestTrace, type TracedEndpoint } from "../../services/telemetry/RequestTrace.ts"
+import { Tracing } from "../../services/telemetry/Tracing.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 
 const withoutPort = (entry: string): string => {
@@ -33,30 +35,45 @@ export const clientAddress = (
   return normalise(entries[Math.max(0, entries.length - trustedProxies)] ?? "") ?? direct
 }
 
+interface Known {
+  /** The client's own x-request-id where it is well-formed, else one made here. */
+  readonly requestId: string
+  /** The client's address, behind the proxies that are trusted. */
+  readonly address: string
+  /** Unix milliseconds. */
+  readonly at: number
+  /** On the monotonic clock. */
+  readonly startedAt: number
+  readonly trace: RequestTrace | undefined
+}
+
 export class RequestContext extends Context.Reference<RequestContext>()("gateway/http/RequestContext", {
-  defaultValue: () => ({
-    /** The client's own x-request-id where it is well-formed, else one made here. */
+  defaultValue: (): Known => ({
     requestId: "none",
-    /** The client's address, behind the proxies that are trusted. */
     address: "unknown",
     at: 0,
-    startedAt: 0
+    startedAt: 0,
+    trace: undefined
   })
 }) {}
 
-const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
+export const isRequestId = (id: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(id)
 
 export const contextMaker = (options: { readonly trustedProxies: number }) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const clock = yield* Effect.clock
-    return ({ headers, socket }: IncomingMessage): typeof RequestContext.Service => {
+    const { tracer } = yield* Tracing
+    return (request: IncomingMessage, traced: TracedEndpoint | undefined): Known => {
+      const { headers, socket } = request
       const sent = headers["x-request-id"]
+      const requestId = typeof sent === "string" && isRequestId(sent) ? sent : ids.prefixed("req")
       return {
-        requestId: typeof sent === "string" && wellFormedId.test(sent) ? sent : ids.prefixed("req"),
+        requestId,
         address: clientAddress(socket.remoteAddress, headers["x-forwarded-for"], options.trustedProxies),
         at: clock.unsafeCurrentTimeMillis(),
-        startedAt: Monotonic.millisOf(clock)
+        startedAt: Monotonic.millisOf(clock),
+        trace: tracer && traced && RequestTrace.begin(tracer, request, traced, requestId)
       }
     }
   })

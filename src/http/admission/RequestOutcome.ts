@@ -3,9 +3,10 @@ import { Cause, Effect, Option } from "effect"
 import type { Failure } from "../../domain/Failure.ts"
 import { Refunds } from "../../services/ledger/Refunds.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import type { AnsweredRequest } from "../../services/telemetry/AnsweredRequest.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
-import { type AnsweredRequest, RequestReporter } from "../../services/telemetry/RequestReporter.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
@@ -61,7 +62,9 @@ export const makeConclusion = Effect.gen(function* () {
   ): Effect.Effect<void> => {
     const answered = { status: answer?.status ?? 200, code }
     const { requestId, startedAt } = record
-    report({ requestId, surface, method, path, ...record.outcome(answered), startedAt, record })
+    const outcome = record.outcome(answered)
+    record.trace?.answer(outcome)
+    report({ requestId, surface, method, path, ...outcome, startedAt, record })
     if (record.isLogged) return Effect.void
     return refunds.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt: Monotonic.millisOf(clock) })))
   }
@@ -70,11 +73,12 @@ export const makeConclusion = Effect.gen(function* () {
   const refuse = (
     { path, surface }: Addressed,
     { method = "" }: IncomingMessage,
-    { requestId, startedAt }: typeof RequestContext.Service,
+    { requestId, startedAt, trace }: typeof RequestContext.Service,
     cause: Cause.Cause<Failure>
   ): Effect.Effect<Answer.Answer> =>
     Effect.map(errorResponse(cause, requestId), (error) => {
       const { code } = error.body.error
+      trace?.answer({ status: error.status, code })
       report({ requestId, surface, method, path, status: error.status, code, startedAt })
       return Answer.wireError(error, { "x-request-id": requestId })
     })

@@ -22,11 +22,11 @@ export const CompletionUsage = Schema.Struct({
   total_tokens: Tokens,
   prompt_tokens_details: Schema.Struct({ cached_tokens: Tokens }),
   completion_tokens_details: Schema.Struct({ reasoning_tokens: Tokens })
-}).annotations({ identifier: "Usage" })
+}).annotations({ identifier: "Usage", description: "What is billed." })
 export type CompletionUsage = typeof CompletionUsage.Type
 
 export const ChatCompletion = Schema.Struct({
-  id: Schema.String,
+  id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
   object: Schema.Literal("chat.completion"),
   created: UnixSeconds,
   model: Schema.String.annotations({ description: "The catalog id that was asked for." }),
@@ -37,13 +37,17 @@ export const ChatCompletion = Schema.Struct({
         role: Schema.Literal("assistant"),
         content: Schema.NullOr(Schema.String).annotations({ description: "Null when there are only tool calls." }),
         refusal: Schema.NullOr(Schema.String),
-        reasoning_content: Schema.optional(Schema.String).annotations({ description: "Of reasoning models." }),
-        tool_calls: Schema.optional(Schema.Array(ToolCall))
+        reasoning_content: Schema.optional(Schema.String).annotations({
+          description: "The reasoning, where the model shows it."
+        }),
+        tool_calls: Schema.optional(Schema.Array(ToolCall)).annotations({
+          description: "Functions that the model calls."
+        })
       }),
       logprobs: Schema.Null,
       finish_reason: Schema.NullOr(FinishReason)
     })
-  ),
+  ).annotations({ description: "One choice." }),
   usage: CompletionUsage
 }).annotations({ identifier: "ChatCompletion", description: "The whole answer." })
 export type ChatCompletion = typeof ChatCompletion.Type

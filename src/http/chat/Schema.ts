@@ -156,9 +156,13 @@ const Stop = Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(maxStops))).a
   )
 )
 
+const samplingOnly = "Ignored by models without sampling parameters."
+
 export const ChatCompletionRequest = Schema.Struct({
   model: modelOf("a chat model"),
-  messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)),
+  messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)).annotations({
+    description: "The conversation so far, oldest first."
+  }),
   stream: optional(Flag, "Default false; true answers with server-sent events."),
   stream_options: optional(StreamOptions, "`include_usage` adds a last chunk with the usage."),
   max_tokens: optional(
@@ -166,25 +170,39 @@ export const ChatCompletionRequest = Schema.Struct({
     "Default 4096. Above the model's own cap it is lowered to that cap; some models refuse it instead."
   ),
   max_completion_tokens: optional(TokenCap, "Alias of `max_tokens`; wins when both are given."),
-  temperature: optional(numberFrom(0, 2), "Dropped for models that take no sampling."),
-  top_p: optional(numberFrom(0, 1), "Dropped for models that take no sampling."),
-  seed: optional(Seed, "Dropped for models that take no sampling."),
-  frequency_penalty: optional(numberFrom(-2, 2), "Dropped for models that take no sampling."),
-  presence_penalty: optional(numberFrom(-2, 2), "Dropped for models that take no sampling."),
+  temperature: optional(numberFrom(0, 2), `Higher values are more random; default 1. ${samplingOnly}`),
+  top_p: optional(numberFrom(0, 1), `The share of likely tokens to choose from; default 1. ${samplingOnly}`),
+  seed: optional(Seed, `Makes repeated requests answer alike, as far as the model can. ${samplingOnly}`),
+  frequency_penalty: optional(numberFrom(-2, 2), `Above 0, words are repeated less; default 0. ${samplingOnly}`),
+  presence_penalty: optional(numberFrom(-2, 2), `Above 0, new topics are likelier; default 0. ${samplingOnly}`),
   parallel_tool_calls: optional(Flag, "Whether one answer may hold several tool calls."),
   reasoning_effort: optional(
     Effort,
-    "Reasoning models only; which values a model takes is in its `params`. `none` is left out, `minimal` is `low`."
+    "Reasoning models only; `params` in the list of models has the values of each. `none` is the same as leaving it out, `minimal` is `low`."
   ),
   web_search: optional(Flag, "Default false; server-side web search, where the model has it."),
   n,
   functions: unsupported("use `tools`"),
   function_call: unsupported("use `tool_choice`"),
-  stop: optional(Stop, "Generation stops at these."),
-  tools: optional(Schema.Array(Tool), "Functions that the model may call; models with the tools capability."),
-  tool_choice: optional(ToolChoice, "A function, where named, is one of `tools`."),
-  response_format: optional(ResponseFormat, "Not every model takes one.")
+  stop: optional(Stop, "Generation stops before any of these texts."),
+  tools: optional(Schema.Array(Tool), "Functions that the model may call. Not every model has tools."),
+  tool_choice: optional(ToolChoice, "Whether the model may or must call a function, or which one of `tools`."),
+  response_format: optional(ResponseFormat, "Makes the answer JSON, or JSON of a schema. Not every model can.")
 }).annotations({ identifier: "ChatCompletionRequest" })
+
+const streaming = `Answers with JSON, or with server-sent events when \`stream\` is true:
+
+\`\`\`
+data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},…}],…}
+
+data: {"choices":[{"index":0,"delta":{"content":"Hello"},…}],…}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],…}
+
+data: [DONE]
+\`\`\`
+
+A stream is whole only with its \`data: [DONE]\`; one that breaks ends with an event that has an \`error\`, and costs nothing.`
 
 const complete = HttpApiEndpoint.post("complete", "/chat/completions")
   .setPayload(ChatCompletionRequest)
@@ -194,7 +212,7 @@ const complete = HttpApiEndpoint.post("complete", "/chat/completions")
     OpenApi.annotations({
       identifier: "createChatCompletion",
       summary: "Create a chat completion",
-      description: "Answers with JSON, or with server-sent events when `stream` is true.",
+      description: streaming,
       transform: (operation) => {
         operation.responses[200].content["text/event-stream"] = {
           schema: { $ref: "#/components/schemas/ChatStreamEvent" }
@@ -204,4 +222,7 @@ const complete = HttpApiEndpoint.post("complete", "/chat/completions")
     })
   )
 
-export const Chat = HttpApiGroup.make("chat").add(complete).middleware(Authenticated)
+export const Chat = HttpApiGroup.make("chat")
+  .add(complete)
+  .annotate(OpenApi.Description, "Text in the chat-completions convention, whole or as a stream.")
+  .middleware(Authenticated)

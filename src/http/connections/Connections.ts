@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Context } from "effect"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
 
 export interface Exchange {
   readonly request: IncomingMessage
@@ -97,6 +98,7 @@ export class Connections {
     const connection = new Connection(socket, address)
     this.#use(connection)
     this.#open.set(socket, connection)
+    Metrics.connections.unsafeUpdate(this.#open.size, [])
     this.#byAddress.set(address, neighbours.add(connection))
     socket.once("close", () => this.#remove(connection))
     return connection
@@ -128,6 +130,7 @@ export class Connections {
 
   #remove(connection: Connection): void {
     if (!this.#open.delete(connection.socket)) return
+    Metrics.connections.unsafeUpdate(this.#open.size, [])
     const neighbours = this.#byAddress.get(connection.address)
     neighbours?.delete(connection)
     if (neighbours?.size === 0) this.#byAddress.delete(connection.address)

@@ -13,6 +13,9 @@ const CreditBalance = Schema.Struct({
 const show = HttpApiEndpoint.get("show", "/credits")
   .addSuccess(CreditBalance)
   .addError(ReadErrors)
-  .annotateContext(OpenApi.annotations({ identifier: "getCredits", summary: "Show the balance" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getCredits", summary: "Get the balance" }))
 
-export const Credits = HttpApiGroup.make("credits").add(show).middleware(Authenticated)
+export const Credits = HttpApiGroup.make("credits")
+  .add(show)
+  .annotate(OpenApi.Description, "What the organization that owns the key can spend.")
+  .middleware(Authenticated)

@@ -16,12 +16,14 @@ import {
   ModelNotFound,
   NoHealthyProvider,
   RateLimited,
+  RequestNotFound,
   SettleFailed,
   SpendLimitReached,
   TimedOut,
   UpstreamAuthFailed,
   UpstreamFailed,
   UpstreamRejected,
+  UsageTooLarge,
   VideoNotFinished,
   VideoNotFound
 } from "../../domain/Failure.ts"
@@ -73,7 +75,13 @@ const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted, 
 })
 const OutOfTime = onWire(504, TimedOut).annotations({ description: "The request exceeded the allowed time." })
 
-export const WrongQuery = onWire(400, InvalidRequest).annotations({ description: "A parameter is wrong." })
+export const NoSuchRequest = onWire(404, RequestNotFound).annotations({
+  description: "The organization has no such request."
+})
+export const UsageBusy = onWire(503, GatewayBusy).annotations({ description: "Too many ask for their usage at once." })
+export const WrongQuery = onWire(400, InvalidRequest, UsageTooLarge).annotations({
+  description: "A parameter is wrong."
+})
 
 export const ReadErrors = Schema.Union(Blocked, Internal)
 

@@ -1,9 +1,9 @@
 import { Effect, Either } from "effect"
-import { type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
+import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
 import type { ImageParams } from "../../domain/Image.ts"
 import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import { ImageGenerations, type ImageResult } from "../../services/images/ImageGenerations.ts"
+import { ImageGenerations, type ImageJob, type ImageResult } from "../../services/images/ImageGenerations.ts"
 import { Encoded, jsonChunks } from "../../services/runtime/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
@@ -22,17 +22,22 @@ const decodeEdit = decoder(ImageEditRequest)
 
 const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
 
+const given = (shape: string | null | undefined): string | undefined =>
+  shape === "auto" ? undefined : (shape ?? undefined)
+
 export const decodeImageBody = (
   body: unknown,
   { needsReference }: { readonly needsReference: boolean }
 ): Either.Either<ImageParams, InvalidRequest> =>
   Either.map(
     needsReference ? decodeEdit(body) : decodeGeneration(body),
-    ({ image, model, prompt, quality, resolution, response_format }) => ({
+    ({ aspect_ratio, image, model, prompt, quality, resolution, response_format, size }) => ({
       model,
       prompt,
       references: image ?? [],
       resolution: resolution ?? (isHd(quality) ? "4K" : undefined),
+      size: given(size),
+      aspectRatio: given(aspect_ratio),
       responseFormat: response_format ?? "url"
     })
   )
@@ -69,20 +74,30 @@ export const imageEndpoints = Effect.gen(function* () {
   const images = yield* ImageGenerations
   const limits = yield* Limits
 
+  const offerFor = (params: ImageParams): Either.Either<Pick<ImageJob, "model" | "variant" | "shape">, Failure> => {
+    const model = catalog.current.find(params.model)
+    if (model?.surface !== "image") return Either.left(new ModelNotFound({ model: params.model, surface: "image" }))
+    return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
+  }
+
   // A function of its own, so that the body is freed before the picture is made.
   const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
     record.model = modelIn(body)
     const params = yield* decodeImageBody(body, { needsReference })
-    const model = catalog.current.find(params.model)
-    if (model?.surface !== "image") return yield* new ModelNotFound({ model: params.model, surface: "image" })
-    return { model, variant: yield* variantFor(model, params), params }
+    return { params, offer: offerFor(params) }
   })
 
   const answer = Effect.fnUntraced(function* (
     { headers, record, request }: Admitted,
-    asked: Effect.Effect.Success<ReturnType<typeof read>>
+    { offer, params }: Effect.Effect.Success<ReturnType<typeof read>>
   ) {
-    const result = yield* images.generate({ ...asked, idempotencyKey: idempotencyKeyOf(request), record })
+    const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
+    const result = Either.isRight(offer)
+      ? yield* images.generate({ ...repeated, ...offer.right })
+      : yield* Effect.flatMap(
+          images.replay(repeated),
+          Effect.mapError(() => offer.left)
+        )
     record.firstByteAt = yield* Monotonic.millis
     const all = { ...headers(), ...resultHeaders(result) }
     return "url" in result.image

@@ -9,6 +9,7 @@ import {
   formN,
   formUnsupported,
   Integer,
+  matching,
   modelOf,
   n,
   optional,
@@ -34,11 +35,19 @@ const Resolution = Schema.transform(AnyResolution, Schema.String, {
   decode: (text) => text.slice(0, longestEcho).toUpperCase(),
   encode: (text) => text
 })
+const Size = matching(/^(?:auto|[1-9]\d{1,4}x[1-9]\d{1,4})$/).annotations(
+  problem("must be auto, or a width and a height such as 1024x1536")
+)
+const AspectRatio = matching(/^(?:auto|[1-9]\d{0,2}:[1-9]\d{0,2})$/).annotations(
+  problem("must be auto, or a ratio such as 16:9")
+)
 const Format = Schema.Literal("url", "b64_json").annotations(problem("must be url or b64_json"))
 const NotStreamed = Schema.Literal(false).annotations(problem("must be false: images are not streamed"))
 
 const texts = {
   resolution: "Decides the price; which ones a model has is in its `params`.",
+  size: "Width and height, or `auto`; which ones a model makes is in its `params`.",
+  aspectRatio: "Width to height, such as `16:9`, or `auto`; which ones a model makes is in its `params`.",
   quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
   responseFormat: "Default `url`: the image is stored and the link is permanent.",
   stream: "Only false: images are not streamed."
@@ -55,6 +64,8 @@ export const ImageGenerationRequest = Schema.Struct({
   response_format: optional(Format, texts.responseFormat),
   stream: optional(NotStreamed, texts.stream),
   resolution: optional(Resolution, texts.resolution),
+  size: optional(Size, texts.size),
+  aspect_ratio: optional(AspectRatio, texts.aspectRatio),
   quality: described(Anything, texts.quality)
 }).annotations({ identifier: "ImageGenerationRequest" })
 
@@ -70,6 +81,8 @@ const ImageEditForm = Schema.Struct({
   image: described(Files, "The images to edit, as files, URLs or base64; named `image` or `image[]`."),
   "image[]": described(Files, "Another name of `image`."),
   resolution: described(Schema.Literal(...resolutions, ""), texts.resolution),
+  size: described(Schema.Union(Size, Schema.Literal("")), texts.size),
+  aspect_ratio: described(Schema.Union(AspectRatio, Schema.Literal("")), texts.aspectRatio),
   quality: described(Anything, texts.quality),
   response_format: described(Schema.Literal("url", "b64_json", ""), texts.responseFormat),
   n: formN,
@@ -87,7 +100,7 @@ export const ImageResponse = Schema.Struct({
       revised_prompt: described(Schema.String, "What the provider made of the prompt, where it says so.")
     })
   ).annotations({ description: "One image." })
-}).annotations({ identifier: "ImageResponse" })
+}).annotations({ identifier: "ImageResponse", description: "The image." })
 
 const generate = HttpApiEndpoint.post("generate", "/images/generations")
   .setHeaders(IdempotencyKey)
@@ -97,7 +110,7 @@ const generate = HttpApiEndpoint.post("generate", "/images/generations")
     OpenApi.annotations({
       identifier: "createImage",
       summary: "Generate or edit an image",
-      description: "With reference images it is an edit."
+      description: "Makes one image. With reference images in `image` it is an edit of these."
     })
   )
 
@@ -116,6 +129,7 @@ const edit = HttpApiEndpoint.post("edit", "/images/edits")
   )
 
 export const Images = HttpApiGroup.make("images")
+  .annotate(OpenApi.Description, "An image is made while you wait, and its link is permanent.")
   .add(generate)
   .add(edit)
   .addError(GenerationErrors)

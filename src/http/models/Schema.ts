@@ -65,14 +65,14 @@ const ModelList = Schema.Struct({
 const list = HttpApiEndpoint.get("list", "/models")
   .addSuccess(ModelList)
   .addError(ReadErrors)
-  .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List the models with their prices" }))
+  .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List models" }))
 
 const retrieve = HttpApiEndpoint.get("retrieve", "/models/:id")
   .setPath(Schema.Struct({ id: Schema.String.annotations({ description: "May contain slashes, escaped or not." }) }))
   .addSuccess(Model)
   .addError(ReadErrors)
   .addError(UnknownModel)
-  .annotateContext(OpenApi.annotations({ identifier: "getModel", summary: "See one model with its prices" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getModel", summary: "Get a model" }))
 
 /** What the router serves: an id may hold slashes. */
 const retrieveAnyPath = HttpApiEndpoint.get("retrieve", "/models/*")
@@ -81,5 +81,9 @@ const retrieveAnyPath = HttpApiEndpoint.get("retrieve", "/models/*")
   .addError(ReadErrors)
   .addError(UnknownModel)
 
-export const Models = HttpApiGroup.make("models").add(list).add(retrieve).middleware(Authenticated)
+export const Models = HttpApiGroup.make("models")
+  .add(list)
+  .add(retrieve)
+  .annotate(OpenApi.Description, "What can be called, with prices and the parameters that each model takes.")
+  .middleware(Authenticated)
 export const ModelsRead = HttpApiGroup.make("models").add(list).add(retrieveAnyPath).middleware(Authenticated)

@@ -96,7 +96,7 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
           frame: { model, prompt: "The cat jumps", image: picture }
         },
         "multipart/form-data": {
-          frame: { model, prompt: "The cat jumps", seconds: "8", "input_reference[image_url]": picture }
+          frame: { model, prompt: "The cat jumps", seconds: "8", input_reference: picture }
         }
       },
       answer: { ...video, status: "queued" }
@@ -125,6 +125,39 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
     },
     listModels: { answer: { object: "list", data: [listed] } },
     getModel: { answer: listed },
+    getUsage: {
+      answer: {
+        object: "list",
+        data: [
+          { day: "2026-11-21", requests: 12, prompt_tokens: 5210, completion_tokens: 1840, charge_usd: 0.0348775 },
+          { day: "2026-11-22", requests: 1, prompt_tokens: 9, completion_tokens: 3, charge_usd: 0.00005775 }
+        ]
+      }
+    },
+    getRequest: {
+      answer: {
+        id: "req_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f",
+        object: "request",
+        created_at: created,
+        surface: "chat",
+        model,
+        stream: false,
+        status: 200,
+        code: null,
+        prompt_tokens: 9,
+        completion_tokens: 3,
+        cached_tokens: 0,
+        reasoning_tokens: 0,
+        hold_usd: 0.000665,
+        charge_usd: 0.00005775,
+        attempts: [
+          { outcome: "retry", ms: 87 },
+          { outcome: "ok", ms: 412 }
+        ],
+        first_byte_ms: 503,
+        total_ms: 505
+      }
+    },
     getCredits: {
       answer: { object: "credits", available_usd: 99.9984875, balance_usd: 99.9991525, held_usd: 0.000665 }
     }

@@ -5,17 +5,20 @@ import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { errorContent } from "./DocumentedErrors.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
+import { introduction } from "./Introduction.ts"
 
 const textHeader = (description: string) => ({ description, schema: { type: "string" } })
 const countHeader = (description: string) => ({ description, schema: { type: "integer" } })
 
-const requestId = { "x-request-id": textHeader("The request's id: the client's own, or one that was made for it.") }
-const rate = {
-  "x-ratelimit-limit": countHeader("Requests a minute of this key."),
-  "x-ratelimit-remaining": countHeader("What is left of them.")
+const requestId = {
+  "x-request-id": textHeader("The request's id: the `x-request-id` that you sent, or one made for it.")
 }
-const sandbox = { "x-gateway-sandbox": textHeader("`true` where the sandbox made the answer up.") }
-const replayed = { "idempotency-replayed": textHeader("`true` where this is the kept result of an earlier request.") }
+const rate = {
+  "x-ratelimit-limit": countHeader("Requests per minute that the key may make."),
+  "x-ratelimit-remaining": countHeader("Requests left in the current minute.")
+}
+const sandbox = { "x-gateway-sandbox": textHeader("`true` if the sandbox made the answer up.") }
+const replayed = { "idempotency-replayed": textHeader("`true` if this is the kept result of an earlier request.") }
 const headersOf: Readonly<Record<string, object>> = {
   "302": { location: textHeader("The video's `url`.") },
   "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
@@ -159,5 +162,6 @@ export const openApiDocument = (
     return examples === undefined ? operation : withExamples(operation, examples)
   }
   const paths = Record.map(document.paths, (item) => Record.map<string, Operation, Operation>({ ...item }, exemplify))
-  return { ...document, paths, servers: [{ url: baseUrl }], components: { ...document.components, schemas } }
+  const info = { ...document.info, description: introduction(baseUrl, idsOf("chat")[0] ?? "<model>") }
+  return { ...document, info, paths, servers: [{ url: baseUrl }], components: { ...document.components, schemas } }
 }

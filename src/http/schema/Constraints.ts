@@ -5,8 +5,12 @@ import { problem } from "./Decoding.ts"
 
 // The platform's own constraints put generated titles and descriptions into the document.
 
+/** Under another id its descriptions would be left out. */
 export const Integer = Schema.Number.pipe(
-  Schema.filter((value) => Number.isInteger(value), { jsonSchema: { type: "integer" } })
+  Schema.filter((value) => Number.isInteger(value), {
+    schemaId: Schema.IntSchemaId,
+    jsonSchema: { type: "integer" }
+  })
 )
 
 export const Filled = Schema.String.pipe(Schema.filter((text) => text !== "", { jsonSchema: { minLength: 1 } }))

@@ -8,6 +8,7 @@ export const exposedHeaders = [
   "x-should-retry",
   "idempotency-replayed",
   "x-gateway-sandbox",
+  "traceresponse",
   "accept-ranges",
   "content-range",
   "etag",

@@ -12,6 +12,8 @@ import { readEndpointOf } from "./ReadEndpoints.ts"
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
+const untraced: ReadonlySet<string> = new Set(["system", "media", "none"])
+
 /** Health is answered even while the database is away. */
 const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
   isBlocked.pipe(
@@ -30,12 +32,20 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
   return <E, R>(app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
-      const context = contextOf(NodeHttpServerRequest.toIncomingMessage(request))
+      const endpoint = readEndpointOf(request.url)
+      const context = contextOf(
+        NodeHttpServerRequest.toIncomingMessage(request),
+        untraced.has(endpoint.surface) ? undefined : endpoint
+      )
       const sent = NodeHttpServerRequest.toServerResponse(request)
-      const { address, requestId, startedAt } = context
+      const { address, requestId, startedAt, trace } = context
+      trace?.announce(sent)
       const { method, url } = request
-      const conclude = (status: number, code: string | null) =>
-        report({ requestId, ...readEndpointOf(url), method, status, code, startedAt })
+      const conclude = (status: number, code: string | null) => {
+        trace?.answer({ status, code })
+        trace?.end()
+        report({ requestId, ...endpoint, method, status, code, startedAt })
+      }
 
       const blocked = auth.isBlocked(address)
       const isBlocked = forMachines.has(url.split("?", 1)[0]) ? unlessUnknown(blocked) : blocked

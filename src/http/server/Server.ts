@@ -11,10 +11,12 @@ import { Limits } from "../body/Body.ts"
 import { chatEndpoint } from "../chat/Handlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
 import { CreditsHandlers } from "../credits/Handlers.ts"
+import { DocsRoutes } from "../docs/Handlers.ts"
 import { imageEndpoints } from "../images/Handlers.ts"
 import { MediaRoutes } from "../media/Handlers.ts"
 import { ModelsHandlers } from "../models/Handlers.ts"
 import { SystemRoutes } from "../system/Handlers.ts"
+import { UsageHandlers } from "../usage/Handlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/Handlers.ts"
 import { edge } from "./Edge.ts"
 import * as GenerationRoutes from "./GenerationRoutes.ts"
@@ -81,13 +83,13 @@ export const layer = (options: ServerOptions) =>
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
       const limits = Layer.succeed(Limits, options)
       const api = HttpApiBuilder.api(ResourceApi).pipe(
-        Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers]),
+        Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers, UsageHandlers]),
         Layer.provide(AuthenticatedLayer)
       )
       const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide([SystemRoutes(options), MediaRoutes(options)]),
+        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
         Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))

@@ -4,8 +4,10 @@ import { Context, Effect } from "effect"
 import ipaddr from "ipaddr.js"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
+import { DatabaseTotalsReader } from "../../services/telemetry/DatabaseTotals.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
+import { ownFamilies } from "./OwnFamilies.ts"
 import { exposition, MetricsSource } from "./Prometheus.ts"
 
 export class Readiness extends Context.Tag("gateway/http/Readiness")<
@@ -37,6 +39,7 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
     Effect.gen(function* () {
       const readiness = yield* Readiness
       const metrics = yield* MetricsSource
+      const totals = yield* DatabaseTotalsReader
       const openApi = perSnapshot(yield* Catalog, ({ models }) =>
         JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`))
       )
@@ -60,7 +63,8 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
         Effect.gen(function* () {
           const request = yield* HttpServerRequest.HttpServerRequest
           if (!options.metricsPublic && !isLocal(request)) return yield* new UnknownEndpoint()
-          return HttpServerResponse.text(exposition(yield* metrics.families), {
+          const own = ownFamilies(yield* readiness.unready, yield* totals.read)
+          return HttpServerResponse.text(yield* exposition([...(yield* metrics.families), ...own]), {
             contentType: "text/plain; version=0.0.4; charset=utf-8"
           })
         })

@@ -1,4 +1,7 @@
-import { Context, Effect, Metric, MetricKeyType, MetricState, Option, Schema } from "effect"
+import { Context, Effect, MetricKeyType, MetricState, Option, Schema } from "effect"
+import type { Steps } from "../../services/runtime/EventLoop.ts"
+import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
 
 /** Values are decimal text, since some exceed exact numbers. */
 export const Family = Schema.Struct({
@@ -12,65 +15,82 @@ export type Families = ReadonlyArray<Family>
 
 const escape = (text: string) => text.replace(/\\/g, "\\\\").replace(/\n/g, "\\n").replace(/"/g, '\\"')
 
-const labels = (tags: Iterable<{ readonly key: string; readonly value: string }>, more: ReadonlyArray<string> = []) => {
-  const all = [...Array.from(tags, ({ key, value }) => `${key}="${escape(value)}"`), ...more]
-  return all.length === 0 ? "" : `{${all.join(",")}}`
-}
+type Labels = ReadonlyArray<readonly [name: string, value: string]>
 
-type Pair = ReturnType<typeof Metric.unsafeSnapshot>[number]
-type Sample = readonly [series: string, value: number | bigint]
+const seriesOf = (name: string, labels: Labels): string =>
+  labels.length === 0 ? name : `${name}{${labels.map(([label, value]) => `${label}="${escape(value)}"`).join(",")}}`
 
-const samples = ({ metricKey, metricState }: Pair): ReadonlyArray<Sample> => {
-  const { name, tags } = metricKey
-  if (MetricState.isCounterState(metricState)) return [[`${name}${labels(tags)}`, metricState.count]]
-  if (MetricState.isGaugeState(metricState)) return [[`${name}${labels(tags)}`, metricState.value]]
+type Pair = ReturnType<typeof Metrics.unsafeSnapshot>[number]
+type Sample = readonly [suffix: string, labels: Labels, value: number | bigint]
+
+const samplesOf = ({ metricState }: Pair): ReadonlyArray<Sample> => {
+  if (MetricState.isCounterState(metricState)) return [["", [], metricState.count]]
+  if (MetricState.isGaugeState(metricState)) return [["", [], metricState.value]]
   if (MetricState.isFrequencyState(metricState)) {
-    return Array.from(
-      metricState.occurrences,
-      ([value, count]): Sample => [`${name}${labels(tags, [`value="${escape(value)}"`])}`, count]
-    )
+    return Array.from(metricState.occurrences, ([value, count]): Sample => ["", [["value", value]], count])
   }
   if (MetricState.isHistogramState(metricState)) {
     const buckets = Array.from(
       metricState.buckets,
-      ([bound, count]): Sample => [
-        `${name}_bucket${labels(tags, [`le="${bound < Number.MAX_VALUE ? bound : "+Inf"}"`])}`,
-        count
-      ]
+      ([bound, count]): Sample => ["_bucket", [["le", bound < Number.MAX_VALUE ? String(bound) : "+Inf"]], count]
     )
-    return [
-      ...buckets,
-      [`${name}_sum${labels(tags)}`, metricState.sum],
-      [`${name}_count${labels(tags)}`, metricState.count]
-    ]
+    return [...buckets, ["_sum", [], metricState.sum], ["_count", [], metricState.count]]
   }
   return []
 }
 
-const kind = ({ metricKey: { keyType }, metricState }: Pair): Family["kind"] => {
+const kindOf = ({ metricKey: { keyType }, metricState }: Pair): Family["kind"] => {
   if (MetricState.isHistogramState(metricState)) return "histogram"
   return MetricKeyType.isCounterKey(keyType) && keyType.incremental ? "counter" : "gauge"
 }
 
-export const snapshot = (): Families => {
-  const families = new Map<string, Family>()
-  for (const pair of Metric.unsafeSnapshot()) {
+/** The names of a metric's series never change, and making them is most of the work. */
+const known = new WeakMap<Pair["metricKey"], Array<string>>()
+
+const namesOf = ({ metricKey }: Pair, samples: ReadonlyArray<Sample>): ReadonlyArray<string> => {
+  const names = known.get(metricKey)
+  if (names?.length === samples.length) return names
+  const tags = Array.from(metricKey.tags, ({ key, value }) => [key, value] as const)
+  const made = samples.map(([suffix, labels]) => seriesOf(metricKey.name + suffix, [...tags, ...labels]))
+  known.set(metricKey, made)
+  return made
+}
+
+const collectSteps = function* (): Steps<Families> {
+  const families = new Map<string, Family & { readonly samples: Record<string, string> }>()
+  for (const pair of Metrics.unsafeSnapshot()) {
     const { description, name } = pair.metricKey
-    const family = families.get(name)
-    families.set(name, {
-      name,
-      help: family?.help ?? Option.getOrNull(description),
-      kind: family?.kind ?? kind(pair),
-      samples: {
-        ...family?.samples,
-        ...Object.fromEntries(samples(pair).map(([series, value]) => [series, String(value)]))
-      }
-    })
+    // The runtime's own, which is switched off once it has begun.
+    if (name.startsWith("effect_")) continue
+    let family = families.get(name)
+    if (family === undefined) {
+      family = { name, help: Option.getOrNull(description), kind: kindOf(pair), samples: {} }
+      families.set(name, family)
+    }
+    const samples = samplesOf(pair)
+    const names = namesOf(pair, samples)
+    for (const [at, [, , value]] of samples.entries()) family.samples[names[at] ?? ""] = String(value)
+    yield
   }
   return [...families.values()]
 }
 
+export const snapshot: Effect.Effect<Families> = Effect.suspend(() => EventLoop.runInSlices(collectSteps()))
+
+export const gauge = (name: string, help: string, values: ReadonlyArray<readonly [Labels, number]>): Family => ({
+  name,
+  help,
+  kind: "gauge",
+  samples: Object.fromEntries(values.map(([labels, value]) => [seriesOf(name, labels), String(value)]))
+})
+
 const integer = /^-?\d+$/
+
+const merge = (name: string, left: string | undefined, right: string) => {
+  if (left === undefined) return right
+  const merged = Metrics.merges[name]
+  return merged === undefined ? add(left, right) : String(merged(Number(left), Number(right)))
+}
 
 const add = (left: string, right: string) =>
   integer.test(left) && integer.test(right)
@@ -82,7 +102,7 @@ export const sum = (processes: ReadonlyArray<Families>): Families => {
   for (const family of processes.flat()) {
     const known = families.get(family.name)
     const both = { ...known?.samples }
-    for (const [series, value] of Object.entries(family.samples)) both[series] = add(both[series] ?? "0", value)
+    for (const [series, value] of Object.entries(family.samples)) both[series] = merge(family.name, both[series], value)
     families.set(family.name, { ...family, samples: both })
   }
   return [...families.values()]
@@ -90,15 +110,22 @@ export const sum = (processes: ReadonlyArray<Families>): Families => {
 
 export const withoutGauges = (families: Families): Families => families.filter((family) => family.kind !== "gauge")
 
-export const exposition = (families: Families): string => {
-  const lines = families.flatMap((family) => [
-    ...(family.help === null ? [] : [`# HELP ${family.name} ${family.help.replace(/\n/g, " ")}`]),
-    `# TYPE ${family.name} ${family.kind}`,
-    ...Object.entries(family.samples).map(([series, value]) => `${series} ${value}`)
-  ])
-  return `${lines.join("\n")}\n`
+const exposeSteps = function* (families: Families): Steps<string> {
+  let text = ""
+  for (const { help, kind, name, samples } of families) {
+    if (help !== null) text += `# HELP ${name} ${help.replace(/\\/g, "\\\\").replace(/\n/g, "\\n")}\n`
+    text += `# TYPE ${name} ${kind}\n`
+    for (const series in samples) {
+      text += `${series} ${samples[series]}\n`
+      yield
+    }
+  }
+  return text
 }
 
+export const exposition = (families: Families): Effect.Effect<string> =>
+  Effect.suspend(() => EventLoop.runInSlices(exposeSteps(families)))
+
 export class MetricsSource extends Context.Reference<MetricsSource>()("gateway/http/MetricsSource", {
-  defaultValue: (): { readonly families: Effect.Effect<Families> } => ({ families: Effect.sync(snapshot) })
+  defaultValue: (): { readonly families: Effect.Effect<Families> } => ({ families: snapshot })
 }) {}

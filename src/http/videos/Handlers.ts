@@ -1,13 +1,15 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Either } from "effect"
 import { hasScope } from "../../domain/ApiKey.ts"
-import { InsufficientScope, InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
+import { type Failure, InsufficientScope, InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
 import type { VideoParams } from "../../domain/Video.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { isSandbox } from "../../services/catalog/CatalogRules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import type { VideoCreation } from "../../services/videos/Create.ts"
 import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
+import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
@@ -23,11 +25,12 @@ import { noSuchCursor, VideoCreateRequest, type VideoListQuery } from "./Schema.
 const decode = decoder(VideoCreateRequest)
 
 export const decodeVideoBody = (body: unknown): Either.Either<VideoParams, InvalidRequest> =>
-  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds }) => ({
+  Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds, webhook_url }) => ({
     model,
     prompt,
     seconds: seconds ?? duration ?? undefined,
-    references: [image, input_reference].find((references) => references?.length) ?? []
+    references: [image, input_reference].find((references) => references?.length) ?? [],
+    webhookUrl: webhook_url ?? undefined
   }))
 
 const asList = (value: unknown): ReadonlyArray<unknown> => {
@@ -44,20 +47,6 @@ export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
     input_reference: [...asList(body.input_reference), ...named]
   }
 }
-
-/** A replay equals the first response to the byte. */
-export const videoJson = ({ completedAt, createdAt, error, id, model, progress, seconds, status, url }: Video) => ({
-  id,
-  object: "video",
-  model,
-  status,
-  progress,
-  created_at: createdAt,
-  ...(completedAt === undefined ? {} : { completed_at: completedAt }),
-  seconds,
-  ...(url === undefined ? {} : { url, data: [{ url }] }),
-  ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
-})
 
 export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Either.Either<string, InvalidRequest> =>
   status === "completed" && url !== undefined
@@ -76,23 +65,36 @@ export const videoEndpoint = Effect.gen(function* () {
   const limits = yield* Limits
   const videos = yield* VideoJobs
 
+  const offerFor = (params: VideoParams): Either.Either<Pick<VideoCreation, "model" | "seconds">, Failure> => {
+    const model = catalog.current.find(params.model)
+    if (model?.surface !== "video") return Either.left(new ModelNotFound({ model: params.model, surface: "video" }))
+    return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
+  }
+
   const read = Effect.fnUntraced(function* (admitted: Admitted) {
     const { record } = admitted
     const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes)
     const body = yield* decodeReferences(fieldsOf(received))
     record.model = modelIn(body)
     const params = yield* decodeVideoBody(body)
-    const model = catalog.current.find(params.model)
-    if (model?.surface !== "video") return yield* new ModelNotFound({ model: params.model, surface: "video" })
-    return { model, seconds: yield* secondsFor(model, params), params }
+    return { params, offer: offerFor(params) }
   })
 
   const create = Effect.fnUntraced(function* (admitted: Admitted) {
     const { headers, record, request } = admitted
-    const asked = yield* read(admitted)
-    const { replayed, video } = yield* videos.create({ ...asked, idempotencyKey: idempotencyKeyOf(request), record })
+    const { offer, params } = yield* read(admitted)
+    const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
+    const { replayed, video } = Either.isRight(offer)
+      ? yield* videos.create({ ...repeated, ...offer.right })
+      : yield* Effect.flatMap(
+          videos.replay(repeated),
+          Effect.mapError(() => offer.left)
+        )
     record.firstByteAt = yield* Monotonic.millis
-    const sandbox = record.route === undefined ? asked.model.routes.every(isSandbox) : isSandbox(record.route)
+    const sandbox =
+      record.route === undefined
+        ? Either.isRight(offer) && offer.right.model.routes.every(isSandbox)
+        : isSandbox(record.route)
     return json(202, videoJson(video), {
       ...headers(),
       ...resultHeaders({ replayed, sandbox: video.sandbox || sandbox })

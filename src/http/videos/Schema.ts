@@ -12,7 +12,19 @@ import {
   ReadErrors,
   WrongQuery
 } from "../errors/Schemas.ts"
-import { between, described, formN, Integer, matching, modelOf, n, optional, promptFor } from "../schema/Constraints.ts"
+import {
+  between,
+  described,
+  formN,
+  Integer,
+  longestUrl,
+  matching,
+  modelOf,
+  n,
+  optional,
+  promptFor,
+  upTo
+} from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
@@ -21,6 +33,12 @@ const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
 const WrittenInteger = matching(/^-?\d{1,400}$/)
 const FormLength = matching(/^(?:-?\d{1,400})?$/)
+
+/** Its host is judged once the body is read. */
+const WebhookUrl = matching(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//)
+  .pipe(upTo(longestUrl))
+  .annotations(problem(`must be an http or https URL of at most ${longestUrl} characters`))
+const FormWebhookUrl = matching(/^(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/|$)/).pipe(upTo(longestUrl))
 
 /** `domain/VideoRules.ts` moves it to a length that the model has. */
 const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
@@ -34,6 +52,8 @@ const texts = {
     "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
   duration: "Alias of `seconds`, which wins when both are given.",
   image: "The reference frame; of several the first is used. Some models require one, some take none.",
+  webhookUrl:
+    "Where to send the video once it is over, signed, beside the organization's webhook endpoints. A public http or https URL.",
   inputReference: "Alias of `image`, which wins when both are given."
 }
 
@@ -45,6 +65,7 @@ export const VideoCreateRequest = Schema.Struct({
   input_reference: optional(Frames, texts.inputReference),
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
+  webhook_url: optional(WebhookUrl, texts.webhookUrl),
   n
 }).annotations({ identifier: "VideoCreateRequest" })
 
@@ -59,6 +80,7 @@ const VideoCreateForm = Schema.Struct({
   input_reference: described(Files, texts.inputReference),
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
   "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
+  webhook_url: described(FormWebhookUrl, texts.webhookUrl),
   n: formN
 })
 
@@ -85,7 +107,7 @@ export const Video = Schema.Struct({
     }),
     "Once `failed`."
   )
-}).annotations({ identifier: "Video", description: "One render." })
+}).annotations({ identifier: "Video", description: "The video." })
 
 const EdgeId = (edge: string) =>
   Schema.NullOr(Schema.String).annotations({ description: `The id of the ${edge} video; null without one.` })
@@ -104,7 +126,10 @@ const DeletedVideo = Schema.Struct({
   deleted: Schema.Literal(true)
 }).annotations({ identifier: "DeletedVideo" })
 
-const Id = Schema.String.annotations({ description: "The `vid_` id." })
+const Id = Schema.String.annotations({
+  description: "The video's id.",
+  examples: ["vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a"]
+})
 
 const defaultLimit = 20
 const largestLimit = 100
@@ -153,8 +178,9 @@ const create = HttpApiEndpoint.post("create", "/videos")
   .annotateContext(
     OpenApi.annotations({
       identifier: "createVideo",
-      summary: "Start a render",
-      description: "Answers at once with the video in `queued`; ask for it until it is `completed` or `failed`."
+      summary: "Create a video",
+      description:
+        "Answers with the video in `queued`; get it every few seconds until it is `completed` or `failed`. Only a completed video is charged."
     })
   )
 
@@ -163,14 +189,14 @@ const list = HttpApiEndpoint.get("list", "/videos")
   .addSuccess(VideoList)
   .addError(ReadErrors)
   .addError(WrongQuery)
-  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List renders, page by page" }))
+  .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List videos" }))
 
 const find = HttpApiEndpoint.get("find", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(Video)
   .addError(ReadErrors)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "See how a render is doing" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "Get a video" }))
 
 const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
@@ -178,7 +204,7 @@ const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .addError(ReadErrors)
   .addError(NotCompleted)
   .addError(NoSuchVideo)
-  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Go to the finished mp4" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Download a video" }))
 
 const remove = HttpApiEndpoint.del("delete", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
@@ -187,9 +213,10 @@ const remove = HttpApiEndpoint.del("delete", "/videos/:id")
   .addError(Internal)
   .addError(NoSuchVideo)
   .addError(NotFinished)
-  .annotateContext(OpenApi.annotations({ identifier: "deleteVideo", summary: "Delete a finished render and its mp4" }))
+  .annotateContext(OpenApi.annotations({ identifier: "deleteVideo", summary: "Delete a video" }))
 
 export const StoredVideos = HttpApiGroup.make("videos")
+  .annotate(OpenApi.Description, "A video takes minutes: create it, get it until it is completed, then download it.")
   .add(list)
   .add(find)
   .add(content)

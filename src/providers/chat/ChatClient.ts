@@ -63,8 +63,6 @@ interface EncodedRequest<Options, Quirks> {
   readonly body: Exclude<UpstreamRequest["body"], undefined>
 }
 
-const rememberedRoutes = 1_000
-
 /** A host may answer a stream's request in one piece. */
 export const makeChatAdapter = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>
@@ -77,7 +75,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const newId = () => ids.prefixed("call")
     const failureOf = format.decodeFailure ?? decodeFailure
     const fail = failWith(failureOf)
-    const learnt = new Map<string, Quirks>()
+    const learnt = new WeakMap<Route, Quirks>()
 
     const encode = (call: Call): Encoded => {
       const value = format.encode(call)
@@ -89,14 +87,12 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         const obstacle = format.unencodable?.(request)
         if (obstacle !== undefined) return Effect.fail(unsentFailure(route, obstacle))
         const options = format.options.of(route)
-        const quirks = learnt.get(route.id) ?? format.quirks(options)
+        const quirks = learnt.get(route) ?? format.quirks(options)
         return Effect.succeed(encode({ route, request, options, isStream, quirks, adapted: {}, newId }))
       })
 
-    const remember = ({ options, route: { id } }: Call, changes: Partial<Quirks>) => {
-      const [oldest] = learnt.keys()
-      if (learnt.size >= rememberedRoutes && oldest !== undefined) learnt.delete(oldest)
-      learnt.set(id, { ...(learnt.get(id) ?? format.quirks(options)), ...changes })
+    const remember = ({ options, route }: Call, changes: Partial<Quirks>) => {
+      learnt.set(route, { ...(learnt.get(route) ?? format.quirks(options)), ...changes })
     }
 
     const adapt = ({ body, call }: Encoded, refusal: UpstreamResponse): Encoded | undefined => {

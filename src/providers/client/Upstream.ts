@@ -1,10 +1,11 @@
 import { Readable } from "node:stream"
-import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
+import { Context, Effect, FiberRef, Layer, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import type { Chunks } from "../../services/runtime/Chunks.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import { attemptSpan } from "../../services/telemetry/Tracing.ts"
 import { Flowing, Gathered, type Received, type Taken, type UpstreamHead, type UpstreamResponse } from "./Exchange.ts"
 import { encodeJson, LargeJson } from "./Json.ts"
 
@@ -79,6 +80,19 @@ const encoded = <A, E, R>(
     ? Effect.flatMap(EventLoop.runInSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
     : send({ ...request, body })
 
+const withTraceContext = <A, E, R>(
+  request: UpstreamRequest,
+  send: (request: UpstreamRequest) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  request.account.sendsTraceContext === true
+    ? Effect.flatMap(FiberRef.get(attemptSpan), (span) => {
+        const { state } = span?.context ?? {}
+        const tracestate = state === undefined ? {} : { tracestate: state }
+        const headers = span === undefined ? {} : { traceparent: span.traceparent, ...tracestate }
+        return send({ ...request, headers: { ...request.headers, ...headers } })
+      })
+    : send(request)
+
 const headersOf = (request: Sendable, accept: string): Record<string, string> => {
   const { account } = request
   const headers: Record<string, string> = {
@@ -142,8 +156,8 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
   })
 
   return {
-    post: (request: UpstreamRequest) => encoded(request, post),
-    open: (request: UpstreamRequest) => encoded(request, open)
+    post: (request: UpstreamRequest) => withTraceContext(request, (sent) => encoded(sent, post)),
+    open: (request: UpstreamRequest) => withTraceContext(request, (sent) => encoded(sent, open))
   }
 }
 

@@ -15,7 +15,7 @@ const encodeReference = ({ bytes, type }: Picture) => ({ inlineData: { mimeType:
 export const encodeImage = (request: ImageRequest, options: Options) => {
   const imageConfig = defined({
     imageSize: options.image_size === false ? undefined : request.resolution,
-    aspectRatio: options.aspect_ratio
+    aspectRatio: request.shape?.aspectRatio ?? options.aspect_ratio
   })
   return {
     contents: [{ role: "user", parts: [{ text: request.prompt }, ...request.references.map(encodeReference)] }],
@@ -33,7 +33,7 @@ export const encodePrediction = (request: ImageRequest, options: Options) => ({
     includeRaiReason: true,
     ...defined({
       sampleImageSize: options.image_size === false ? undefined : request.resolution,
-      aspectRatio: options.aspect_ratio
+      aspectRatio: request.shape?.aspectRatio ?? options.aspect_ratio
     })
   }
 })

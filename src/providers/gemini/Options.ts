@@ -17,8 +17,9 @@ export const chatFeatures = ({ thinking }: RouteOptions): ReadonlySet<Feature> =
   new Set(thinking === "none" ? chat : [...chat, "reasoning"])
 
 export const imageFeatures = ({ api, image_size }: RouteOptions): ReadonlySet<Feature> => {
-  const sizes: ReadonlyArray<Feature> = image_size === false ? [] : ["1K", "2K", "4K"]
-  return new Set(api === "predict" ? sizes : [...sizes, "edit"])
+  const resolutions: ReadonlyArray<Feature> = image_size === false ? [] : ["1K", "2K", "4K"]
+  const edit: ReadonlyArray<Feature> = api === "predict" ? [] : ["edit"]
+  return new Set([...resolutions, ...edit, "size", "aspect_ratio"])
 }
 
 export const options = makeOptions(Options, identity)

@@ -1,14 +1,15 @@
 import { Either } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
-import type { ImageRoute, RouteBase, SecondsAs, VideoRoute } from "../../domain/Model.ts"
+import type { ImageRoute, RouteBase, SecondsAs, Shape, VideoRoute } from "../../domain/Model.ts"
+import { pixelsOf } from "../../domain/Shape.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { Encoded as Base64 } from "../../services/runtime/Chunks.ts"
 import { unsentFailure } from "../client/Classification.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { loggable } from "../client/Upstream.ts"
-import type { Fields, JobOptions } from "./Options.ts"
+import type { Fields, JobOptions, ShapeAs } from "./Options.ts"
 
 export interface Submission {
   readonly model: string
@@ -67,6 +68,15 @@ const sizeFields = (route: ImageRoute, options: JobOptions, { resolution }: Imag
     : Either.right({ [options.sizeField]: size })
 }
 
+const encodeShape: Readonly<Record<ShapeAs, (shape: Shape) => unknown>> = {
+  ratio: ({ aspectRatio }) => aspectRatio,
+  size: ({ size }) => size,
+  pixels: ({ size }) => size && pixelsOf(size)
+}
+
+const shapeFields = ({ shapeAs, shapeField }: JobOptions, { shape }: ImageRequest): Fields =>
+  shape === undefined ? {} : { [shapeField]: encodeShape[shapeAs](shape) }
+
 export const encodeVideo = (format: InputFormat, route: VideoRoute, request: VideoRequest): Encoded<Submission> => {
   const options = format.options.of(route)
   const { prompt, reference, seconds } = request
@@ -86,5 +96,5 @@ export const encodeImage = (format: InputFormat, route: ImageRoute, request: Ima
     if (model === undefined) return yield* unable(route, "cannot edit")
     const image = yield* imageFields(route, options, format.pictureField, references)
     const size = yield* sizeFields(route, options, request)
-    return { model, input: { ...options.fixed, ...image, ...size, prompt } }
+    return { model, input: { ...options.fixed, ...image, ...size, ...shapeFields(options, request), prompt } }
   })

@@ -1,6 +1,7 @@
 import { Clock, Effect, Either, Schedule, Stream } from "effect"
 import { largestPicture } from "../../domain/Media.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
+import { imageFeatures } from "../../services/catalog/AdapterFeatures.ts"
 import { fromBase64 } from "../../services/media/Base64.ts"
 import { Fetcher, type FetchFailed } from "../../services/media/Fetcher.ts"
 import {
@@ -195,6 +196,10 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
     cancel(route, handle).pipe(Effect.interruptible, Effect.timeout("2 seconds"), Effect.ignore)
 
   const image: ImageAdapter = {
+    features: (options) => {
+      const { shapeAs } = Either.getOrElse(format.options.decode(options), () => ({ shapeAs: "ratio" }))
+      return new Set(imageFeatures.filter((feature) => feature !== "aspect_ratio" || shapeAs === "ratio"))
+    },
     generate: Effect.fn(`${format.name}.generate`)(function* (route, request) {
       const submission = yield* encodeImage(format, route, request)
       const end = yield* Effect.uninterruptibleMask((restore) =>

@@ -1,8 +1,12 @@
 import { Schema } from "effect"
 import type { Resolution } from "../../domain/Model.ts"
-import { optional } from "../client/RouteOptions.ts"
+import { oneOf, optional } from "../client/RouteOptions.ts"
 
 export type Fields = Readonly<Record<string, unknown>>
+
+/** `16:9`, `1536x1024` or `{width, height}`. */
+const ShapeAs = oneOf("ratio", "size", "pixels")
+export type ShapeAs = typeof ShapeAs.Type
 
 export interface JobOptions {
   readonly imageField: string | undefined
@@ -10,6 +14,8 @@ export interface JobOptions {
   readonly secondsField: string
   readonly sizeField: string
   readonly sizes: Readonly<Partial<Record<Resolution, unknown>>> | undefined
+  readonly shapeField: string
+  readonly shapeAs: ShapeAs
   readonly fixed: Fields
   readonly withImage: Fields
   readonly withoutImage: Fields
@@ -24,6 +30,8 @@ export const commonOptions = {
   seconds_field: optional(Field),
   size_field: optional(Field),
   sizes: optional(Schema.Struct({ "1K": optional(Size), "2K": optional(Size), "4K": optional(Size) })),
+  shape_field: optional(Field),
+  shape_as: optional(ShapeAs),
   with_image: optional(InputFields),
   without_image: optional(InputFields)
 }
@@ -38,6 +46,8 @@ export const makeJobOptions = (
   secondsField: given.seconds_field ?? "duration",
   sizeField: given.size_field ?? "resolution",
   sizes: given.sizes,
+  shapeField: given.shape_field ?? "aspect_ratio",
+  shapeAs: given.shape_as ?? "ratio",
   fixed,
   withImage: given.with_image ?? {},
   withoutImage: given.without_image ?? {}

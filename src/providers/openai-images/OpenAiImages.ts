@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { largestPicture } from "../../domain/Media.ts"
-import type { ImageRoute, ProviderAccount } from "../../domain/Model.ts"
+import type { Feature, ImageRoute, ProviderAccount } from "../../domain/Model.ts"
 import { Fetcher } from "../../services/media/Fetcher.ts"
 import { type Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
@@ -22,6 +22,8 @@ import { encodeContent } from "./Request.ts"
 import { decodeImage } from "./Response.ts"
 
 const downloadSeconds = 60
+
+const features = new Set<Feature>(["edit", "1K", "2K", "4K", "size"])
 
 const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` })
 
@@ -58,6 +60,7 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
     adapter: "openai-images",
     options: options.decode,
     image: {
+      features: () => features,
       generate: Effect.fn("OpenAiImages.generate")(function* (route, request) {
         const response = yield* ask(route, request)
         if (!isSuccess(response)) return yield* fail(route, response)

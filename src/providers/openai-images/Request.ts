@@ -16,7 +16,7 @@ export interface WireFields extends Pick<Options, "quality" | "background" | "ou
 export interface WireGeneration extends WireFields, Pick<Options, "moderation"> {}
 
 const encodeFields = (model: string, request: ImageRequest, options: Options): WireFields => {
-  const size = options.sizes?.[request.resolution] ?? options.size
+  const size = request.shape?.size ?? options.sizes?.[request.resolution] ?? options.size
   return {
     model,
     prompt: request.prompt,

@@ -106,7 +106,15 @@ const lettering = async (
     const marked = `<span foreground="white" alpha="${Math.round(100 * opacity)}%">${plain}</span>`
     const width = Math.floor(box.width * by)
     return sharp({
-      text: { text: marked, font: `DejaVu Sans ${size}`, fontfile, width, wrap: "word-char", dpi: 72 * by, rgba: true }
+      text: {
+        text: marked,
+        font: `DejaVu Sans ${size}`,
+        fontfile,
+        width,
+        wrap: "word-char",
+        dpi: Math.round(72 * by),
+        rgba: true
+      }
     })
   }
   const [largest = 1, ...smaller] = sizes

@@ -1,6 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
+import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer, Schema } from "effect"
-import { type NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
+import { type NanoUsd, NanoUsdFromRow, toUsdText, zero } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
@@ -12,6 +13,8 @@ export class Organization extends Schema.Class<Organization>("Organization")({
   createdAt: Schema.DateFromSelf,
   suspendedAt: Schema.NullOr(Schema.DateFromSelf),
   deletedAt: Schema.NullOr(Schema.DateFromSelf),
+  /** A charge that takes the balance below it is told to the organization's webhook endpoints. */
+  notifyBelow: Schema.NullOr(NanoUsdFromRow),
   ...Balance.fields
 }) {}
 
@@ -65,6 +68,11 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     readonly delete: (reference: string) => Effect.Effect<Organization, OrganizationNotFound | OrganizationInUse>
     /** As `find`, of deleted ones too. */
     readonly findAny: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    /** Null: it is never told. */
+    readonly notifyBelow: (
+      reference: string,
+      amount: NanoUsd | null
+    ) => Effect.Effect<Organization, OrganizationNotFound>
     /** Refuses every key until it is resumed. */
     readonly suspend: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly resume: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
@@ -109,8 +117,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         Effect.uninterruptible
       )
 
-      const update = (reference: string, suspendedAt: string) => sql`
-        UPDATE organizations SET suspended_at = ${sql.literal(suspendedAt)}
+      const update = (reference: string, set: Fragment) => sql`
+        UPDATE organizations SET ${set}
         WHERE (id = ${reference} OR name = ${reference.normalize()}) AND deleted_at IS NULL RETURNING *`
 
       const rename = Effect.fn("Organizations.rename")(function* (reference: string, newName: string) {
@@ -149,9 +157,14 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         findAny: Effect.fn("Organizations.findAny")((reference: string) => one(reference, selectAny(reference))),
         find: Effect.fn("Organizations.find")((reference: string) => one(reference, select(reference))),
         suspend: Effect.fn("Organizations.suspend")((reference: string) =>
-          one(reference, update(reference, "coalesce(suspended_at, now())"))
+          one(reference, update(reference, sql`suspended_at = coalesce(suspended_at, now())`))
         ),
-        resume: Effect.fn("Organizations.resume")((reference: string) => one(reference, update(reference, "NULL")))
+        resume: Effect.fn("Organizations.resume")((reference: string) =>
+          one(reference, update(reference, sql`suspended_at = NULL`))
+        ),
+        notifyBelow: Effect.fn("Organizations.notifyBelow")((reference: string, amount: NanoUsd | null) =>
+          one(reference, update(reference, sql`notify_below = ${amount}`))
+        )
       })
     })
   )

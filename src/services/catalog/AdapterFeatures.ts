@@ -12,8 +12,10 @@ export interface Adapter {
 
 export type Adapters = ReadonlyMap<string, Adapter>
 
-export const everything: Features = () =>
-  new Set(["tools", "vision", "response_format", "web_search", "reasoning", "sampling", "edit", "1K", "2K", "4K"])
+const chatFeatures = ["tools", "vision", "response_format", "web_search", "reasoning", "sampling"] as const
+export const imageFeatures = ["edit", "1K", "2K", "4K", "size", "aspect_ratio"] as const
+
+export const everything: Features = () => new Set<Feature>([...chatFeatures, ...imageFeatures])
 
 /** Planned wires: a catalog may name them, and their routes stay off; any other name is a mistake. */
 const foreseen: Adapters = new Map([

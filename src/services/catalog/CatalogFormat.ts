@@ -7,6 +7,7 @@ export const ProviderEntry = Schema.Struct({
   base_url: optional(BaseUrl),
   credential: optional(VariableName),
   headers: optional(Headers),
+  trace_context: optional(Schema.Boolean),
   options: optional(Options)
 })
 export type ProviderEntry = typeof ProviderEntry.Type

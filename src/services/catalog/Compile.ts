@@ -30,7 +30,8 @@ const upstream = (name: string, entry: ProviderEntry, environment: Environment):
       adapter: entry.adapter,
       baseUrl: entry.base_url?.replace(/\/+$/, ""),
       credential: present ? Redacted.make(secret) : undefined,
-      headers: entry.headers ?? {}
+      headers: entry.headers ?? {},
+      ...(entry.trace_context === true && { sendsTraceContext: true })
     },
     variable: entry.credential,
     ready: present || entry.credential === undefined || entry.adapter === sandboxAdapter,

@@ -61,6 +61,8 @@ const Day = Schema.transformOrFail(
 const text = (pattern: RegExp, message: string) =>
   Schema.String.pipe(Schema.pattern(pattern, { description: message, message: () => message }))
 export const Name = text(/^\S+$/, "must be a name without spaces")
+export const ImageSize = text(/^[1-9]\d{1,4}x[1-9]\d{1,4}$/, "must be written as 1536x1024")
+export const AspectRatio = text(/^[1-9]\d{0,2}:[1-9]\d{0,2}$/, "must be written as 16:9")
 const ModelId = text(/^[A-Za-z0-9][\w.:/-]*$/, "must be letters, digits and . _ - : / only")
 
 /** Catches a secret pasted as a variable's name, so the message must not repeat it. */

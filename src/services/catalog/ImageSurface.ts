@@ -1,9 +1,12 @@
 import { Array as Arr, Schema } from "effect"
-import type { ImageModel, ImageRoute, ImageVariant, Resolution } from "../../domain/Model.ts"
-import { type NanoUsd, toUsd } from "../../domain/Money.ts"
+import { makesShape } from "../../domain/Image.ts"
+import { mostReferences } from "../../domain/Media.ts"
+import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape, ShapeFeature } from "../../domain/Model.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
+import { shapeOf, variantKey } from "../../domain/Shape.ts"
 import type { Path } from "./CatalogSource.ts"
-import { model, Name, oneOf, optional, route, Usd } from "./EntryFields.ts"
-import { discount, type ImagePrices, type ParamField } from "./ListedModel.ts"
+import { AspectRatio, ImageSize, integer, model, Name, oneOf, optional, route, Usd } from "./EntryFields.ts"
+import { imageMargins, imageParams, imagePrices, ratiosOf } from "./ImageListing.ts"
 import {
   type BaseOf,
   checkNarrowing,
@@ -16,15 +19,18 @@ import {
 } from "./Surface.ts"
 
 const ResolutionName = oneOf("1K", "2K", "4K")
+const AspectRatios = Schema.NonEmptyArray(AspectRatio)
+const shapes = { sizes: optional(Schema.NonEmptyArray(ImageSize)), aspect_ratios: optional(AspectRatios) }
 const Variants = Schema.NonEmptyArray(
-  Schema.Struct({ resolution: ResolutionName, price_usd: Usd, official_usd: optional(Usd) })
+  Schema.Struct({ resolution: ResolutionName, ...shapes, price_usd: Usd, official_usd: optional(Usd) })
 )
-const VariantCosts = Schema.NonEmptyArray(Schema.Struct({ resolution: ResolutionName, price_usd: Usd }))
+const VariantCosts = Schema.NonEmptyArray(Schema.Struct({ resolution: ResolutionName, ...shapes, price_usd: Usd }))
 const RouteEntry = Schema.Struct({
   ...route,
   edit: optional(Schema.Boolean),
   edit_model: optional(Name),
   resolutions: optional(Schema.NonEmptyArray(ResolutionName)),
+  aspect_ratios: optional(AspectRatios),
   cost: optional(Schema.Struct({ per_image_usd: optional(Usd), variants: optional(VariantCosts) }))
 })
 export const ImageModelEntry = Schema.Struct({
@@ -32,20 +38,72 @@ export const ImageModelEntry = Schema.Struct({
   surface: Schema.Literal("image"),
   variants: optional(Variants),
   pricing: optional(Schema.Struct({ per_image_usd: Usd, official: optional(Schema.Struct({ per_image_usd: Usd })) })),
+  ...shapes,
   edit: optional(Schema.Boolean),
+  max_references: optional(integer(1, mostReferences)),
   routes: Schema.NonEmptyArray(RouteEntry)
 })
 export type ImageModelEntry = typeof ImageModelEntry.Type
 
-const resolutionsOf = ({ variants }: ImageModelEntry): ReadonlyArray<Resolution> =>
-  variants?.map(({ resolution }) => resolution) ?? ["1K"]
+type Variant = (typeof Variants.Type)[number]
+type Shapes = Pick<Variant, "sizes" | "aspect_ratios">
+
+/** A model without variants has one; none where the price is missing. */
+const rowsOf = ({ pricing, variants }: ImageModelEntry): ReadonlyArray<Variant> => {
+  if (variants !== undefined || pricing === undefined) return variants ?? []
+  const official = pricing.official?.per_image_usd
+  return [
+    {
+      resolution: "1K",
+      price_usd: pricing.per_image_usd,
+      ...(official === undefined ? {} : { official_usd: official })
+    }
+  ]
+}
+
+const resolutionsOf = (entry: ImageModelEntry): ReadonlyArray<Resolution> => [
+  ...new Set(rowsOf(entry).map(({ resolution }) => resolution))
+]
+
+/** `[undefined]` where none is named. */
+const shapesOf = ({ aspect_ratios, sizes }: Shapes): ReadonlyArray<Shape | undefined> =>
+  sizes?.map(shapeOf) ?? aspect_ratios?.map((aspectRatio) => ({ aspectRatio, size: undefined })) ?? [undefined]
+
+const hasShapes = ({ aspect_ratios, sizes }: Shapes): boolean => aspect_ratios !== undefined || sizes !== undefined
+
+/** A variant's own shapes win over the model's. */
+const variantsOf = (entry: ImageModelEntry): ReadonlyArray<ImageVariant> =>
+  rowsOf(entry).flatMap((row) =>
+    shapesOf(hasShapes(row) ? row : entry).map((shape) => ({
+      resolution: row.resolution,
+      shape,
+      price: row.price_usd,
+      official: row.official_usd
+    }))
+  )
+
+type VariantCost = (typeof VariantCosts.Type)[number]
+
+const costKeys = ({ resolution, ...shapes }: VariantCost): ReadonlyArray<string> =>
+  shapesOf(shapes).map((shape) => variantKey({ resolution, shape }))
 
 const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
   const { edit = false, pricing, routes, variants } = entry
   if (pricing === undefined && variants === undefined) report(at, "the price is missing: give pricing or variants")
   if (pricing !== undefined && variants !== undefined) report([...at, "pricing"], "give pricing or variants, not both")
   const resolutions = resolutionsOf(entry)
-  for (const twice of repeats(resolutions)) report([...at, "variants"], `resolution ${twice} stands twice`)
+  const sold = variantsOf(entry)
+  for (const twice of repeats(sold.map(variantKey))) report([...at, "variants"], `resolution ${twice} stands twice`)
+  const levels = [entry, ...(variants ?? []), ...routes.flatMap(({ cost }) => cost?.variants ?? [])]
+  if (levels.some((level) => level.sizes !== undefined && level.aspect_ratios !== undefined))
+    report([...at, "sizes"], "give sizes or aspect_ratios, not both")
+  checkNarrowing(
+    report,
+    at,
+    "aspect_ratios",
+    ratiosOf(sold),
+    routes.map((route) => route.aspect_ratios)
+  )
   checkNarrowing(
     report,
     at,
@@ -62,50 +120,48 @@ const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
     if (cost !== undefined && (cost.per_image_usd === undefined) === (cost.variants === undefined)) {
       report([...path, "cost"], "give per_image_usd or variants")
     }
-    const costed = cost?.variants?.map(({ resolution }) => resolution) ?? []
+    const costed = cost?.variants?.flatMap(costKeys) ?? []
     for (const twice of repeats(costed)) report([...path, "cost", "variants"], `resolution ${twice} stands twice`)
-    const foreign = costed.filter((resolution) => !resolutions.includes(resolution))
+    const own = new Set([...resolutions, ...sold.map(variantKey)])
+    const foreign = costed.filter((key) => !own.has(key))
     if (foreign.length > 0) report([...path, "cost", "variants"], `the model itself does not have ${list(foreign)}`)
   })
   if (edit && routes.every((route) => route.edit === false)) report([...at, "routes"], "no route serves edit")
 }
 
-const imageVariants = ({ pricing, variants }: ImageModelEntry): ImageModel["variants"] => {
-  const variant = ({ resolution, price_usd, official_usd }: NonNullable<typeof variants>[0]): ImageVariant => ({
-    resolution,
-    price: price_usd,
-    official: official_usd
-  })
-  if (variants !== undefined) return [variant(variants[0]), ...variants.slice(1).map(variant)]
-  return [
-    { resolution: "1K", price: required(pricing, "pricing").per_image_usd, official: pricing?.official?.per_image_usd }
-  ]
-}
-
 const imageCost = (
   cost: ImageModelEntry["routes"][number]["cost"],
   resolutions: ReadonlyArray<Resolution>
-): ReadonlyMap<Resolution, NanoUsd> => {
+): ReadonlyMap<string, NanoUsd> => {
   const flat = cost?.per_image_usd
   if (flat !== undefined) return new Map(resolutions.map((resolution) => [resolution, flat]))
-  return new Map(cost?.variants?.map(({ resolution, price_usd }) => [resolution, price_usd]))
+  const costs = new Map<string, NanoUsd>()
+  for (const variant of cost?.variants ?? []) {
+    for (const key of costKeys(variant)) costs.set(key, variant.price_usd)
+    if (!costs.has(variant.resolution)) costs.set(variant.resolution, variant.price_usd)
+  }
+  return costs
 }
 
 const compileImage = (entry: ImageModelEntry, base: BaseOf): ImageModel => {
-  const variants = imageVariants(entry)
   const edit = entry.edit ?? false
+  const [first, ...others] = variantsOf(entry)
+  const variants = [required(first, "pricing"), ...others] as const
+  const ratios = ratiosOf(variants)
   return {
     id: entry.id,
     surface: "image",
     created: entry.created ?? 0,
     variants,
     edit,
+    maxReferences: entry.max_references ?? mostReferences,
     routes: entry.routes.map((route): ImageRoute => {
-      const resolutions = route.resolutions ?? variants.map(({ resolution }) => resolution)
+      const resolutions = route.resolutions ?? resolutionsOf(entry)
       return {
         ...base(route),
         editModel: edit && route.edit !== false ? (route.edit_model ?? route.model) : undefined,
         resolutions: new Set(resolutions),
+        aspectRatios: new Set(route.aspect_ratios ?? ratios),
         cost: imageCost(route.cost, resolutions)
       }
     })
@@ -113,7 +169,9 @@ const compileImage = (entry: ImageModelEntry, base: BaseOf): ImageModel => {
 }
 
 const narrowImage = (model: ImageModel, routes: NonEmpty<ImageRoute>): ImageModel => {
-  const served = model.variants.filter(({ resolution }) => routes.some((route) => route.resolutions.has(resolution)))
+  const served = model.variants.filter(({ resolution, shape }) =>
+    routes.some((route) => makesShape(route, resolution, shape))
+  )
   return {
     ...model,
     routes,
@@ -122,46 +180,37 @@ const narrowImage = (model: ImageModel, routes: NonEmpty<ImageRoute>): ImageMode
   }
 }
 
-const imagePrices = ({ variants: [first, ...rest] }: ImageModel): ImagePrices => {
-  const large = [first, ...rest].find(({ resolution }) => resolution === "4K")
-  return {
-    per_image_usd: toUsd(first.price),
-    ...(large && { per_image_4k_usd: toUsd(large.price) }),
-    approximate: false,
-    ...discount([first.price, first.official]),
-    ...(first.official !== undefined && { official_per_image_usd: toUsd(first.official) })
-  }
-}
-
-const imageParams = ({ edit, variants }: ImageModel): ReadonlyArray<ParamField> => {
-  const fields: Array<ParamField> = []
-  if (variants.length > 1) {
-    const options = variants.map(({ resolution }) => resolution)
-    fields.push({ key: "resolution", type: "select", default: variants[0].resolution, options })
-  }
-  if (edit) fields.push({ key: "image", type: "image" })
-  fields.push({ key: "response_format", type: "select", default: "url", options: ["url", "b64_json"] })
-  return fields
+/** A route with one aspect ratio need not be told it. */
+const shapeFeatures = (entry: ImageModelEntry, route: typeof RouteEntry.Type): ReadonlyArray<ShapeFeature> => {
+  const sold = variantsOf(entry)
+  const ratios = new Set(route.aspect_ratios ?? ratiosOf(sold))
+  if (ratios.size < 2) return []
+  const told = sold.flatMap(({ shape }) => (shape !== undefined && ratios.has(shape.aspectRatio) ? [shape] : []))
+  return told.every(({ size }) => size !== undefined) ? ["size"] : ["aspect_ratio"]
 }
 
 export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {
   check: checkImage,
   promises: (entry) =>
     entry.routes.map((route) => {
-      const sizes = route.resolutions ?? resolutionsOf(entry)
-      return [...(entry.edit && route.edit !== false ? ["edit" as const] : []), ...(sizes.length > 1 ? sizes : [])]
+      const resolutions = route.resolutions ?? resolutionsOf(entry)
+      return [
+        ...(entry.edit && route.edit !== false ? ["edit" as const] : []),
+        ...(resolutions.length > 1 ? resolutions : []),
+        ...shapeFeatures(entry, route)
+      ]
     }),
   compile: compileImage,
   narrow: narrowImage,
   inSandbox: (model, bases) => {
     const editModel = model.edit ? model.id : undefined
     const resolutions = new Set(model.variants.map(({ resolution }) => resolution))
-    return { ...model, routes: bases.map((base) => ({ ...base, editModel, resolutions, cost: new Map() })) }
+    const aspectRatios = new Set(
+      model.variants.flatMap(({ shape }) => (shape === undefined ? [] : [shape.aspectRatio]))
+    )
+    const own = { editModel, resolutions, aspectRatios, cost: new Map<string, NanoUsd>() }
+    return { ...model, routes: bases.map((base) => ({ ...base, ...own })) }
   },
   list: (model) => ({ pricing: imagePrices(model), params: imageParams(model) }),
-  margins: ({ variants }, route) =>
-    variants.flatMap(({ price, resolution }) => {
-      const cost = route.cost.get(resolution)
-      return cost === undefined ? [] : [{ unit: `${resolution} image`, price, cost }]
-    })
+  margins: imageMargins
 }

@@ -9,6 +9,7 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { rowOf } from "../telemetry/RequestLog.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import { withSpan } from "../telemetry/Tracing.ts"
 import { type Measured, usageOf } from "./ChatUsage.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
@@ -17,6 +18,12 @@ export interface ChatJob {
   /** After the model's rules were applied. */
   readonly request: ChatRequest
   readonly record: RequestRecord
+}
+
+const countTokens = (usage: Usage): void => {
+  for (const kind of ["prompt", "completion", "cached", "reasoning"] as const) {
+    Metrics.unsafeUpdate(Metrics.tokens, usage[kind] ?? 0, { kind })
+  }
 }
 
 export const makeChatCharging = Effect.gen(function* () {
@@ -30,6 +37,7 @@ export const makeChatCharging = Effect.gen(function* () {
     Effect.suspend(() => {
       const { caller, rate } = record
       const { key, org } = caller
+      record.trace?.resolve(model.id, request.stream)
       const upTo = Pricing.chatHold(model, request)
       // The same id lets a refund find the log's row by its hold.
       const id = record.id
@@ -37,6 +45,7 @@ export const makeChatCharging = Effect.gen(function* () {
     }).pipe(
       Effect.flatMap((held) => {
         record.hold = held.id
+        record.trace?.admit()
         return Effect.matchCauseEffect(
           Effect.flatMap(failpoint.reach("after_hold"), () => use(held)),
           {
@@ -61,14 +70,16 @@ export const makeChatCharging = Effect.gen(function* () {
       if (cost > held.amount) record.notes.add("hold_exceeded")
       const { departed } = record
       const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
-      return Effect.flatMap(ledger.settle(held, cost, { row }), (settlement) => {
-        record.settled(settlement)
-        // That row does not know of a client that left meanwhile.
-        if (record.departed !== departed) record.isLogged = false
-        Metrics.unsafeAdd(Metrics.tokens, billed.prompt, { kind: "prompt" })
-        Metrics.unsafeAdd(Metrics.tokens, billed.completion, { kind: "completion" })
-        return failpoint.reach("after_settle")
-      })
+      return Effect.flatMap(
+        withSpan(record.trace?.span, "settle", ledger.settle(held, cost, { row })),
+        (settlement) => {
+          record.settled(settlement)
+          // That row does not know of a client that left meanwhile.
+          if (record.departed !== departed) record.isLogged = false
+          countTokens(billed)
+          return failpoint.reach("after_settle")
+        }
+      )
     })
 
   const measure = (job: ChatJob, reported: Usage | undefined, produced: string) =>

@@ -137,6 +137,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           step: (events) => {
             if (events === undefined) return
             output.take(events)
+            routed.observe(events)
             writing = sink.write(events)
           }
         })

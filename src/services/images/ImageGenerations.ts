@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Exit, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Option, Schema } from "effect"
 import type {
   IdempotencyConflict,
   InsufficientCredits,
@@ -7,9 +7,9 @@ import type {
   SettleFailed,
   SpendLimitReached
 } from "../../domain/Failure.ts"
-import type { ImageParams } from "../../domain/Image.ts"
+import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
-import type { ImageModel, ImageVariant } from "../../domain/Model.ts"
+import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
@@ -20,14 +20,19 @@ import { References } from "../media/References.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import { withSpan } from "../telemetry/Tracing.ts"
 
 export interface ImageJob {
   readonly model: ImageModel
   readonly variant: ImageVariant
+  /** As the request names it. */
+  readonly shape: Shape | undefined
   readonly params: ImageParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
 }
+
+type Repeated = Pick<ImageJob, "params" | "idempotencyKey" | "record">
 
 export interface ImageResult {
   /** Unix seconds. */
@@ -69,6 +74,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
+    /** What the key's request got from a model that is no longer sold like that; none for any other request. */
+    readonly replay: (request: Repeated) => Effect.Effect<Option.Option<ImageResult>, IdempotencyConflict>
     /** Deletes what was stored only for a replay; false: not now. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
@@ -83,24 +90,25 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const store = yield* MediaStore
       const failpoint = yield* Failpoint
 
-      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: ImageJob) {
+      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: Repeated) {
         if (idempotencyKey === undefined) return undefined
-        const { model, prompt, resolution, responseFormat } = params
+        const { references: sent, ...fields } = params
         return yield* idempotency.claim({
           org: record.caller.org,
           endpoint: "images",
           key: yield* keyFrom(idempotencyKey),
-          fingerprint: yield* fingerprint({ model, prompt, resolution, responseFormat }, params.references)
+          fingerprint: yield* fingerprint(fields, sent)
         })
       })
 
-      const replay = Effect.fnUntraced(function* (record: RequestRecord, kept: Kept) {
+      const readKept = Effect.fnUntraced(function* (record: RequestRecord, result: unknown) {
+        const kept = yield* decodeKept(result)
         record.notes.add("replayed")
         const { created, format, media, sandbox } = kept
         const image =
           format === "url" ? { url: store.link(media) } : { bytes: yield* Effect.flatten(store.read(media)) }
         return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
-      })
+      }, Effect.orDie)
 
       /** Fails before an image is bought that cannot be stored. */
       const checkStore = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
@@ -108,12 +116,12 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       )
 
       const requestPicture = Effect.fnUntraced(function* (
-        { params, model, record, variant }: ImageJob,
+        { params, model, record, shape, variant }: ImageJob,
         isStored: boolean
       ) {
         if (isStored) yield* checkStore
         const pictures = yield* references.load(params.references, "image")
-        const request = { prompt: params.prompt, resolution: variant.resolution, references: pictures }
+        const request = { prompt: params.prompt, resolution: variant.resolution, shape, references: pictures }
         return yield* router.image(model, request, record.attempts, record.startedAt)
       }, Effect.interruptible)
 
@@ -130,7 +138,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         claim: FirstClaim | undefined
       ) {
         record.route = route
-        record.cost = route.cost.get(variant.resolution)
+        record.cost = variantCost(route, variant)
         const isLinked = params.responseFormat === "url"
         const name = yield* isLinked || claim !== undefined
           ? storePicture(picture, isLinked ? "public" : "private")
@@ -143,7 +151,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")
-        record.settled(yield* ledger.settle(held, variant.price, claim && { effect: claim.keep(kept, held.id) }))
+        const settle = ledger.settle(held, variant.price, claim && { effect: claim.keep(kept, held.id) })
+        record.settled(yield* withSpan(record.trace?.span, "settle", settle))
         yield* failpoint.reach("after_settle")
         return {
           created: kept.created,
@@ -156,11 +165,12 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
 
       const generate = Effect.fnUntraced(function* (job: ImageJob) {
         const { record, variant } = job
+        record.trace?.resolve(job.model.id)
         const claim = yield* claimKey(job)
-        if (claim?._tag === "Replay")
-          return yield* Effect.orDie(replay(record, yield* Effect.orDie(decodeKept(claim.result))))
+        if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
         const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
         record.hold = held.id
+        record.trace?.admit()
         yield* failpoint.reach("after_hold")
         const isStored = job.params.responseFormat === "url" || claim !== undefined
         const routed = yield* requestPicture(job, isStored)
@@ -169,8 +179,18 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         )
       }, Effect.scoped)
 
+      const replay = (request: Repeated) =>
+        claimKey(request).pipe(
+          Effect.catchTag("InvalidRequest", () => Effect.succeed(undefined)),
+          Effect.flatMap((claim) =>
+            claim?._tag === "Replay" ? Effect.asSome(readKept(request.record, claim.result)) : Effect.succeedNone
+          ),
+          Effect.scoped
+        )
+
       return ImageGenerations.of({
         generate,
+        replay,
         forget: (result) =>
           decodeKept(result).pipe(
             Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.succeed(true))),

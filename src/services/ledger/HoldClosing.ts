@@ -8,6 +8,7 @@ import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import { watchEndpoints } from "../webhooks/EndpointWatch.ts"
 import type { Hold, Settlement } from "./Hold.ts"
 import * as SettleSql from "./SettleSql.ts"
 
@@ -66,20 +67,28 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   const prepared = yield* Prepared
   const inTime = within(yield* Effect.scope, settleTimeout)
   const inTurn = yield* makeKeyedSemaphore(transactionsAtOnce)
+  const hasEndpoints = yield* watchEndpoints
 
   const closeAll = (batch: Arr.NonEmptyReadonlyArray<Closing>) => {
     const rows = batch.flatMap(({ row }) => row ?? [])
-    const all = prepared.run(SettleSql.close(batch, "many", rows))
+    const notifies = batch.some(({ org }) => hasEndpoints(org))
+    const all = prepared.run(SettleSql.close(batch, "many", rows, notifies))
     if (batch.length > 1 || rows.length === 0) return all
     // A row that the database refuses must not prevent the charge.
     return Effect.catchIf(all, isRefusal, (error) =>
       Effect.logError(`A row of the request log is lost: ${String(error)}`).pipe(
         Effect.zipRight(Metric.increment(Metrics.logDropped)),
-        Effect.zipRight(prepared.run(SettleSql.close(batch)))
+        Effect.zipRight(prepared.run(SettleSql.close(batch, "many", [], notifies)))
       )
     )
   }
-  const submit = yield* StatementBatcher.make({ maxSize: 256, timeout: settleTimeout, lanes, run: closeAll })
+  const submit = yield* StatementBatcher.make({
+    name: "settle",
+    maxSize: 256,
+    timeout: settleTimeout,
+    lanes,
+    run: closeAll
+  })
   const close = (closing: Closing) => Effect.flatMap(submit(closing), requireClosed)
 
   const untilClosed = <E2 extends { readonly _tag: string }>(

@@ -36,6 +36,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
   }
 
   const submitOnce = yield* StatementBatcher.make({
+    name: "hold",
     maxSize: 256,
     timeout: stepTimeout,
     lanes,

@@ -4,6 +4,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { available, Balance, OrgId } from "../../domain/Organization.ts"
 import { rowsOf } from "../sql/Statement.ts"
+import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
 import { HoldContended } from "./HoldClosing.ts"
 import { invariants } from "./Invariants.ts"
 import { refundRequest, refundsOf } from "./RefundSql.ts"
@@ -124,8 +125,8 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
           WITH moved AS (
             UPDATE organizations SET balance = balance + ${amount}
             WHERE id = ${org} AND (${force} OR ${amount}::bigint >= 0 OR balance - held + ${amount} >= 0)
-            RETURNING id
-          )
+            RETURNING id, balance, held, notify_below, -${amount}::bigint AS charged
+          ), ${sql.literal(notify("SELECT id FROM moved", lowCredits))}
           INSERT INTO ledger_entries (org_id, kind, amount, note)
           SELECT id, 'adjustment', ${amount}, ${note} FROM moved RETURNING *`)
         if (entry !== undefined) return entry

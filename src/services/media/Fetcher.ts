@@ -17,6 +17,14 @@ export interface FetchRequest {
   readonly own?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> } | undefined
 }
 
+/** To a customer's URL. */
+export interface PostRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly withinSeconds: number
+}
+
 /** GET of untrusted URLs: default ports, public addresses, at most 3 redirects; connects to the address it checked. */
 export class Fetcher extends Context.Tag("gateway/Fetcher")<
   Fetcher,
@@ -25,5 +33,7 @@ export class Fetcher extends Context.Tag("gateway/Fetcher")<
     readonly check: (request: Pick<FetchRequest, "url" | "from">) => Effect.Effect<void, FetchFailed>
     readonly bytes: (request: FetchRequest) => Effect.Effect<Uint8Array, FetchFailed>
     readonly stream: (request: FetchRequest) => Stream.Stream<Uint8Array, FetchFailed>
+    /** Returns the status; follows no redirect and reads no body. */
+    readonly post: (request: PostRequest) => Effect.Effect<number, FetchFailed>
   }
 >() {}

@@ -2,6 +2,7 @@ import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effec
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import type { Span } from "../telemetry/Tracing.ts"
 import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
 import type { CircuitBreaker, Permit } from "./CircuitBreaker.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
@@ -24,12 +25,14 @@ interface Options<R extends RouteBase> {
   readonly clock: Clock.Clock
   /** Its time is long enough to blame the route for a timeout. */
   readonly isFair: boolean
+  readonly span: Span | undefined
 }
 
 /** Call `record` once. */
 export class Attempt<R extends RouteBase> {
   readonly route: R
   received: Received | undefined
+  readonly span: Span | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
   /** Its index in the request's attempts, once answered. */
@@ -38,6 +41,7 @@ export class Attempt<R extends RouteBase> {
   constructor(route: R, options: Options<R>) {
     this.route = route
     this.#options = options
+    this.span = options.span
     this.#startedAt = Monotonic.millisOf(options.clock)
   }
 
@@ -46,20 +50,21 @@ export class Attempt<R extends RouteBase> {
     const { attempts, circuit, clock } = this.#options
     const now = Monotonic.millisOf(clock)
     circuit.measure(now - this.#startedAt)
+    this.#observe(now)
     this.#position = attempts.add(this.#entry("ok", 200, now))
   }
 
   record(exit: Exit.Exit<unknown, ProviderFailure>): Effect.Effect<void> {
     const { circuit, clock, permit } = this.#options
     if (Exit.isSuccess(exit)) {
-      this.#count("ok")
+      this.#finish("ok", 200)
       return Effect.sync(() => circuit.succeed(permit))
     }
     const failure = Cause.failureOption(exit.cause)
     if (Option.isSome(failure)) return Effect.flatMap(Random.next, (random) => this.#fail(failure.value, random))
     const outcome = Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"
     const entry = this.#entry(outcome, undefined, Monotonic.millisOf(clock))
-    this.#count(outcome)
+    this.#finish(outcome, undefined)
     if (this.#position === undefined) this.#note(this.received ? { ...entry, received: this.received } : entry)
     return Effect.sync(() => circuit.leave(permit))
   }
@@ -68,7 +73,8 @@ export class Attempt<R extends RouteBase> {
     const { circuit, clock, permit } = this.#options
     const now = Monotonic.millisOf(clock)
     const cost = this.#costOfFailing(failure)
-    this.#count(failure.class)
+    this.#finish(failure.class, failure.status)
+    if (this.#position === undefined) this.#observe(now)
     this.#note({
       ...this.#entry(failure.class, failure.status, now),
       detail: failure.detail,
@@ -104,8 +110,16 @@ export class Attempt<R extends RouteBase> {
     return spent && this.#options.costOf?.(this.route, spent)
   }
 
-  #count(outcome: string): void {
-    Metrics.unsafeCount(Metrics.attempts, { provider: this.route.provider.name, outcome })
+  #finish(outcome: string, status: number | undefined): void {
+    const { id, provider } = this.route
+    Metrics.unsafeCount(Metrics.attempts, { route: id, provider: provider.name, outcome })
+    this.span
+      ?.set({ "gateway.outcome": outcome, "http.response.status_code": status })
+      .end(outcome === "ok" || outcome === "cancelled" ? undefined : outcome)
+  }
+
+  #observe(now: number): void {
+    Metrics.unsafeUpdate(Metrics.attemptSeconds, (now - this.#startedAt) / 1000, { route: this.route.id })
   }
 
   #entry(outcome: string, status: number | undefined, now: number): AttemptEntry {

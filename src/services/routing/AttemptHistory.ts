@@ -1,5 +1,6 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
+import type { SpanParent } from "../telemetry/Tracing.ts"
 
 export interface Received {
   readonly route: Route
@@ -23,7 +24,13 @@ export interface AttemptEntry {
 
 /** Filled while routing, so that the log has it however the request ends. */
 export class AttemptHistory {
+  /** Parent of the attempts' spans; undefined without a trace. */
+  readonly trace: SpanParent | undefined
   readonly #list: Array<AttemptEntry> = []
+
+  constructor(trace?: SpanParent) {
+    this.trace = trace
+  }
 
   get list(): ReadonlyArray<AttemptEntry> {
     return this.#list

@@ -7,6 +7,7 @@ import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
+import { setUsage, setUsageOf } from "./AttemptSpan.ts"
 import { failover, type Means, type RoutingDeadlines } from "./Failover.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
 import { adapterOf, type Providers } from "./Providers.ts"
@@ -14,6 +15,8 @@ import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedStream {
   readonly route: Route
+  /** Called with what `pull` brings. */
+  readonly observe: (events: ReadonlyArray<ChatEvent>) => void
   /** Everything up to the first delta; without a delta only where the answer is empty. */
   readonly first: ReadonlyArray<ChatEvent>
   /** Fails with none at the end, and with the client's error at a break. */
@@ -55,7 +58,8 @@ export const makeChatRouting = (
       attempts,
       costOf: chatCost,
       within: since === undefined ? within : Math.max(0, within - now() + since),
-      fairAttempt: firstByte
+      fairAttempt: firstByte,
+      output: "text" as const
     }))
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
@@ -71,9 +75,12 @@ export const makeChatRouting = (
       failover(means, {
         ...plan,
         attemptWithin: undefined,
-        ask: ({ route }) =>
+        ask: ({ route, span }) =>
           Effect.flatMap(adapterOf(providers, route, "chat"), (adapter) =>
-            Effect.map(adapter.complete(route, as(request, adapter, route)), (answer) => ({ route, answer }))
+            Effect.map(adapter.complete(route, as(request, adapter, route)), (answer) => {
+              setUsage(span, answer.usage)
+              return { route, answer }
+            })
           )
       })
     )
@@ -118,6 +125,7 @@ const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt
       )
       const opened: OpenedStream = {
         route,
+        observe: (events) => setUsageOf(attempt.span, events),
         first: source.first,
         call,
         end: left,
@@ -135,6 +143,7 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt
     if (next._tag === "Right") {
       first.push(...next.right)
       attempt.received = { route: attempt.route, events: first }
+      setUsageOf(attempt.span, next.right)
       if (next.right.some(isOutput)) return { first, pull }
       continue
     }

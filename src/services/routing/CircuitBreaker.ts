@@ -56,7 +56,9 @@ export class CircuitBreaker {
   openUntil: number | undefined
 
   readonly failureLog = new LogLimit()
-  readonly #siblings: ReadonlyArray<CircuitBreaker>
+  /** The circuits of the model's routes, including this one. */
+  siblings: ReadonlyArray<CircuitBreaker> = [this]
+  readonly #disabledRoutes: ReadonlySet<string>
   #epoch = 0
   #consecutive = 0
   #openings = 0
@@ -65,15 +67,15 @@ export class CircuitBreaker {
   #openedAt = 0
   #probe: { readonly permit: Permit; readonly since: number } | undefined
 
-  /** `siblings` are the circuits of the model's routes, including this one. */
+  /** `disabledRoutes` may change at any time. */
   constructor(
     names: { readonly route: string; readonly provider: string; readonly model: string },
-    siblings: ReadonlyArray<CircuitBreaker>
+    disabledRoutes: ReadonlySet<string>
   ) {
     this.route = names.route
     this.provider = names.provider
     this.model = names.model
-    this.#siblings = siblings
+    this.#disabledRoutes = disabledRoutes
   }
 
   state(now: number): CircuitState {
@@ -96,13 +98,16 @@ export class CircuitBreaker {
   succeed(permit: Permit): void {
     if (permit.epoch !== this.#epoch) return
     this.#consecutive = 0
-    if (this.openUntil === undefined) return
-    this.#epoch += 1
-    this.openUntil = undefined
-    this.#probe = undefined
-    this.#openings = 0
-    this.#accountOpenings = 0
-    this.#accountAtFault = false
+    if (this.openUntil !== undefined) this.#close()
+  }
+
+  /** Requests in flight no longer count. */
+  reset(): void {
+    this.#consecutive = 0
+    this.failures = 0
+    this.lastError = undefined
+    this.lastErrorAt = undefined
+    this.#close()
   }
 
   /** Returns whether it opened the circuit; `random` is in [0, 1). */
@@ -128,6 +133,15 @@ export class CircuitBreaker {
     if (this.#probe?.permit === permit) this.#probe = undefined
   }
 
+  #close(): void {
+    this.#epoch += 1
+    this.openUntil = undefined
+    this.#probe = undefined
+    this.#openings = 0
+    this.#accountOpenings = 0
+    this.#accountAtFault = false
+  }
+
   /** Failures of requests begun before the circuit opened may not double its time again, only raise it. */
   #failLate(account: boolean, retryAfter: number, now: number, random: number): void {
     if (this.openUntil === undefined) return
@@ -147,37 +161,44 @@ export class CircuitBreaker {
       : growing(opening, this.#openings, random)
     this.#openedAt = now
     this.openUntil = now + Math.max(time, retryAfter)
-    this.#spareLastRoute(now)
+    this.spareLastRoute(now)
   }
 
   /** Without any route a model refuses everything, so the one that opened last comes back soon. */
-  #spareLastRoute(now: number): void {
-    if (this.#siblings.some((sibling) => sibling.#isFree(now))) return
-    const last = this.#accountAtFault
-      ? this.#siblings
-          .filter((sibling) => !sibling.#accountAtFault)
-          .reduce<CircuitBreaker | undefined>(
-            (a, b) => (a === undefined || b.#openedAt >= a.#openedAt ? b : a),
-            undefined
-          )
-      : this
+  spareLastRoute(now: number): void {
+    if (this.siblings.some((sibling) => sibling.#isFree(now))) return
+    const last =
+      this.#accountAtFault || this.#isDisabled()
+        ? this.siblings
+            .filter((sibling) => !sibling.#accountAtFault && !sibling.#isDisabled())
+            .reduce<CircuitBreaker | undefined>(
+              (a, b) => (a === undefined || b.#openedAt >= a.#openedAt ? b : a),
+              undefined
+            )
+        : this
     if (last?.openUntil === undefined) return
     last.openUntil = Math.min(last.openUntil, last.#openedAt + lastRouteMost)
   }
 
   #letsThrough(now: number): boolean {
     if (this.#isFree(now)) return true
+    if (this.#isDisabled()) return false
     if (this.#probe === undefined || this.state(now) === "open") return false
     // A probe may take minutes; other requests do not wait for as long.
     const lease = this.#hasAlternative(now) ? probeLease : lastRouteMost
     return now >= this.#probe.since + lease
   }
 
+  #isDisabled(): boolean {
+    return this.#disabledRoutes.has(this.route)
+  }
+
   #isFree(now: number): boolean {
+    if (this.#isDisabled()) return false
     return this.state(now) === "closed" || (this.state(now) === "half_open" && this.#probe === undefined)
   }
 
   #hasAlternative(now: number): boolean {
-    return this.#siblings.some((sibling) => sibling !== this && sibling.#isFree(now))
+    return this.siblings.some((sibling) => sibling !== this && sibling.#isFree(now))
   }
 }

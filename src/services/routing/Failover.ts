@@ -12,8 +12,10 @@ import {
 import type { RouteBase } from "../../domain/Model.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { Attempt, type CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
+import { askWithin, startSpan, type Traced } from "./AttemptSpan.ts"
 import type { CircuitRegistry, Routed } from "./CircuitRegistry.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
 
@@ -31,7 +33,7 @@ export const usualDeadlines: RoutingDeadlines = {
   streamTimeoutSeconds: 3600
 }
 
-export interface Plan<T extends RouteBase, A, R> {
+export interface Plan<T extends RouteBase, A, R> extends Traced<T> {
   readonly model: Routed
   readonly routes: ReadonlyArray<T>
   readonly attempts: AttemptHistory
@@ -75,8 +77,9 @@ export const failover = <T extends RouteBase, A, R>(
       const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
       const attempt = begin(means, plan, untried, skipped, last === undefined || allowance >= plan.fairAttempt)
       if (attempt === undefined) return fail(last)
+      if (last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
       // An answer at the very moment of the deadline counts.
-      const asked = deadlines.bound(plan.ask(attempt), allowance, (exit) =>
+      const asked = deadlines.bound(askWithin(attempt, plan.ask(attempt)), allowance, (exit) =>
         Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
       )
       return Effect.flatMap(Effect.exit(restore(asked)), (exit) => {
@@ -102,15 +105,19 @@ export const failover = <T extends RouteBase, A, R>(
 
 const begin = <T extends RouteBase, A, R>(
   { circuits, clock }: Means,
-  { attempts, costOf, model }: Plan<T, A, R>,
+  plan: Plan<T, A, R>,
   untried: ReadonlyArray<T>,
   skipped: Set<T>,
   isFair: boolean
 ): Attempt<T> | undefined => {
+  const { attempts, costOf, model } = plan
   for (const route of untried) {
     const circuit = circuits.of(model, route)
     const permit = circuit.enter(Monotonic.millisOf(clock))
-    if (permit !== undefined) return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair })
+    if (permit !== undefined) {
+      const span = attempts.trace && startSpan(attempts.trace, plan, route)
+      return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair, span })
+    }
     if (skipped.has(route)) continue
     skipped.add(route)
     attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })

@@ -1,16 +1,17 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import { type InvalidRequest, type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
-import type { ImageRequest } from "../../domain/Image.ts"
+import { type ImageRequest, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ChatModel, ImageModel, ImageRoute, Route, VideoModel, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
-import { CircuitRegistry, type RouteReport } from "./CircuitRegistry.ts"
+import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
 import { failover, type Means, type RoutingDeadlines, usualDeadlines } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
 import { adapterOf, Providers } from "./Providers.ts"
@@ -71,6 +72,12 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     /** Fails where no route supports all features of the request together. */
     readonly admit: (model: ChatModel, request: ChatRequest) => Effect.Effect<void, InvalidRequest>
     readonly health: Effect.Effect<ReadonlyArray<RouteReport>>
+    /** After a reload: forgets the circuits of routes that are changed or gone. */
+    readonly follow: (models: ReadonlyArray<Routed>) => Effect.Effect<void>
+    /** Exactly these get no new requests. */
+    readonly disable: (routes: ReadonlySet<string>) => Effect.Effect<void>
+    /** Closes the circuit of a route and forgets its failures. */
+    readonly reset: (route: string) => Effect.Effect<void>
   }
 >() {
   static readonly layer = (deadlines: Partial<RoutingDeadlines> = {}) =>
@@ -78,6 +85,8 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       ProviderRouter,
       Effect.gen(function* () {
         const means = { circuits: new CircuitRegistry(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
+        const { circuits, clock } = means
+        yield* Metrics.collect(() => circuits.publish(Monotonic.millisOf(clock)))
         return make(yield* Providers, means, { ...usualDeadlines, ...deadlines })
       })
     )
@@ -103,14 +112,17 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       model,
       routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
       attempts,
-      costOf: ({ cost }, spent) => (spent === "whole" ? cost.get(request.resolution) : undefined),
+      costOf: (route, spent) => (spent === "whole" ? variantCost(route, request) : undefined),
       within: left,
       attemptWithin: undefined,
       fairAttempt: firstByte,
+      output: "image",
+      upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined),
       ask: ({ route }) =>
         Effect.gen(function* () {
           const adapter = yield* adapterOf(providers, route, "image")
-          const answer = yield* adapter.generate(route, request)
+          const isTold = route.aspectRatios.size > 1
+          const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
           return { route, picture: yield* pictureIn(answer), revisedPrompt: answer.revisedPrompt }
         })
     })
@@ -126,6 +138,8 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       within: left,
       attemptWithin: firstByte,
       fairAttempt: firstByte,
+      output: "video",
+      upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
       mayTryNext,
       ask: ({ route }) =>
         Effect.gen(function* () {
@@ -147,7 +161,10 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
     image,
     submit,
     renderer: (route) => adapterOf(providers, route, "video"),
-    health
+    health,
+    follow: (models) => Effect.sync(() => circuits.follow(models)),
+    disable: (routes) => Effect.sync(() => circuits.disable(routes, now())),
+    reset: (route) => Effect.sync(() => circuits.reset(route))
   })
 }
 

@@ -50,7 +50,13 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
 
         const publish = Effect.gen(function* () {
           const id = yield* instanceId
-          const changed = published.changed(id, yield* router.health)
+          const routes = yield* router.health
+          const changed = published.changed(id, routes)
+          const gone = published.gone(routes)
+          if (gone.length > 0) {
+            yield* sql`DELETE FROM route_health WHERE instance_id = ${id} AND route = ANY (${gone}::text[])`
+            published.forget(gone)
+          }
           if (changed.length === 0) return
           yield* upsert(sql, id, changed)
           published.keep(changed)
@@ -80,6 +86,16 @@ class Published {
     if (instance !== this.#instance) this.#texts.clear()
     this.#instance = instance
     return routes.filter((one) => this.#texts.get(one.route) !== JSON.stringify(one))
+  }
+
+  /** A reload of the catalog took them away. */
+  gone(routes: ReadonlyArray<RouteReport>): ReadonlyArray<string> {
+    const names = new Set(routes.map(({ route }) => route))
+    return [...this.#texts.keys()].filter((route) => !names.has(route))
+  }
+
+  forget(routes: ReadonlyArray<string>): void {
+    for (const route of routes) this.#texts.delete(route)
   }
 
   keep(routes: ReadonlyArray<RouteReport>): void {

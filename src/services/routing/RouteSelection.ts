@@ -1,5 +1,5 @@
 import { Effect, Random } from "effect"
-import type { ImageRequest } from "../../domain/Image.ts"
+import { type ImageRequest, makesShape } from "../../domain/Image.ts"
 import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 
@@ -24,9 +24,9 @@ export const unserved = (routes: ReadonlyArray<Route>, needs: ReadonlySet<Capabi
   return first && fieldOf[first]
 }
 
-export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolution }: ImageRequest) =>
+export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolution, shape }: ImageRequest) =>
   routes.filter(
-    (route) => route.resolutions.has(resolution) && (references.length === 0 || route.editModel !== undefined)
+    (route) => makesShape(route, resolution, shape) && (references.length === 0 || route.editModel !== undefined)
   )
 
 export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, seconds }: VideoRequest) =>

@@ -10,6 +10,8 @@ export type FailpointName =
   | "video_polling"
   | "video_storing"
   | "video_stored"
+  | "webhook_leased"
+  | "webhook_sent"
   | "deletion_committed"
 
 /** Named steps between movements of money, at which a crash test can end the process. */

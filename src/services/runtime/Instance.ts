@@ -5,7 +5,7 @@ import { Ids } from "./Ids.ts"
 import { InFlight } from "./InFlight.ts"
 
 const beatEvery = Duration.seconds(5)
-const silentAfter = Duration.seconds(15)
+export const silentAfter = Duration.seconds(15)
 const lostAfter = Duration.seconds(20)
 export const deadAfterSeconds = 45
 

@@ -26,6 +26,8 @@ const sqlState = ({ cause }: SqlError.SqlError): string | undefined =>
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof SqlError.SqlError && sqlState(error) === "55P03"
 
+export const isStatementTimeout = (error: SqlError.SqlError): boolean => sqlState(error) === "57014"
+
 export const isTimeUp = (error: unknown): error is NoAnswer | NotAsked =>
   error instanceof NoAnswer || error instanceof NotAsked
 

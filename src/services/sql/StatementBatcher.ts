@@ -2,6 +2,7 @@ import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from 
 import * as EventLoop from "../runtime/EventLoop.ts"
 import { ensureSync } from "../runtime/Fibers.ts"
 import { type Listed, UnorderedList } from "../runtime/UnorderedList.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250
@@ -17,6 +18,8 @@ export interface Lanes<Item> {
 }
 
 export interface Options<Item, Result, E, R> {
+  /** Its runs are measured under this name. */
+  readonly name?: string
   readonly maxSize: number
   /** Returns one result per item, in order; must be safe to repeat. */
   readonly run: (items: Arr.NonEmptyReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Result>, E, R>
@@ -32,6 +35,7 @@ export interface Options<Item, Result, E, R> {
 export const make = <Item, Result, E, R>({
   lanes,
   maxSize,
+  name,
   run: runAll,
   timeout
 }: Options<Item, Result, E, R>): Effect.Effect<
@@ -84,19 +88,28 @@ export const make = <Item, Result, E, R>({
     const failsWith = (cause: Cause.Cause<E>, is: (error: unknown) => boolean) =>
       Option.exists(Cause.failureOption(cause), is)
 
+    const measure = (batch: Batch, startedAt: number): void => {
+      if (name === undefined) return
+      Metrics.unsafeUpdate(Metrics.statementSeconds, (performance.now() - startedAt) / 1000, { statement: name })
+      Metrics.unsafeUpdate(Metrics.batchSize, batch.length, { statement: name })
+    }
+
     const run = (batch: Batch, isRepeated: boolean, onBlocked: (batch: Batch) => Effect.Effect<void, never, R>) =>
       Effect.suspend((): Effect.Effect<void, never, R> => {
         const live = batch.filter((pending) => waiting.has(pending))
         if (!Arr.isNonEmptyArray(live)) return Effect.void
         for (const pending of live) pending.isRunning = true
+        const startedAt = performance.now()
         return Effect.matchCauseEffect(
           Effect.suspend(() => runAll(Arr.map(live, ({ item }) => item))),
           {
             onSuccess: (results) => {
+              measure(live, startedAt)
               resumeAll(live, results)
               return Effect.void
             },
             onFailure: (cause): Effect.Effect<void, never, R> => {
+              measure(live, startedAt)
               for (const pending of live) pending.isRunning = false
               if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(live)
               for (const pending of live) pending.hasFailed = true

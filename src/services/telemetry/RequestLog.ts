@@ -36,15 +36,22 @@ export interface RequestEntry {
   readonly totalMs: number
 }
 
+/** `ok`: answered and, if streamed, to its end. */
+export type StatusFilter = number | "4xx" | "5xx" | "ok"
+
 export interface RequestQuery {
   readonly org?: OrgId | undefined
   readonly key?: KeyId | undefined
   readonly model?: string | undefined
-  readonly status?: number | undefined
+  readonly status?: StatusFilter | undefined
   /** The client's request id, or a row's own id. */
   readonly id?: string | undefined
   /** Unix milliseconds. */
   readonly since?: number | undefined
+  /** Unix milliseconds, exclusive. */
+  readonly until?: number | undefined
+  /** Only rows that are listed after the one with this id. */
+  readonly after?: string | undefined
   /** Unix milliseconds. */
   readonly endedSince?: number | undefined
   readonly limit: number
@@ -143,6 +150,12 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
       const columns = sql.literal(`id, request_id, at, surface, status, code, org_id, key_id, model, route, provider,
         stream, attempts, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
         first_byte_ms, total_ms`)
+      const withStatus = (status: StatusFilter) => {
+        if (status === "ok") return sql`request_log.status < 400 AND code IS NULL`
+        if (typeof status === "number") return sql`request_log.status = ${status}`
+        const from = status === "4xx" ? 400 : 500
+        return sql`request_log.status BETWEEN ${from} AND ${from + 99}`
+      }
       const insert = (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) => sql`
         INSERT INTO request_log (${columns}) SELECT ${columns}
         FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
@@ -159,13 +172,15 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
           Effect.logError(`${rows} rows of the request log are lost: ${why}`).pipe(
             Effect.zipRight(Metric.incrementBy(Metrics.logDropped, rows))
           ),
-        flushWithin: "5 seconds"
+        flushWithin: "5 seconds",
+        waiting: Metrics.logWaiting
       })
 
       return RequestLog.of({
         write,
-        list: Effect.fn("RequestLog.list")(({ endedSince, id, key, limit, model, org, since, status }: RequestQuery) =>
-          rows(sql`
+        list: Effect.fn("RequestLog.list")(
+          ({ after, endedSince, id, key, limit, model, org, since, status, until }: RequestQuery) =>
+            rows(sql`
             SELECT request_log.*, coalesce(holds.charged - coalesce((
                 SELECT sum(amount) FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
               ), 0), charge)::bigint AS charge,
@@ -178,7 +193,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
               ...(org === undefined ? [] : [sql`request_log.org_id = ${org}`]),
               ...(key === undefined ? [] : [sql`request_log.key_id = ${key}`]),
               ...(model === undefined ? [] : [sql`request_log.model = ${model}`]),
-              ...(status === undefined ? [] : [sql`request_log.status = ${status}`]),
+              ...(status === undefined ? [] : [withStatus(status)]),
               ...(id === undefined
                 ? []
                 : [
@@ -187,6 +202,10 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
                       : sql`request_log.request_id = ${id}`
                   ]),
               ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
+              ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
+              ...(after === undefined
+                ? []
+                : [sql`(at, request_log.id) < ((SELECT at FROM request_log WHERE id = ${after}), ${after}::uuid)`]),
               ...(endedSince === undefined
                 ? []
                 : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(endedSince)}`])

@@ -1,4 +1,5 @@
-import { Array as Arr, type Duration, Effect, Queue, Schedule, type Scope } from "effect"
+import { Array as Arr, type Duration, Effect, type Metric, Queue, Schedule, type Scope } from "effect"
+import * as Metrics from "./Metrics.ts"
 
 const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
@@ -12,9 +13,11 @@ export const make = <Row, E>(options: {
   readonly isRefusal: (error: E) => boolean
   readonly lost: (rows: number, why: string) => Effect.Effect<void>
   readonly flushWithin: Duration.DurationInput
+  readonly waiting: Metric.Metric.Gauge<number>
 }): Effect.Effect<(row: Row) => Effect.Effect<void>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const waiting: Array<Row> = []
+    yield* Metrics.collect(() => options.waiting.unsafeUpdate(waiting.length, []))
     const arrival = yield* Queue.sliding<void>(1)
     const mutex = yield* Effect.makeSemaphore(1)
 

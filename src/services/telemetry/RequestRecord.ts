@@ -6,6 +6,7 @@ import type { RateUnit } from "../access/RateLimiter.ts"
 import type { Settlement } from "../ledger/Hold.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestEntry } from "./RequestLog.ts"
+import type { RequestTrace } from "./RequestTrace.ts"
 
 type Note = RequestEntry["notes"][number]
 
@@ -20,8 +21,9 @@ export class RequestRecord extends Data.Class<{
   readonly at: number
   /** On the monotonic clock. */
   readonly startedAt: number
+  readonly trace?: RequestTrace | undefined
 }> {
-  readonly attempts = new AttemptHistory()
+  readonly attempts = new AttemptHistory(this.trace?.identify(this.caller.org))
   readonly notes = new Set<Note>()
   readonly rate: RateUnit = { limit: this.limit, allowance: undefined }
   model: string | undefined
@@ -38,6 +40,11 @@ export class RequestRecord extends Data.Class<{
   isLogged = false
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
+
+  /** Failed attempts included. */
+  get totalCost(): bigint {
+    return this.attempts.list.reduce((sum, { cost = 0n }) => sum + cost, this.cost ?? 0n)
+  }
 
   settled({ charged, exceeded, logged, lost }: Settlement): void {
     this.charge = charged

@@ -1,23 +1,9 @@
 import { Context, Effect, Layer } from "effect"
 import { Catalog } from "../catalog/Catalog.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import { type AnsweredRequest, type Times, timesOf } from "./AnsweredRequest.ts"
 import * as Metrics from "./Metrics.ts"
-import type { RequestRecord } from "./RequestRecord.ts"
-
-/** An answer that leaves, or 499 for a client that left before it. */
-export interface AnsweredRequest {
-  readonly requestId: string
-  /** A generating surface, a group of reads, `media`, `system` or `none`. */
-  readonly surface: string
-  readonly method: string
-  /** The endpoint's, without ids; undefined: no endpoint's. */
-  readonly path: string | undefined
-  readonly status: number
-  readonly code: string | null
-  /** On the monotonic clock; undefined: the request could not be read. */
-  readonly startedAt: number | undefined
-  /** Of an authenticated generating request. */
-  readonly record?: RequestRecord | undefined
-}
+import { RequestLines } from "./RequestLines.ts"
 
 const uncoded: Readonly<Record<number, string>> = { 400: "invalid_request", 404: "not_found", 503: "busy" }
 
@@ -27,6 +13,13 @@ const refusalIn = ({ code, record, status }: AnsweredRequest): string | undefine
   return isRefusal && !record?.attempts.list.length ? (code ?? uncoded[status] ?? "other") : undefined
 }
 
+const observe = (surface: string, { firstByte, own, total }: Times): void => {
+  const labels = { surface }
+  Metrics.unsafeUpdate(Metrics.requestSeconds, total / 1000, labels)
+  if (firstByte !== undefined) Metrics.unsafeUpdate(Metrics.firstByteSeconds, firstByte / 1000, labels)
+  if (own !== undefined) Metrics.unsafeUpdate(Metrics.overheadSeconds, own / 1000, labels)
+}
+
 /** Every answer passes here once. */
 export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
   RequestReporter,
@@ -34,7 +27,10 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
 >() {
   static readonly layer = Layer.effect(
     RequestReporter,
-    Effect.map(Catalog, (catalog) => {
+    Effect.gen(function* () {
+      const catalog = yield* Catalog
+      const clock = yield* Effect.clock
+      const { write } = yield* RequestLines
       /** Customers may ask for any name, and each would be a series. */
       const labelOf = (model: string | undefined) => {
         if (model === undefined) return ""
@@ -47,6 +43,10 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
           Metrics.unsafeCount(Metrics.requests, { surface, model, status: String(status), code: code ?? "" })
           const reason = refusalIn(answered)
           if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
+          const times = timesOf(answered, Monotonic.millisOf(clock))
+          if (times !== undefined) observe(surface, times)
+          write?.(answered, times, model)
+          if (record !== undefined) Metrics.costNanoUsd.unsafeUpdate(record.totalCost, [])
         }
       })
     })

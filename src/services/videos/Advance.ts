@@ -3,6 +3,7 @@ import { Catalog } from "../catalog/Catalog.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { withSpan } from "../telemetry/Tracing.ts"
 import type { Finish } from "./Finish.ts"
 import { restoreRoute } from "./FrozenRoute.ts"
 import { reportUncertainSubmit, type Submit } from "./Submit.ts"
@@ -20,6 +21,7 @@ import {
   upstreamFailed,
   type VideoError
 } from "./VideoState.ts"
+import { makeVideoTrace } from "./VideoTrace.ts"
 import type { Render, Upstream } from "./VideoUpstream.ts"
 
 const mostDownloads = 5
@@ -29,6 +31,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
   Effect.gen(function* () {
     const catalog = yield* Catalog
     const failpoint = yield* Failpoint
+    const trace = yield* makeVideoTrace
     const isSold = ({ model }: LeasedJob) => catalog.current.find(model)?.surface === "video"
 
     const passOver = (job: LeasedJob, lacking: string) =>
@@ -43,7 +46,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
 
     const submitJob = (job: LeasedJob): Effect.Effect<Next> =>
       Effect.suspend(() => {
-        const attempts = new AttemptHistory()
+        const attempts = new AttemptHistory(trace.parentOf(job))
         return Effect.matchEffect(submit(job, attempts), {
           onFailure: (failure) => fail(job, errorOf(failure), { attempts: attempts.list }),
           onSuccess: () => pollDelay(0)
@@ -80,7 +83,11 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
 
     const storeClip = Effect.fnUntraced(function* (job: JobAt<"rendering">, render: Render) {
       yield* failpoint.reach("video_storing")
-      const stored = yield* Effect.either(upstream.download(render, job))
+      const download = withSpan(trace.parentOf(job), "download", upstream.download(render, job), {
+        kind: "client",
+        attributes: { "gateway.route": render.route.id }
+      })
+      const stored = yield* Effect.either(download)
       if (Either.isRight(stored)) {
         yield* failpoint.reach("video_stored")
         yield* finish.complete(job, stored.right, render.route)

@@ -1,5 +1,6 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Schema } from "effect"
+import { InvalidRequest } from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { VideoModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
@@ -10,6 +11,7 @@ import { Idempotency } from "../idempotency/Idempotency.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { Refunds } from "../ledger/Refunds.ts"
+import { Fetcher } from "../media/Fetcher.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { Ids } from "../runtime/Ids.ts"
@@ -18,10 +20,14 @@ import { settleTimeout } from "../sql/DatabaseRetry.ts"
 import type { KeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { isAnnounced, isLockTimeout, NotAsked } from "../sql/Outage.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+import * as Outbox from "../webhooks/Outbox.ts"
 import { retryBriefly } from "./Finish.ts"
+import { unixSeconds } from "./VideoObject.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob } from "./VideoState.ts"
 import { makeVideoViews } from "./VideoViews.ts"
+
+export type RepeatedCreation = Pick<VideoCreation, "params" | "idempotencyKey" | "record">
 
 export interface VideoCreation {
   readonly model: VideoModel
@@ -40,8 +46,6 @@ const Kept = Schema.Struct({
 export type Kept = typeof Kept.Type
 const decodeKept = Schema.decodeUnknown(Kept)
 
-export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000)
-
 /** PostgreSQL's text has neither NUL nor lone surrogates. */
 const toStorable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
 
@@ -51,6 +55,7 @@ const tooBusy = new SqlError.SqlError({ cause: new NotAsked(), message: "too man
 
 /** The row, its hold and its idempotency key in one transaction. */
 export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: KeyedSemaphore, timeoutSeconds: number) {
+  const fetcher = yield* Fetcher
   const refunds = yield* Refunds
   const sql = yield* SqlClient.SqlClient
   const idempotency = yield* Idempotency
@@ -60,14 +65,29 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   const store = yield* MediaStore
   const views = makeVideoViews(sql)
 
-  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: VideoCreation) {
+  /** As far as can be known without looking the name up. */
+  const checkWebhook = ({ webhookUrl: url }: VideoParams) =>
+    url === undefined
+      ? Effect.succeed(undefined)
+      : fetcher.check({ url, from: "customer" }).pipe(
+          Effect.map(() => new URL(url).href),
+          Effect.mapError(
+            () =>
+              new InvalidRequest({
+                message: "`webhook_url` must be an http or https URL on a public host, on the scheme's default port.",
+                param: "webhook_url"
+              })
+          )
+        )
+
+  const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: RepeatedCreation) {
     if (idempotencyKey === undefined) return undefined
-    const { model, prompt, seconds } = params
+    const { model, prompt, seconds, webhookUrl: webhook_url } = params
     return yield* idempotency.claim({
       org: record.caller.org,
       endpoint: "videos",
       key: yield* keyFrom(idempotencyKey),
-      fingerprint: yield* fingerprint({ model, prompt, seconds }, params.references)
+      fingerprint: yield* fingerprint({ model, prompt, seconds, webhook_url }, params.references)
     })
   })
 
@@ -114,6 +134,8 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
     const { params, model, record, seconds } = creation
     const { key, org } = record.caller
+    record.trace?.resolve(model.id)
+    const webhookUrl = yield* checkWebhook(params)
     const claim = yield* claimKey(creation)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
     const [reference] = params.references
@@ -133,20 +155,24 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         key,
         hold: hold.id,
         requestId: record.requestId,
+        trace: record.trace?.span.traceparent,
         model: model.id,
         seconds,
         price,
         prompt: toStorable(params.prompt),
         referenceUrl: reference?._tag === "Url" ? reference.url : undefined,
         reference: stored?.name,
+        webhookUrl,
         timeoutSeconds,
         lease
       })
+      if (webhookUrl !== undefined) yield* Outbox.secretOf(sql, org)
       const createdAt = yield* views.createdAt(id)
       const job = yield* rows.find({ id, lease })
       if (job === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
       const kept: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
       if (claim !== undefined) yield* claim.bind(kept, hold.id)
+      record.trace?.admit()
       return { job, kept, picture: stored?.picture }
     }).pipe(
       sql.withTransaction,
@@ -162,7 +188,16 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     )
   })
 
-  return { create, refundJob }
+  const replay = (request: RepeatedCreation) =>
+    claimKey(request).pipe(
+      Effect.catchTag("InvalidRequest", () => Effect.succeed(undefined)),
+      Effect.flatMap((claim) =>
+        claim?._tag === "Replay" ? Effect.asSome(Effect.orDie(decodeKept(claim.result))) : Effect.succeedNone
+      ),
+      Effect.scoped
+    )
+
+  return { create, refundJob, replay }
 })
 
 export interface Created {

@@ -11,9 +11,11 @@ import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { often, untilSettled, upTo } from "../sql/DatabaseRetry.ts"
 import type { KeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import { withSpan } from "../telemetry/Tracing.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
-import { makeVideoViews, unbind } from "./VideoViews.ts"
+import { makeVideoTrace } from "./VideoTrace.ts"
+import { makeVideoViews, notifyOfEnd, unbind } from "./VideoViews.ts"
 
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
@@ -33,12 +35,17 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
     const sql = yield* SqlClient.SqlClient
     const ledger = yield* Ledger
     const store = yield* MediaStore
+    const trace = yield* makeVideoTrace
     const views = makeVideoViews(sql)
 
-    const inTransaction = <A>({ orgId }: LeasedJob, changes: Effect.Effect<A, SqlError.SqlError>) =>
-      sql
-        .withTransaction(changes)
-        .pipe(inTurn(orgId), Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)
+    const inTransaction = <A>(job: LeasedJob, changes: Effect.Effect<A, SqlError.SqlError>) =>
+      withSpan(
+        trace.parentOf(job),
+        "settle",
+        sql
+          .withTransaction(changes)
+          .pipe(inTurn(job.orgId), Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)
+      )
 
     /** Only after the end: another lease holder may submit it again. */
     const removeReference = (job: LeasedJob) =>
@@ -52,15 +59,20 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
         job,
         Effect.gen(function* () {
           const accepted = yield* rows.complete(job, { media, isSandbox: isSandbox(route), cost })
-          return accepted === undefined ? undefined : yield* ledger.job.settle(holdOf(job), job.price)
+          if (accepted === undefined) return undefined
+          yield* notifyOfEnd(sql, job.id, store.link)
+          return yield* ledger.job.settle(holdOf(job), job.price)
         })
       )
-      if (settlement !== undefined) Closing.countSettlement(settlement)
-      else {
+      if (settlement !== undefined) {
+        Closing.countSettlement(settlement)
+        Metrics.costNanoUsd.unsafeUpdate(cost ?? 0n, [])
+      } else {
         // After a commit without an answer the clip is this job's all the same.
         const found = yield* rows.findMedia(job.id).pipe(Effect.retry(retryPatiently), Effect.orDie)
         if (found !== media) return yield* Effect.ignoreLogged(store.remove(media))
       }
+      trace.end(job)
       yield* Metrics.count(Metrics.videos, { outcome: "completed" })
       yield* removeReference(job)
     })
@@ -74,6 +86,7 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
         Effect.gen(function* () {
           const wasAccepted = yield* rows.fail(job, { error, cancelling, isSandbox }, attempts)
           if (wasAccepted === undefined) return undefined
+          yield* notifyOfEnd(sql, job.id, store.link)
           yield* ledger.job.release(holdOf(job))
           if (!wasAccepted) yield* unbind(sql, job.holdId)
           return wasAccepted
@@ -82,6 +95,7 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
       const wasAccepted =
         failed ?? (yield* rows.findFailed(job.id, error).pipe(Effect.retry(retryPatiently), Effect.orDie))
       if (wasAccepted === undefined) return undefined
+      trace.end(job, error.code)
       yield* Metrics.count(Metrics.videos, { outcome: error.code })
       yield* removeReference(job)
       return wasAccepted

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Schedule } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Option, Schedule } from "effect"
 import {
   IdempotencyConflict,
   type InsufficientCredits,
@@ -10,7 +10,6 @@ import {
   VideoNotFound
 } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { VideoStatus } from "../../domain/Video.ts"
 import { makeMediaRemovals } from "../media/MediaRemovals.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
@@ -18,14 +17,17 @@ import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { logFailure } from "../sql/Outage.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { makeAdvance } from "./Advance.ts"
-import { type Created, type Kept, makeCreate, unixSeconds, type VideoCreation } from "./Create.ts"
+import { type Created, type Kept, makeCreate, type RepeatedCreation, type VideoCreation } from "./Create.ts"
 import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
+import { toVideo, type Video } from "./VideoObject.ts"
 import { makeRunner } from "./VideoRunner.ts"
 import { makeVideoSql } from "./VideoSql.ts"
 import { errorOf, Next, pollDelay } from "./VideoState.ts"
 import { makeUpstream } from "./VideoUpstream.ts"
-import { makeVideoViews, type PageStart, type VideoView } from "./VideoViews.ts"
+import { makeVideoViews, type PageStart } from "./VideoViews.ts"
+
+export type { Video } from "./VideoObject.ts"
 
 /** Transactions that wait for organizations' locks leave the other connections free. */
 const transactionsAtOnce = 3
@@ -34,19 +36,9 @@ const transactionsAtOnce = 3
 const removalTimeout = "5 seconds"
 const removalEvery = "1 minute"
 
-/** Times are Unix seconds. */
-export interface Video {
-  readonly id: string
-  readonly model: string
-  readonly status: VideoStatus
-  readonly createdAt: number
-  readonly completedAt: number | undefined
-  /** In percent; 0 where the provider does not tell. */
-  readonly progress: number
-  readonly seconds: number
-  readonly url: string | undefined
-  readonly error: { readonly code: string; readonly message: string } | undefined
-  readonly sandbox: boolean
+export interface CreatedVideo {
+  readonly video: Video
+  readonly replayed: boolean
 }
 
 export type VideoFailure =
@@ -69,9 +61,9 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
   VideoJobs,
   {
     /** Fails, without a job or a hold, if no provider takes it in time. */
-    readonly create: (
-      creation: VideoCreation
-    ) => Effect.Effect<{ readonly video: Video; readonly replayed: boolean }, VideoFailure>
+    readonly create: (creation: VideoCreation) => Effect.Effect<CreatedVideo, VideoFailure>
+    /** What the key's request got from a model that is no longer sold like that; none for any other request. */
+    readonly replay: (request: RepeatedCreation) => Effect.Effect<Option.Option<CreatedVideo>, IdempotencyConflict>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
     /** Newest first, unless said otherwise; fails where it is to start after no video of the organization. */
     readonly list: (org: OrgId, limit: number, start?: PageStart) => Effect.Effect<ReadonlyArray<Video>, VideoNotFound>
@@ -112,19 +104,6 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   const runner = yield* makeRunner(rows, advance, submission.underway, lookEvery)
   const creation = yield* makeCreate(rows, inTurn, Duration.toSeconds(timeout))
 
-  const toVideo = (view: VideoView): Video => ({
-    id: view.id,
-    model: view.model,
-    status: view.status,
-    createdAt: unixSeconds(view.createdAt),
-    completedAt: view.completedAt === null ? undefined : unixSeconds(view.completedAt),
-    progress: view.progress,
-    seconds: view.seconds,
-    url: view.media === null ? undefined : store.link(view.media),
-    error: view.errorCode === null ? undefined : { code: view.errorCode, message: view.errorMessage ?? "" },
-    sandbox: view.sandbox
-  })
-
   const accept = (id: string) => views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
 
   const submitAndAwait = Effect.fnUntraced(function* ({ job, picture }: Created, record: RequestRecord) {
@@ -148,15 +127,22 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     return yield* Effect.dieMessage(`video ${job.id} ended without a reason`)
   })
 
+  const acceptAgain = Effect.fnUntraced(function* (kept: Kept, record: RequestRecord) {
+    record.notes.add("replayed")
+    // It may have failed before its customer knew of it, which freed its key.
+    if (!(yield* accept(kept.id))) return yield* new IdempotencyConflict()
+    return { video: toQueuedVideo(kept), replayed: true }
+  })
+
+  const replay = (request: RepeatedCreation) =>
+    Effect.flatMap(creation.replay(request), (kept) =>
+      Effect.transposeMapOption(kept, (found) => acceptAgain(found, request.record))
+    )
+
   const create = Effect.fnUntraced(function* (request: VideoCreation) {
     const { record } = request
     const created = yield* creation.create(request)
-    if ("replay" in created) {
-      record.notes.add("replayed")
-      // It may have failed before its customer knew of it, which freed its key.
-      if (!(yield* accept(created.replay.id))) return yield* new IdempotencyConflict()
-      return { video: toQueuedVideo(created.replay), replayed: true }
-    }
+    if ("replay" in created) return yield* acceptAgain(created.replay, record)
     yield* failpoint.reach("after_hold")
     yield* Effect.onError(submitAndAwait(created, record), (cause) =>
       Cause.isFailure(cause) ? Effect.void : creation.refundJob(created.job.id, holdOf(created.job))
@@ -166,13 +152,13 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
 
   const find = Effect.fnUntraced(function* (org: OrgId, id: string) {
     const view = yield* Effect.orDie(views.find(org, id))
-    return view === undefined ? yield* new VideoNotFound() : toVideo(view)
+    return view === undefined ? yield* new VideoNotFound() : toVideo(view, store.link)
   }, Effect.uninterruptible)
 
   const list = Effect.fnUntraced(function* (org: OrgId, limit: number, start?: PageStart) {
     const { after } = start ?? {}
     if (after !== undefined && !(yield* Effect.orDie(views.isOf(org, after)))) return yield* new VideoNotFound()
-    return (yield* Effect.orDie(views.list(org, limit, start))).map(toVideo)
+    return (yield* Effect.orDie(views.list(org, limit, start))).map((view) => toVideo(view, store.link))
   }, Effect.uninterruptible)
 
   const removals = yield* makeMediaRemovals
@@ -203,6 +189,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
 
   return VideoJobs.of({
     create,
+    replay,
     prune,
     find: Effect.fn("VideoJobs.find")(find),
     list: Effect.fn("VideoJobs.list")(list),

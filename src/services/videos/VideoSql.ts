@@ -17,12 +17,14 @@ export interface NewJob {
   readonly key: KeyId
   readonly hold: string
   readonly requestId: string
+  readonly trace: string | undefined
   readonly model: string
   readonly seconds: number
   readonly price: NanoUsd
   readonly prompt: string
   readonly referenceUrl: string | undefined
   readonly reference: string | undefined
+  readonly webhookUrl: string | undefined
   readonly timeoutSeconds: number
   readonly lease: string
 }
@@ -88,10 +90,11 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
   return {
     insert: (job: NewJob) =>
       sql`
-        INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, reference_url,
-          reference, deadline, lease, lease_until)
-        VALUES (${job.id}, ${job.org}, ${job.key}, ${job.hold}, ${job.requestId}, ${job.model}, ${job.seconds},
-          ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null},
+        INSERT INTO videos (id, org_id, key_id, hold_id, request_id, trace, model, seconds, price, prompt, reference_url,
+          reference, webhook_url, deadline, lease, lease_until)
+        VALUES (${job.id}, ${job.org}, ${job.key}, ${job.hold}, ${job.requestId}, ${job.trace ?? null}, ${job.model},
+          ${job.seconds}, ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null},
+          ${job.webhookUrl ?? null},
           now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, ${leaseEnd})
         ON CONFLICT (id) DO NOTHING`,
 

@@ -48,6 +48,9 @@ export const LeasedJob = Schema.extend(
     orgId: OrgId,
     keyId: KeyId,
     holdId: Schema.String,
+    /** Of the request that created it. */
+    trace: Schema.NullOr(Schema.String),
+    createdAt: Schema.DateFromSelf,
     model: Schema.String,
     seconds: Schema.Number,
     price: NanoUsdFromRow,

@@ -2,22 +2,9 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import * as Closing from "../ledger/HoldClosing.ts"
+import * as Outbox from "../webhooks/Outbox.ts"
+import { toVideo, VideoView, videoJson } from "./VideoObject.ts"
 import { transitions, type VideoError } from "./VideoState.ts"
-
-export const VideoView = Schema.Struct({
-  id: Schema.String,
-  model: Schema.String,
-  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
-  seconds: Schema.Number,
-  createdAt: Schema.DateFromSelf,
-  completedAt: Schema.NullOr(Schema.DateFromSelf),
-  media: Schema.NullOr(Schema.String),
-  errorCode: Schema.NullOr(Schema.String),
-  errorMessage: Schema.NullOr(Schema.String),
-  progress: Schema.Number,
-  sandbox: Schema.Boolean
-})
-export type VideoView = typeof VideoView.Type
 
 const decode = Schema.decodeUnknown(Schema.Array(VideoView))
 const pruneBatch = 5_000
@@ -115,6 +102,25 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
     })
 })
 
+/** In the transaction that ends the job; nothing of one whose customer was told of an error instead. */
+export const notifyOfEnd = (sql: SqlClient.SqlClient, id: string, link: (media: string) => string) =>
+  Effect.gen(function* () {
+    const [ended] = yield* sql<{ readonly orgId: OrgId; readonly webhookUrl: string | null }>`
+      SELECT ${columns(sql)}, org_id, webhook_url FROM videos
+      WHERE id = ${id} AND accepted_at IS NOT NULL AND (webhook_url IS NOT NULL OR EXISTS (
+        SELECT FROM webhook_endpoints WHERE webhook_endpoints.org_id = videos.org_id AND disabled_at IS NULL
+      ))`
+    if (ended === undefined) return
+    const [view] = yield* Effect.orDie(decode([ended]))
+    if (view === undefined) return
+    yield* Outbox.write(sql, {
+      org: ended.orgId,
+      type: view.status === "completed" ? "video.completed" : "video.failed",
+      url: ended.webhookUrl ?? undefined,
+      data: videoJson(toVideo(view, link))
+    })
+  })
+
 /** False where the job was over; `isRefused` frees the idempotency key. */
 export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoError, isRefused: boolean) =>
   Effect.gen(function* () {
@@ -127,6 +133,7 @@ export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoErro
       WHERE id = ${id} AND step IN ${sql.in([...from])}
       RETURNING hold_id, accepted_at IS NOT NULL AS accepted`
     if (ended === undefined) return false
+    yield* notifyOfEnd(sql, id, String)
     yield* Closing.closeOne(sql, { id: ended.holdId, cost: undefined })
     if (isRefused || !ended.accepted) yield* unbind(sql, ended.holdId)
     return true

@@ -24,6 +24,8 @@ import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import type { RequestTrace } from "../../../src/services/telemetry/RequestTrace.ts"
+import { type Tracer, Tracing } from "../../../src/services/telemetry/Tracing.ts"
 import type { VideoCreation } from "../../../src/services/videos/Create.ts"
 import { VideoAdmin } from "../../../src/services/videos/VideoAdmin.ts"
 import { VideoJobs } from "../../../src/services/videos/VideoJobs.ts"
@@ -49,6 +51,7 @@ export interface ProcessOptions {
   readonly lookEvery?: Duration.DurationInput
   readonly reach?: (name: FailpointName) => Effect.Effect<void>
   readonly provider?: Fake.VideoProviderFake
+  readonly tracer?: Tracer
 }
 
 /** A process that submits, and then asks after nothing, however long a test takes. */
@@ -109,14 +112,15 @@ const make = Effect.gen(function* () {
 
   /** A process of the gateway as far as videos go; it looks for work much more often than one at rest. */
   const process = Effect.fnUntraced(function* (options: ProcessOptions = {}) {
-    const { answerWithin, lookEvery = "50 millis", model = sold, reach, timeout = "30 minutes" } = options
+    const { answerWithin, lookEvery = "50 millis", model = sold, reach, timeout = "30 minutes", tracer } = options
     const base = Layer.mergeAll(
       MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
       ProviderRouter.layer().pipe(Layer.provide((options.provider ?? provider).layer)),
-      References.layer.pipe(Layer.provide(fetcher.layer)),
+      References.layer.pipe(Layer.provideMerge(fetcher.layer)),
       catalogOf(model),
       store.layer,
-      reach === undefined ? Layer.empty : Layer.succeed(Failpoint, { reach })
+      reach === undefined ? Layer.empty : Layer.succeed(Failpoint, { reach }),
+      Layer.succeed(Tracing, { tracer })
     )
     const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
     const memo = yield* Layer.makeMemoMap
@@ -131,7 +135,8 @@ const make = Effect.gen(function* () {
   })
 
   const job = (
-    more: Partial<VideoCreation["params"]> & { readonly model?: string; readonly key?: string } = {}
+    more: Partial<VideoCreation["params"]> & { readonly model?: string; readonly key?: string } = {},
+    trace?: RequestTrace
   ): VideoCreation => {
     const { key: idempotencyKey, ...params } = more
     const record = new RequestRecord({
@@ -141,12 +146,13 @@ const make = Effect.gen(function* () {
       caller: { key, org, scopes: undefined, rpm: undefined },
       limit: 600,
       at: 0,
-      startedAt: 0
+      startedAt: 0,
+      trace
     })
     return {
       model: sold,
       seconds: 8,
-      params: { model: "m", prompt: "a cat", seconds: undefined, references: [], ...params },
+      params: { model: "m", prompt: "a cat", seconds: undefined, references: [], webhookUrl: undefined, ...params },
       idempotencyKey,
       record
     }

@@ -16,6 +16,7 @@ export interface Finished {
 export interface Running {
   readonly lines: ReadonlyArray<string>
   readonly interrupt: Effect.Effect<void>
+  readonly kill: Effect.Effect<void>
   /** Closes our end of its stdout. */
   readonly hangUp: Effect.Effect<void>
   readonly finished: Effect.Effect<Finished>
@@ -113,6 +114,7 @@ export class Cli extends Context.Tag("test/Cli")<
           return {
             lines,
             interrupt: Effect.sync(() => child.kill("SIGINT")),
+            kill: Effect.sync(() => child.kill("SIGKILL")),
             hangUp: Effect.sync(() => child.stdout.destroy()),
             finished: Effect.promise(() => closed)
           }

@@ -8,7 +8,11 @@ import * as Served from "./ServedGateway.ts"
 export interface ImageModelOptions {
   /** USD per image; 0.04 where nothing is said. */
   readonly price?: number
-  readonly variants?: ReadonlyArray<{ readonly resolution: string; readonly price_usd: number }>
+  readonly variants?: ReadonlyArray<{
+    readonly resolution: string
+    readonly sizes?: ReadonlyArray<string>
+    readonly price_usd: number
+  }>
   readonly edit?: boolean
   readonly routes?: ReadonlyArray<Readonly<Record<string, unknown>>>
 }

@@ -18,6 +18,8 @@ import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { CustomerUsage } from "../../../src/services/telemetry/CustomerUsage.ts"
+import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
 import { VideoJobsFake } from "../../fakes/VideoJobsFake.ts"
@@ -100,6 +102,7 @@ export const layer = Layer.unwrapEffect(
     const outcomes: Array<Effect.Effect<ImageResult, ImageFailure>> = []
     const fake = new VideoJobsFake()
     const images = Layer.mock(ImageGenerations, {
+      replay: () => Effect.succeedNone,
       generate: (job) =>
         Effect.suspend(() => {
           jobs.push(job)
@@ -110,10 +113,11 @@ export const layer = Layer.unwrapEffect(
       images,
       fake.layer,
       Layer.mock(ChatCompletions, {}),
+      CustomerUsage.layer,
       Auth.layer,
       RateLimiter.layer
     ).pipe(
-      Layer.provideMerge(Layer.merge(RequestLog.layer, RequestReporter.layer)),
+      Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
       Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
       Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
       Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),

@@ -19,6 +19,7 @@ export const imageRoute = (name = "sandbox"): ImageRoute => ({
   ...base(name),
   editModel: "theirs",
   resolutions: new Set(["1K", "2K", "4K"]),
+  aspectRatios: new Set(["1:1", "3:2", "2:3", "16:9"]),
   cost: new Map()
 })
 
@@ -39,6 +40,7 @@ export const videoOf = Effect.flatMap(sandbox, ({ video }) => Effect.fromNullabl
 export const imageRequest = (asked: Partial<ImageRequest> = {}): ImageRequest => ({
   prompt: "A red fox",
   resolution: "1K",
+  shape: undefined,
   references: [],
   ...asked
 })

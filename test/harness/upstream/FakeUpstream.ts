@@ -93,7 +93,7 @@ const parsed = (bytes: Buffer): unknown => {
 export const settled = Effect.repeatN(Effect.sleep("3 millis"), 10)
 
 /** An HTTP server on a port of its own that does what a script says, and the same thing where it says nothing. */
-export const serving = Effect.fnUntraced(function* (otherwise: Reply) {
+export const serving = Effect.fnUntraced(function* (otherwise: Reply, at: { readonly port?: number } = {}) {
   const replies: Array<Reply> = []
   const inbox = yield* Queue.unbounded<Received>()
   const sockets = new WeakMap<object, { readonly number: number; readonly closed: Deferred.Deferred<void> }>()
@@ -125,7 +125,7 @@ export const serving = Effect.fnUntraced(function* (otherwise: Reply) {
     sockets.set(socket, { number: connections++, closed })
     socket.on("close", () => Deferred.unsafeDone(closed, Effect.void))
   })
-  const port = yield* Effect.orDie(listen(server))
+  const port = yield* Effect.orDie(listen(server, at))
 
   const fake: FakeUpstream = {
     url: `http://127.0.0.1:${port}`,

@@ -43,6 +43,8 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     refusals.noModel("x-1", surface === "image" ? "an image" : `a ${surface}`)
   ]),
   VideoNotFound: [[new Failure.VideoNotFound(), refusals.noVideo]],
+  RequestNotFound: [[new Failure.RequestNotFound(), refusals.noRequest]],
+  UsageTooLarge: [[new Failure.UsageTooLarge(), refusals.usageTooLarge]],
   VideoNotFinished: [[new Failure.VideoNotFinished(), refusals.notFinished]],
   UnknownEndpoint: [[new Failure.UnknownEndpoint(), refusals.noEndpoint]],
   BodyTooLarge: [[new Failure.BodyTooLarge({ limitBytes: 1024 }), refusals.tooLarge(1024)]],
@@ -91,7 +93,7 @@ describe("the wire form of a failure", () => {
   })
 
   it("has no code on any 400 and one on everything else, save a missing video and lack of room", () => {
-    const codeless: ReadonlySet<string> = new Set(["VideoNotFound", "Aborted", "GatewayBusy"])
+    const codeless: ReadonlySet<string> = new Set(["RequestNotFound", "VideoNotFound", "Aborted", "GatewayBusy"])
     for (const [failure] of all) {
       const { body, status } = toWire(failure)
       assert.strictEqual(body.error.code === null, status === 400 || codeless.has(failure._tag), failure._tag)
@@ -140,7 +142,9 @@ describe("the published errors", () => {
     Errors.Conflict,
     Errors.NoSuchVideo,
     Errors.NotCompleted,
-    Errors.NotFinished
+    Errors.NotFinished,
+    Errors.NoSuchRequest,
+    Errors.WrongQuery
   ]
   const sent = all.map(([failure]) => ({ tag: failure._tag, failure })).filter(({ tag }) => tag !== "UnknownEndpoint")
 

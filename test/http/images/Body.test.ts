@@ -12,6 +12,8 @@ describe("the required fields of an image", () => {
       prompt: "a cat",
       references: [],
       resolution: undefined,
+      size: undefined,
+      aspectRatio: undefined,
       responseFormat: "url"
     })
   })
@@ -53,7 +55,6 @@ describe("the optional fields of an image", () => {
 
   it("include unknown ones, which are ignored", () => {
     const unknown = {
-      size: "9x9",
       style: 5,
       background: "transparent",
       user: {},
@@ -69,6 +70,12 @@ describe("the optional fields of an image", () => {
 
   it.each<[field: string, values: ReadonlyArray<unknown>, message: string]>([
     ["resolution", [4, true, "", [], ["1K"], {}], "`resolution` must be one of 1K, 2K, 4K."],
+    [
+      "size",
+      [4, "", "1K", "1024", "1024X1024", "0x1", "1024x", " 1024x1024", "1x1"],
+      "`size` must be auto, or a width and a height such as 1024x1536."
+    ],
+    ["aspect_ratio", [1, "", "16/9", "0:1", "16:9:1", "wide"], "`aspect_ratio` must be auto, or a ratio such as 16:9."],
     ["response_format", ["", "URL", "b64", "png", 1, [], {}], "`response_format` must be url or b64_json."],
     ["stream", [true, "true", 1], "`stream` must be false: images are not streamed."],
     ["mask", [gif, { file_id: "f" }, true], "`mask` is not supported: describe the edit in `prompt`."],
@@ -105,9 +112,12 @@ describe("a form for an image", () => {
       textPart("resolution", "2k"),
       textPart("quality", "hd"),
       textPart("size", "1024x1024"),
+      textPart("aspect_ratio", ""),
       textPart("user", "")
     ]
-    const json = { ...base, image: [gif, "https://b.test/b.png", gif], response_format: "b64_json", resolution: "2K" }
+    const shape = { size: "1024x1024", aspect_ratio: "auto" }
+    const image = [gif, "https://b.test/b.png", gif]
+    const json = { ...base, ...shape, image, response_format: "b64_json", resolution: "2K" }
     assert.deepStrictEqual(taken(bodyOf([...parts, ...more])), taken(json))
   })
 

@@ -19,10 +19,21 @@ const costs = [
   { resolution: "1K", price_usd: 0.03 },
   { resolution: "4K", price_usd: 0.1 }
 ]
+const shapedCosts = [
+  { resolution: "1K", sizes: ["1024x1024"], price_usd: 0.03 },
+  { resolution: "1K", sizes: ["1536x1024", "1024x1536"], price_usd: 0.045 }
+]
 const served = gateway({
   plain: {},
   sized: { variants, routes: [{ ...onFirst, edit_model: hidden.model, cost: { variants: costs } }] },
   large: { variants: variants.slice(1) },
+  shaped: {
+    variants: [
+      { resolution: "1K", sizes: ["1024x1024"], price_usd: 0.04 },
+      { resolution: "1K", sizes: ["1536x1024", "1024x1536"], price_usd: 0.05 }
+    ],
+    routes: [{ ...onFirst, cost: { variants: shapedCosts } }]
+  },
   free: { price: 0 }
 })
 
@@ -36,7 +47,10 @@ const charged: ReadonlyArray<readonly [what: string, body: object, charge: bigin
   ["4K", asked("sized", { resolution: "4K" }), 123_456_789n, 100_000_000n],
   ["the quality hd, which is 4K", asked("sized", { quality: "hd" }), 123_456_789n, 100_000_000n],
   ["a resolution beside the quality hd", asked("sized", { quality: "hd", resolution: "1K" }), 40_000_000n, 30_000_000n],
-  ["a quality without effect", asked("sized", { quality: "low", size: "4096x4096" }), 40_000_000n, 30_000_000n],
+  ["a quality without effect", asked("sized", { quality: "low", size: "1024x1024" }), 40_000_000n, 30_000_000n],
+  ["the first size where none is named", asked("shaped"), 40_000_000n, 30_000_000n],
+  ["the named size", asked("shaped", { size: "1024x1536" }), 50_000_000n, 45_000_000n],
+  ["the size of an aspect ratio", asked("shaped", { image, aspect_ratio: "3:2" }), 50_000_000n, 45_000_000n],
   ["an edit", asked("sized", { image, resolution: "4K" }), 123_456_789n, 100_000_000n],
   ["bytes", asked("plain", { response_format: "b64_json" }), 40_000_000n, null],
   ["a free model", asked("free"), 0n, null]

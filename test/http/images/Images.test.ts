@@ -20,6 +20,8 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
         ...asked,
         references: [],
         resolution: undefined,
+        size: undefined,
+        aspectRatio: undefined,
         responseFormat: "url"
       })
       assert.isUndefined(idempotencyKey)
@@ -115,6 +117,8 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
         ...asked,
         references: [{ _tag: "Url", url: "https://a.test/a.png" }],
         resolution: "4K",
+        size: "1024x1024",
+        aspectRatio: undefined,
         responseFormat: "url"
       })
       assert.strictEqual((yield* lastImage).idempotencyKey, "k")
@@ -127,6 +131,8 @@ withLayer(layer, { excludeTestServices: true })("an image", (it) => {
           ...asked,
           references: Array.isArray(image) ? [bytes, bytes] : [bytes],
           resolution: undefined,
+          size: undefined,
+          aspectRatio: undefined,
           responseFormat: "b64_json"
         })
       }

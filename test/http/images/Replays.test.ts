@@ -15,7 +15,7 @@ const encoded = painting.toString("base64")
 const served = gateway({
   art: {
     variants: [
-      { resolution: "1K", price_usd: 0.04 },
+      { resolution: "1K", sizes: ["1024x1024", "1536x1024"], price_usd: 0.04 },
       { resolution: "2K", price_usd: 0.08 }
     ]
   },
@@ -69,7 +69,7 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
       const body = asked("art", { image: [`data:image/png;base64,${encoded}`] })
       const again = [
         yield* edit(customer, formed("second"), withForm("second")),
-        yield* edit(customer, formed("third", { n: "1", size: "1024x1024", user: "u" }), withForm("third")),
+        yield* edit(customer, formed("third", { n: "1", size: "auto", user: "u" }), withForm("third")),
         yield* edit(customer, formed("fourth", { response_format: "url" }), withForm("fourth")),
         yield* edit(customer, body, keyed("k")),
         yield* draw(customer, { ...body, image: encoded }, keyed("k"))
@@ -92,6 +92,8 @@ withLayer(served, { excludeTestServices: true })("an idempotency key", (it) => {
         { ...body, prompt: "a dog" },
         { ...body, model: "other" },
         { ...body, resolution: "2K" },
+        { ...body, size: "1536x1024" },
+        { ...body, aspect_ratio: "3:2" },
         { ...body, response_format: "b64_json" },
         { ...body, image: Buffer.concat([painting, Buffer.from("x")]).toString("base64") },
         { ...body, image: [encoded, encoded] },

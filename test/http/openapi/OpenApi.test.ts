@@ -45,7 +45,9 @@ describe("the OpenAPI document", () => {
       "get /videos/{id}/content": ["302", "400", "401", "403", "404", "500"],
       "get /models": reads,
       "get /models/{id}": ["200", "401", "403", "404", "500"],
-      "get /credits": reads
+      "get /credits": reads,
+      "get /usage": ["200", "400", "401", "403", "500", "503"],
+      "get /usage/requests/{request_id}": ["200", "401", "403", "404", "500", "503"]
     })
   })
 

@@ -11,7 +11,13 @@ const most = Number.MAX_SAFE_INTEGER
 
 describe("the required fields of a video", () => {
   it("are enough", () => {
-    assert.deepStrictEqual(taken(base), { model: "m", prompt: "a cat", seconds: undefined, references: [] })
+    assert.deepStrictEqual(taken(base), {
+      model: "m",
+      prompt: "a cat",
+      seconds: undefined,
+      references: [],
+      webhookUrl: undefined
+    })
   })
 })
 
@@ -50,6 +56,8 @@ describe("the optional fields of a video", () => {
     [{ image: gif, input_reference: "https://a.test" }, { references: [bytes(gifBytes)] }],
     [{ image: [], input_reference: "https://a.test" }, { references: [url("https://a.test")] }],
     [{ image: null, input_reference: "https://a.test" }, { references: [url("https://a.test")] }],
+    [{ webhook_url: "HTTPS://hooks.example/a?b=c" }, { webhookUrl: "HTTPS://hooks.example/a?b=c" }],
+    [{ webhook_url: null }, {}],
     [{ n: 1 }, {}]
   ])("are accepted as %j", (fields, expected) => {
     assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
@@ -70,11 +78,14 @@ describe("the optional fields of a video", () => {
   })
 
   const integers = ["8s", "8.0", "8.5", " 8", "8 ", "+8", "", "eight", "0x8", "1e1", "٨", 8.5, true, [], [8], {}]
+  const notHttp = "`webhook_url` must be an http or https URL of at most 8192 characters."
   const notReference = "`input_reference` must be a string, a file or an object with `image_url`."
   const notUrl = "`input_reference.image_url` must be a string."
   const noFiles = "`input_reference.file_id` is not supported: send the image itself, or its URL as `image_url`."
 
   it.each<[field: string, values: ReadonlyArray<unknown>, param: string, message: string]>([
+    ["webhook_url", ["", "ftp://a.test", "a.test", 5, {}, ["https://a.test"]], "webhook_url", notHttp],
+    ["webhook_url", [`https://a.test/${"x".repeat(8192)}`], "webhook_url", notHttp],
     ["seconds", integers, "seconds", "`seconds` must be an integer."],
     ["duration", integers, "duration", "`duration` must be an integer."],
     ["input_reference", [5, true, [5], [null], [[gif]], [gif, 1]], "input_reference", notReference],

@@ -5,7 +5,7 @@ import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
 import { bodyOf, bodyOfForm, refusal, taken } from "../../harness/fixtures/VideoBodies.ts"
 
 const parts = [textPart("model", "m"), textPart("prompt", "a cat")]
-const asked: VideoParams = { model: "m", prompt: "a cat", seconds: undefined, references: [] }
+const asked: VideoParams = { model: "m", prompt: "a cat", seconds: undefined, references: [], webhookUrl: undefined }
 const file = { _tag: "Bytes", bytes: gifBytes } as const
 const link = { _tag: "Url", url: "https://a.test/a.png" } as const
 
@@ -15,6 +15,8 @@ describe("a form for a video", () => {
     ["seconds", [textPart("seconds", "8")], { seconds: 8 }],
     ["seconds and the alias", [textPart("duration", "4"), textPart("seconds", "12")], { seconds: 12 }],
     ["the alias", [textPart("duration", "4"), textPart("seconds", "")], { seconds: 4 }],
+    ["a webhook", [textPart("webhook_url", link.url)], { webhookUrl: link.url }],
+    ["an empty webhook", [textPart("webhook_url", "")], {}],
     ["a file", [filePart("input_reference", gifBytes)], { references: [file] }],
     ["a file of the other name", [filePart("image", gifBytes)], { references: [file] }],
     ["repeated files", [filePart("image[]", gifBytes), textPart("image[]", link.url)], { references: [file, link] }],

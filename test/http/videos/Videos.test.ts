@@ -17,7 +17,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
       const account = yield* openAccount({})
       yield* post(account, path, asked)
       const { params, idempotencyKey, model, record, seconds } = yield* lastVideo
-      assert.deepStrictEqual(params, { ...asked, seconds: undefined, references: [] })
+      assert.deepStrictEqual(params, { ...asked, seconds: undefined, references: [], webhookUrl: undefined })
       assert.isUndefined(idempotencyKey)
       assert.deepStrictEqual([model.id, seconds], ["film", 8])
       assert.deepStrictEqual(
@@ -145,7 +145,7 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
         )
         assert.deepStrictEqual([video.object, video.status, Number(video.seconds)], ["video", "queued", 8])
         const { params, idempotencyKey } = yield* lastVideo
-        assert.deepStrictEqual(params, { ...asked, seconds: 8, references: expected })
+        assert.deepStrictEqual(params, { ...asked, seconds: 8, references: expected, webhookUrl: undefined })
         assert.strictEqual(idempotencyKey, "k")
       }
     })

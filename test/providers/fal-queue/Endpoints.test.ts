@@ -10,6 +10,7 @@ import { encodeImage, encodeVideo, type Submission } from "../../../src/provider
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
+import { tellable } from "../jobs/Hosts.ts"
 
 const root = path.resolve(import.meta.dirname, "../../..")
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const
@@ -27,10 +28,10 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
     return model.routes
       .filter(({ provider }) => provider.adapter === "fal-queue")
       .flatMap((route) =>
-        [...route.resolutions].flatMap((resolution) =>
+        tellable(model, route).flatMap((told) =>
           [[], [picture]]
             .filter((references) => references.length === 0 || route.editModel !== undefined)
-            .map((references) => Either.getOrThrow(encodeImage(format, route, { prompt, resolution, references })))
+            .map((references) => Either.getOrThrow(encodeImage(format, route, { prompt, ...told, references })))
         )
       )
   }

@@ -35,6 +35,15 @@ describe("a picture's request", () => {
     })
   }
 
+  it("has the aspect ratio that the customer chose in the place of the route's own", () => {
+    const asked = request({ shape: { aspectRatio: "21:9", size: undefined } })
+    const options: Options = { image_size: false, aspect_ratio: "16:9" }
+    assert.deepInclude(asSent(encodeImage(asked, options)), {
+      generationConfig: { responseModalities: ["IMAGE"], imageConfig: { aspectRatio: "21:9" } }
+    })
+    assert.strictEqual(encodePrediction(asked, options).parameters.aspectRatio, "21:9")
+  })
+
   it("predict", () => {
     const asked = request({ resolution: "2K" })
     const [sized, unsized]: ReadonlyArray<object> = [

@@ -24,6 +24,7 @@ export const routeTo = (baseUrl: string, way: Way, options: ImageRoute["options"
     preference,
     weight,
     resolutions: new Set(["1K", "2K", "4K"]),
+    aspectRatios: new Set<string>(),
     cost: new Map(),
     options: way === "predict" ? { api: "predict", ...options } : options
   }

@@ -1,6 +1,7 @@
 import { Clock, Duration, Effect, Layer, Redacted } from "effect"
+import { makesShape } from "../../../src/domain/Image.ts"
 import type { MediaType, Picture } from "../../../src/domain/Media.ts"
-import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
+import type { ImageModel, ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import { type Painting, picture } from "../../contracts/ImageHarness.ts"
 import { base64, type Place, secret } from "../../contracts/MediaHarness.ts"
@@ -36,6 +37,7 @@ export const imageRouteOf = ({ options, ...given }: Given<ImageRoute>): ImageRou
   preference: 1,
   weight: 1,
   resolutions: new Set(["1K", "2K", "4K"]),
+  aspectRatios: new Set<string>(),
   cost: new Map(),
   options: { sizes: { "1K": "1K", "2K": "2K", "4K": "4K" }, ...options },
   ...given
@@ -102,3 +104,13 @@ export const hurriedServices = Layer.merge(
 )
 
 export const drawing: Painting = { bytes: picture("image/png", 1).bytes, where: "own" }
+
+/** Every resolution of a route, by itself and with each shape that the route can be told. */
+export const tellable = ({ variants }: ImageModel, route: ImageRoute) =>
+  [...route.resolutions].flatMap((resolution) => [
+    { resolution, shape: undefined },
+    ...variants.filter(
+      (variant) =>
+        variant.resolution === resolution && route.aspectRatios.size > 1 && makesShape(route, resolution, variant.shape)
+    )
+  ])

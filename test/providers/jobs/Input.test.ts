@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
-import type { ImageRoute, Resolution, VideoRoute } from "../../../src/domain/Model.ts"
+import type { ImageRoute, Resolution, Shape, VideoRoute } from "../../../src/domain/Model.ts"
 import { format as falFormat } from "../../../src/providers/fal-queue/FalQueue.ts"
 import { encodeImage, encodeVideo } from "../../../src/providers/jobs/Input.ts"
 import { format as replicateFormat } from "../../../src/providers/replicate/Replicate.ts"
@@ -38,12 +38,13 @@ const image = (
   vendor: Vendor,
   options: Options,
   references = 0,
-  over: Partial<ImageRoute> = { resolutions: new Set<Resolution>(["2K"]) }
+  over: Partial<ImageRoute> = { resolutions: new Set<Resolution>(["2K"]) },
+  shape?: Shape
 ) =>
   encodeImage(
     vendors[vendor].format,
     { ...vendors[vendor].image, options, ...over },
-    { prompt: "p", resolution: "2K", references: Array.from({ length: references }, () => picture) }
+    { prompt: "p", resolution: "2K", shape, references: Array.from({ length: references }, () => picture) }
   )
 
 const input = <E>(made: Either.Either<{ readonly input: unknown }, E>) => asSent(Either.getOrThrow(made).input)
@@ -112,6 +113,20 @@ describe("the input of a job", () => {
     it(`for a picture has ${title}`, () =>
       assert.deepStrictEqual<unknown>(input(image(vendor, options, references)), expected))
   }
+
+  it("has the shape that the customer chose, as the model wants it", () => {
+    const shape = { aspectRatio: "2:3", size: "1024x1536" }
+    const route = { resolutions: new Set<Resolution>(["2K"]), aspectRatios: new Set(["1:1", "2:3"]) }
+    const shaped = (vendor: "fal" | "replicate", options: Readonly<Record<string, unknown>>) =>
+      input(image(vendor, options, 0, route, shape))
+    const fixed = { image_size: "square_hd", shape_field: "image_size" }
+    assert.deepStrictEqual(shaped("fal", {}), { aspect_ratio: "2:3", prompt })
+    assert.deepStrictEqual(shaped("fal", { ...fixed, shape_as: "size" }), { image_size: "1024x1536", prompt })
+    const pixels = { width: 1024, height: 1536 }
+    assert.deepStrictEqual(shaped("fal", { ...fixed, shape_as: "pixels" }), { image_size: pixels, prompt })
+    const sized = { size_field: "size", sizes: { "2K": "2K" }, input: { aspect_ratio: "1:1" } }
+    assert.deepStrictEqual(shaped("replicate", sized), { aspect_ratio: "2:3", size: "2K", prompt })
+  })
 
   it("has the size of one resolution among several", () => {
     const sizes = { "1K": "square", "2K": { width: 2048, height: 2048 }, "4K": "auto_4K" }

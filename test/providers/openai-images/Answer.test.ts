@@ -14,7 +14,8 @@ const nothingToFetch = Layer.succeed(Fetcher, {
   bytes: () => Effect.dieMessage("nothing to fetch"),
   stream: () => {
     throw new Error("nothing to stream")
-  }
+  },
+  post: () => Effect.dieMessage("nothing to post")
 })
 
 /** What comes of a host's reply. */

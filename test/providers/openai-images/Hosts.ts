@@ -15,6 +15,7 @@ export const routeTo = (baseUrl: string, options: ImageRoute["options"] = {}): I
   preference: 1,
   weight: 1,
   resolutions: new Set(["1K", "2K", "4K"]),
+  aspectRatios: new Set<string>(),
   cost: new Map(),
   options
 })

@@ -49,6 +49,13 @@ const usual = { model: "vendor/draw-1", prompt: "A red bicycle", n: 1 }
 const dataUrl = (bytes: Uint8Array, type: string) => `data:${type};base64,${Buffer.from(bytes).toString("base64")}`
 
 describe("a request to an openai-images host", () => {
+  it("has the size that the customer chose in the place of the route's own", () => {
+    const asked = request({ shape: { aspectRatio: "2:3", size: "1024x1536" } })
+    for (const encode of [encodeGeneration, encodeEdit]) {
+      assert.strictEqual(encode("vendor/draw-1", asked, all).size, "1024x1536")
+    }
+  })
+
   it("says what the route's options say, and the size of the resolution", () => {
     const asked = request({ resolution: "4K" })
     const { quality, background, output_format, response_format, moderation } = all

@@ -6,6 +6,7 @@ import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
+import { tellable } from "../jobs/Hosts.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const
 const prompt = "A red bicycle"
@@ -13,6 +14,7 @@ const prompt = "A red bicycle"
 const Image = Schema.String.pipe(Schema.startsWith("data:image/png;base64,"))
 const maybe = <A>(schema: Schema.Schema<A>) => Schema.optionalWith(schema, { exact: true })
 const pictures = maybe(Schema.Array(Image))
+const googleRatio = maybe(Schema.Literal("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"))
 const sized = Schema.Struct({
   prompt: Schema.String,
   aspect_ratio: Schema.Literal("custom"),
@@ -35,6 +37,7 @@ const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
     prompt: Schema.String,
     resolution: Schema.Literal("1K", "2K", "4K"),
     allow_fallback_model: Schema.Literal(false),
+    aspect_ratio: googleRatio,
     image_input: pictures
   }),
   "google/nano-banana-2": Schema.Struct({
@@ -42,9 +45,10 @@ const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
     resolution: Schema.Literal("1K", "2K", "4K"),
     google_search: Schema.Literal(false),
     image_search: Schema.Literal(false),
+    aspect_ratio: googleRatio,
     image_input: pictures
   }),
-  "google/nano-banana": Schema.Struct({ prompt: Schema.String, image_input: pictures }),
+  "google/nano-banana": Schema.Struct({ prompt: Schema.String, aspect_ratio: googleRatio, image_input: pictures }),
   "black-forest-labs/flux-2-pro": sized,
   "black-forest-labs/flux-2-max": sized,
   "bytedance/seedream-4.5": Schema.Struct({
@@ -55,7 +59,10 @@ const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
     image_input: pictures
   }),
   "qwen/qwen-image-2": Schema.Struct({ prompt: Schema.String }),
-  "ideogram-ai/ideogram-v3-balanced": Schema.Struct({ prompt: Schema.String }),
+  "ideogram-ai/ideogram-v3-balanced": Schema.Struct({
+    prompt: Schema.String,
+    aspect_ratio: maybe(Schema.Literal("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9"))
+  }),
   "recraft-ai/recraft-v4": Schema.Struct({ prompt: Schema.String, size: Schema.Literal("1024x1024") }),
   "google/veo-3.1-lite": Schema.Struct({ ...veo, resolution: Schema.Literal("720p") }),
   "google/veo-3.1": Schema.Struct({ ...veo, resolution: Schema.Literal("720p"), generate_audio: Schema.Boolean }),
@@ -95,10 +102,10 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
     )
   }
   return model.routes.flatMap((route) =>
-    [...route.resolutions].flatMap((resolution) =>
+    tellable(model, route).flatMap((told) =>
       [[], [picture, picture]]
         .filter((references) => references.length === 0 || route.editModel !== undefined)
-        .map((references) => Either.getOrThrow(encodeImage(format, route, { prompt, resolution, references })))
+        .map((references) => Either.getOrThrow(encodeImage(format, route, { prompt, ...told, references })))
     )
   )
 }

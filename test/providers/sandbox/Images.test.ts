@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, TestClock } from "effect"
 import sharp from "sharp"
 import type { Picture } from "../../../src/domain/Media.ts"
-import type { Resolution } from "../../../src/domain/Model.ts"
+import type { Resolution, Shape } from "../../../src/domain/Model.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { blank, pixelsOf, plain, whiteIn } from "../../harness/fixtures/PictureSamples.ts"
 import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../../harness/gateway/SandboxMedia.ts"
@@ -40,6 +40,20 @@ describe("a picture", () => {
       const by = side / 1024
       const firstLine = { x: 72 * by, y: 72 * by, width: 880 * by, height: 110 * by }
       assert.isAbove(whiteIn(pixels, firstLine), 3_000 * by * by)
+    })
+  )
+
+  const shapes: ReadonlyArray<readonly [Shape, Resolution, number, number]> = [
+    [{ aspectRatio: "2:3", size: "1024x1536" }, "1K", 1_024, 1_536],
+    [{ aspectRatio: "16:9", size: undefined }, "1K", 1_360, 768],
+    [{ aspectRatio: "1:8", size: undefined }, "1K", 368, 2_896]
+  ]
+  it.effect.each(shapes)("of the shape %j at %s is %i wide and %i high", ([shape, resolution, width, height]) =>
+    Effect.gen(function* () {
+      const { bytes } = yield* draw({ shape, resolution, references: [yield* plain("#ff0000")] })
+      const pixels = yield* pixelsOf(bytes)
+      assert.deepStrictEqual([pixels.width, pixels.height], [width, height])
+      assert.isAbove(whiteIn(pixels, { x: 0, y: 0, width, height }), 500)
     })
   )
 

@@ -13,7 +13,8 @@ const model: ImageModel = {
   created: 0,
   surface: "image",
   edit: false,
-  variants: [{ resolution: "1K", price: zero, official: undefined }],
+  maxReferences: 8,
+  variants: [{ resolution: "1K", shape: undefined, price: zero, official: undefined }],
   routes: [
     {
       id: "i@a",
@@ -24,6 +25,7 @@ const model: ImageModel = {
       options: {},
       editModel: undefined,
       resolutions: new Set(["1K"]),
+      aspectRatios: new Set<string>(),
       cost: new Map()
     }
   ]
@@ -46,7 +48,12 @@ const after = (seconds: number) =>
     yield* TestClock.adjust("1 hour")
     const since = (yield* Clock.currentTimeMillis) - seconds * 1_000
     const outcome = yield* Effect.flatMap(ProviderRouter, (routes) =>
-      routes.image(model, { prompt: "a cat", resolution: "1K", references: [] }, new AttemptHistory(), since)
+      routes.image(
+        model,
+        { prompt: "a cat", resolution: "1K", shape: undefined, references: [] },
+        new AttemptHistory(),
+        since
+      )
     ).pipe(Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ route }) => route.id }), Effect.provide(router))
     return { outcome, asked }
   })

@@ -97,6 +97,20 @@ layer(RouteHealth.layer.pipe(Layer.provideMerge(Postgres.layer)), { excludeTestS
         )
       )
 
+      it.effect("takes back what it said of routes that a reload has removed", () =>
+        scoped(
+          Effect.gen(function* () {
+            const health = yield* Ref.make<ReadonlyArray<RouteReport>>([healthy("m@a"), healthy("m@b")])
+            yield* instance(health)
+            yield* until(list, (rows) => rows.length === 2)
+            yield* Ref.set(health, [healthy("m@b")])
+            yield* until(list, (rows) => rows.length === 1 && rows[0]?.route === "m@b")
+            yield* Ref.set(health, [healthy("m@a"), healthy("m@b")])
+            yield* until(list, (rows) => rows.length === 2)
+          })
+        )
+      )
+
       it.effect("is listed beside the other live instances", () =>
         scoped(
           Effect.gen(function* () {

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Data, Effect, Exit, Ref, Scope, TestClock } from "effect"
+import * as Metrics from "../../../src/services/telemetry/Metrics.ts"
 import * as Outbox from "../../../src/services/telemetry/RequestLogOutbox.ts"
 
 class Refused extends Data.TaggedError("Refused")<{}> {}
@@ -24,7 +25,8 @@ const bench = Effect.gen(function* () {
       }),
     isRefusal: ({ _tag }) => _tag === "Refused",
     lost: (rows) => Ref.update(lost, (count) => count + rows),
-    flushWithin: "5 seconds"
+    flushWithin: "5 seconds",
+    waiting: Metrics.logWaiting
   }).pipe(Scope.extend(scope))
   return { put, stored, batches, lost, away, stop: Scope.close(scope, Exit.void) }
 })

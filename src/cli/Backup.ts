@@ -1,0 +1,39 @@
+import { Args, Command } from "@effect/cli"
+import { Effect, Layer } from "effect"
+import { backup as writeBackup } from "../database/backup/Backup.ts"
+import { restore as readBackup } from "../database/backup/Restore.ts"
+import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import * as Commands from "./Commands.ts"
+import { database } from "./Connection.ts"
+import * as Output from "./Output.ts"
+
+const file = Args.text({ name: "FILE" })
+
+const sum = (rows: Readonly<Record<string, number>>) => Object.values(rows).reduce((total, one) => total + one, 0)
+
+export const backup = Commands.make(
+  "backup",
+  "Write a consistent copy of the whole database to a file, also while the gateway serves.",
+  { file: file.pipe(Args.withDescription("a file that does not exist yet; such as NAME.backup.gz")) },
+  Effect.fnUntraced(function* ({ file }) {
+    const { bytes, file: path, rows } = yield* writeBackup(file)
+    return Output.record({ id: path, bytes, rows: sum(rows), tables: rows })
+  })
+).pipe(Command.provide(database))
+
+export const restore = Commands.make(
+  "restore",
+  "Fill an empty database from a backup, bring it up to date, and verify its ledger.",
+  { file: file.pipe(Args.withDescription("a file that gateway backup has written")) },
+  Effect.fnUntraced(function* ({ file }) {
+    const { createdAt, rows } = yield* readBackup(file)
+    const { entries, violations } = yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)
+    if (violations.length > 0) {
+      return yield* new CommandFailed({
+        message: "All rows are back, but the ledger is broken: see gateway ledger verify."
+      })
+    }
+    return Output.record({ id: file, created_at: createdAt, rows: sum(rows), entries, tables: rows })
+  })
+).pipe(Command.provide(Layer.provideMerge(LedgerAdmin.layer, database)))

@@ -1,0 +1,125 @@
+import { Args, Command, Options } from "@effect/cli"
+import { Effect, Redacted } from "effect"
+import { type Delivery, type Endpoint, Webhooks } from "../services/webhooks/Webhooks.ts"
+import { command, filterOf, findOrganization } from "./Commands.ts"
+import * as Inputs from "./Inputs.ts"
+import * as Output from "./Output.ts"
+
+const endpointRecord = (endpoint: Endpoint) => ({
+  id: endpoint.id,
+  org: endpoint.orgId,
+  url: endpoint.url,
+  created_at: endpoint.createdAt,
+  disabled_at: endpoint.disabledAt,
+  pending: endpoint.pending,
+  failure: endpoint.failure,
+  failed_at: endpoint.failedAt
+})
+
+const deliveryRecord = (delivery: Delivery) => ({
+  id: delivery.eventId,
+  org: delivery.orgId,
+  endpoint: delivery.endpointId,
+  url: delivery.url,
+  type: delivery.type,
+  at: delivery.createdAt,
+  state: delivery.state,
+  tries: delivery.tries,
+  tried_at: delivery.triedAt,
+  status: delivery.status,
+  failure: delivery.failure,
+  next_at: delivery.nextAt
+})
+
+const deliveryColumns = ["at", "id", "type", "url", "state", "tries", "status", "failure", "next_at"]
+
+const endpointArgument = Args.text({ name: "ENDPOINTID" }).pipe(Args.withDescription("an endpoint's id, whe_…"))
+
+const add = command(
+  "add",
+  "Send an organization's events to a URL. Its secret is shown this once.",
+  { org: Inputs.orgOption, url: Options.text("url").pipe(Options.withDescription("a public http or https URL")) },
+  Effect.fnUntraced(function* ({ org, url }) {
+    const { id: owner } = yield* findOrganization(org)
+    const { add } = yield* Webhooks
+    const { endpoint, secret } = yield* add({ org: owner, url })
+    const { id, ...rest } = endpointRecord(endpoint)
+    return Output.record({ id, secret: Redacted.value(secret), ...rest }, "Keep the secret: it is not shown again.")
+  })
+)
+
+const list = command(
+  "list",
+  "List endpoints and what last failed at each.",
+  { org: Inputs.orgFilter },
+  Effect.fnUntraced(function* ({ org }) {
+    const { list } = yield* Webhooks
+    return Output.list((yield* list(yield* filterOf(org))).map(endpointRecord), {
+      columns: ["id", "org", "url", "pending", "failure", "failed_at", "disabled_at"],
+      none: "There are no webhook endpoints."
+    })
+  })
+)
+
+const remove = command(
+  "remove",
+  "Remove an endpoint and everything that was written for it.",
+  { id: endpointArgument },
+  Effect.fnUntraced(function* ({ id }) {
+    const { remove } = yield* Webhooks
+    return Output.record(endpointRecord(yield* remove(id)))
+  })
+)
+
+const enable = command(
+  "enable",
+  "Send to an endpoint again that was disabled because it answered 410.",
+  { id: endpointArgument },
+  Effect.fnUntraced(function* ({ id }) {
+    const { enable } = yield* Webhooks
+    return Output.record(endpointRecord(yield* enable(id)))
+  })
+)
+
+const deliveries = command(
+  "deliveries",
+  "List deliveries, newest first.",
+  {
+    org: Inputs.orgFilter,
+    failed: Options.boolean("failed").pipe(Options.withDescription("only those that were given up")),
+    limit: Inputs.limit(10_000, "how many")
+  },
+  Effect.fnUntraced(function* ({ org, ...filters }) {
+    const { deliveries } = yield* Webhooks
+    const found = yield* deliveries({ org: yield* filterOf(org), ...filters })
+    return Output.list(found.map(deliveryRecord), { columns: deliveryColumns, none: "There are no deliveries." })
+  })
+)
+
+const replay = command(
+  "replay",
+  "Send an event again, under the same id.",
+  { id: Args.text({ name: "ID" }).pipe(Args.withDescription("an event's id, evt_…")) },
+  Effect.fnUntraced(function* ({ id }) {
+    const { replay } = yield* Webhooks
+    return Output.list((yield* replay(id)).map(deliveryRecord), { columns: deliveryColumns, none: "" })
+  })
+)
+
+const secret = command(
+  "secret",
+  "Show the secret that signs for an organization's webhook_url.",
+  {
+    org: Inputs.orgOption,
+    reissue: Options.boolean("reissue").pipe(Options.withDescription("replace it; the old one stops at once"))
+  },
+  Effect.fnUntraced(function* ({ org, reissue }) {
+    const { id } = yield* findOrganization(org)
+    const { secret } = yield* Webhooks
+    return Output.record({ id, secret: Redacted.value(yield* secret(id, { reissue })) })
+  })
+)
+
+export const webhooks = Inputs.group("webhooks", "Events that are sent to customers' servers.").pipe(
+  Command.withSubcommands([add, list, remove, enable, deliveries, replay, secret])
+)

@@ -1,0 +1,116 @@
+import { existsSync } from "node:fs"
+import path from "node:path"
+import { SqlClient } from "@effect/sql"
+import { Cause, Clock, Effect, Layer, Option, Schema } from "effect"
+import { Database } from "../../database/Database.ts"
+import { Migrations } from "../../database/Migrations.ts"
+import { explain } from "../../ExitCode.ts"
+import type { Settings } from "../../Settings.ts"
+import { LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
+import { deadAfterSeconds } from "../../services/runtime/Instance.ts"
+import { rowsOf } from "../../services/sql/Statement.ts"
+import { type Finding, ok, problem, warning } from "./Finding.ts"
+
+/** The pool and the connections beside it. */
+const connectionsOfInstance = 11
+
+/** More entries take longer to verify than an operator waits. */
+const mostVerified = 1_000_000
+
+const skewed = 2_000
+
+const Server = Schema.Struct({
+  version: Schema.String,
+  now: Schema.DateFromSelf,
+  max: Schema.Number,
+  used: Schema.Number
+})
+
+const Instances = Schema.Struct({ live: Schema.Number })
+const Size = Schema.Struct({ entries: Schema.Number })
+
+const checkServer = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`SELECT 1`
+  const before = yield* Clock.currentTimeMillis
+  const [server] = yield* rowsOf(Server)(sql`
+    SELECT current_setting('server_version') AS version, clock_timestamp() AS now,
+      current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS max,
+      (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::int AS used`)
+  const after = yield* Clock.currentTimeMillis
+  if (server === undefined) return yield* Effect.dieMessage("the server did not answer")
+  const skew = Math.round(server.now.getTime() - (before + after) / 2)
+  const reached = ok("database", `PostgreSQL ${server.version} answers in ${after - before} ms`)
+  const clocks =
+    Math.abs(skew) > skewed + (after - before)
+      ? warning("clocks", `the database's clock is ${skew} ms from this machine's: synchronize both`)
+      : ok("clocks", `the database's clock is ${skew} ms from this machine's`)
+  return { server, findings: [reached, clocks] }
+})
+
+const checkConnections = Effect.fnUntraced(function* ({ max, used }: typeof Server.Type, { workers }: Settings) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* rowsOf(Instances)(sql`
+    SELECT count(*)::int AS live FROM instances
+    WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'`)
+  const live = found?.live ?? 0
+  const needed = Math.max(live, workers) * connectionsOfInstance
+  const detail = `${used} of ${max} connections are in use; ${live} live instances, ${workers} ${workers === 1 ? "worker" : "workers"} here, need up to ${needed}`
+  return needed > max
+    ? warning("connections", `${detail}: raise max_connections, or lower WORKERS`)
+    : ok("connections", detail)
+})
+
+const checkMigrations = Effect.fnUntraced(function* ({ databaseUrl }: Settings) {
+  const { outstanding } = yield* Migrations
+  const missing = yield* outstanding
+  if (missing.length === 0) return ok("migrations", "up to date")
+  const names = missing.join(", ")
+  return databaseUrl === undefined
+    ? warning("migrations", `pending, the next start applies them: ${names}`)
+    : problem("migrations", `pending: ${names}. Run gateway migrate`)
+})
+
+const checkLedger = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [size] = yield* rowsOf(Size)(sql`
+    SELECT greatest(reltuples, 0)::float8 AS entries FROM pg_class WHERE oid = 'ledger_entries'::regclass`)
+  if ((size?.entries ?? 0) > mostVerified) {
+    return ok("ledger", `about ${size?.entries} entries: not verified here, gateway ledger verify does`)
+  }
+  const { entries, holds, violations } = yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)
+  const [first] = violations
+  return first === undefined
+    ? ok("ledger", `every invariant holds over ${entries} entries and ${holds} holds`)
+    : problem("ledger", `${violations.length} rows break it, such as "${first.invariant}": gateway ledger verify`)
+})
+
+const failedAs =
+  (check: string) =>
+  <E, R>(self: Effect.Effect<Finding, E, R>): Effect.Effect<Finding, never, R> =>
+    Effect.catchAllCause(self, (cause) => Effect.succeed(problem(check, explain(Cause.squash(cause)))))
+
+const checkAll = Effect.fnUntraced(function* (settings: Settings) {
+  const { findings, server } = yield* checkServer
+  const migrations = yield* failedAs("migrations")(checkMigrations(settings))
+  if (migrations.state !== "ok") return [...findings, migrations]
+  const connections = yield* failedAs("connections")(checkConnections(server, settings))
+  const ledger = yield* failedAs("ledger")(Effect.provide(checkLedger, LedgerAdmin.layer))
+  return [...findings, connections, migrations, ledger]
+})
+
+/** Makes no database, and applies no migration. */
+export const checkDatabase = Effect.fn("Doctor.checkDatabase")(function* (settings: Settings) {
+  const { databaseUrl, dataDir } = settings
+  if (databaseUrl === undefined && !existsSync(path.join(dataDir, "postgres"))) {
+    return [warning("database", `none yet: the first start makes one in ${dataDir}`)]
+  }
+  const options = { maxConnections: 2, queryTimeout: "1 minute" } as const
+  const database = Migrations.layer.pipe(
+    Layer.provideMerge(Database.layer({ url: Option.fromNullable(databaseUrl), dataDir, options }))
+  )
+  return yield* checkAll(settings).pipe(
+    Effect.provide(database),
+    Effect.catchAllCause((cause) => Effect.succeed([problem("database", explain(Cause.squash(cause)))]))
+  )
+})

@@ -1,0 +1,31 @@
+import type * as Output from "../Output.ts"
+
+export type State = "ok" | "warning" | "problem"
+
+export type Finding = {
+  readonly check: string
+  readonly state: State
+  readonly detail: string
+}
+
+/** `detail` of what is not ok says what to do. */
+export const finding = (check: string, state: State, detail: string): Finding => ({ check, state, detail })
+
+export const ok = (check: string, detail: string) => finding(check, "ok", detail)
+export const warning = (check: string, detail: string) => finding(check, "warning", detail)
+export const problem = (check: string, detail: string) => finding(check, "problem", detail)
+
+const count = (findings: ReadonlyArray<Finding>, state: State) => findings.filter((one) => one.state === state).length
+
+const counted = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`
+
+export const report = (findings: ReadonlyArray<Finding>): Output.Output => {
+  const [problems, warnings] = [count(findings, "problem"), count(findings, "warning")]
+  const width = Math.max(...findings.map(({ check }) => check.length))
+  const lines = findings.map(({ check, detail, state }) => `${state.padEnd(8)} ${check.padEnd(width)}  ${detail}`)
+  return {
+    document: { healthy: problems === 0, problems, warnings, data: findings },
+    text: lines.join("\n"),
+    failure: problems === 0 ? undefined : `The doctor found ${counted(problems, "problem")}.`
+  }
+}

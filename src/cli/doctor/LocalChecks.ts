@@ -1,0 +1,116 @@
+import { existsSync } from "node:fs"
+import { statfs } from "node:fs/promises"
+import { createServer } from "node:net"
+import path from "node:path"
+import { Effect, Option, Schema } from "effect"
+import { type Settings, warnings } from "../../Settings.ts"
+import type { CatalogSnapshot } from "../../services/catalog/Catalog.ts"
+import type { CatalogInvalid } from "../../services/catalog/Problem.ts"
+import { type Finding, finding, ok, problem, warning } from "./Finding.ts"
+
+export const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {
+  const notes = warnings(settings)
+  return notes.length === 0 ? [ok("settings", "readable")] : notes.map((note) => warning("settings", note))
+}
+
+const list = (words: ReadonlyArray<string>) =>
+  words.length > 5 ? `${words.slice(0, 5).join(", ")}, …` : words.join(", ")
+
+export const checkCatalog = ({ models, off, sandbox }: CatalogSnapshot): ReadonlyArray<Finding> => {
+  const sold = `${models.length} of ${models.length + off.length} models can be called`
+  const served = sandbox ? [warning("catalog", "the sandbox serves made-up answers: set a provider's credential")] : []
+  if (models.length === 0) return [problem("catalog", `${sold}: set a provider's credential, or SANDBOX=true`)]
+  const names = list(off.map(({ id }) => id))
+  return off.length === 0
+    ? [ok("catalog", sold), ...served]
+    : [warning("catalog", `${sold}; off: ${names}. gateway catalog check says why`), ...served]
+}
+
+export const checkCredentials = ({ providers }: CatalogSnapshot): ReadonlyArray<Finding> => {
+  const needed = providers.flatMap(({ ready, variable }) => (variable === undefined ? [] : [{ ready, variable }]))
+  const names = (isSet: boolean) =>
+    [...new Set(needed.flatMap(({ ready, variable }) => (ready === isSet ? [variable] : [])))].join(", ")
+  if (needed.length === 0) return [ok("credentials", "none is needed")]
+  const unset = names(false) === "" ? "" : `; not set: ${names(false)}`
+  return names(true) === ""
+    ? [warning("credentials", `none is set, of ${names(false)}`)]
+    : [ok("credentials", `set: ${names(true)}${unset}`)]
+}
+
+export const catalogProblems = ({ problems }: CatalogInvalid): ReadonlyArray<Finding> =>
+  problems.map(({ file, key, line, message }) => problem("catalog", `${file}:${line} ${key} ${message}`))
+
+const gib = 1024 ** 3
+const scarce = { warning: 5 * gib, problem: gib / 2 }
+
+/** Of the file system that the directory is on, or will be. */
+export const checkDisk = ({ dataDir }: Settings): Effect.Effect<Finding> => {
+  let directory = dataDir
+  while (!existsSync(directory) && directory !== path.dirname(directory)) directory = path.dirname(directory)
+  return Effect.tryPromise(() => statfs(directory)).pipe(
+    Effect.map(({ bavail, blocks, bsize }) => {
+      const free = bavail * bsize
+      const detail = `${(free / gib).toFixed(1)} GiB of ${((blocks * bsize) / gib).toFixed(1)} GiB are free at ${dataDir}`
+      if (free < scarce.problem) return problem("disk", `${detail}: make room, or move DATA_DIR`)
+      return free < scarce.warning ? warning("disk", `${detail}: soon too little`) : ok("disk", detail)
+    }),
+    Effect.catchAll(({ error }) => Effect.succeed(problem("disk", `${dataDir} cannot be looked at: ${String(error)}`)))
+  )
+}
+
+const tryPort = ({ host, port }: Settings) =>
+  Effect.async<string | undefined>((resume) => {
+    const server = createServer()
+    server.once("error", (error) => resume(Effect.succeed("code" in error ? String(error.code) : error.message)))
+    server.listen(port, host, () => server.close(() => resume(Effect.succeed(undefined))))
+  })
+
+const Health = Schema.parseJson(Schema.Struct({ status: Schema.String, reason: Schema.optional(Schema.String) }))
+
+const get = (url: string) =>
+  Effect.tryPromise(async (signal) => (await fetch(url, { signal })).text()).pipe(
+    Effect.timeout("3 seconds"),
+    Effect.option
+  )
+
+const reachable = (host: string) => (host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host)
+
+/** `version`: undefined where the gateway does not say. */
+export interface RunningGateway {
+  readonly version: string | undefined
+}
+
+const askGateway = Effect.fnUntraced(function* ({ host, port }: Settings) {
+  const url = `http://${reachable(host)}:${port}`
+  const ready = Option.flatMap(yield* get(`${url}/readyz`), Schema.decodeOption(Health))
+  const metrics = yield* get(`${url}/metrics`)
+  const version = Option.map(metrics, (text) => /^gateway_build_info\{[^}]*version="([^"]+)"/m.exec(text)?.[1])
+  return Option.map(ready, ({ reason, status }) => ({ status, reason, version: Option.getOrUndefined(version) }))
+})
+
+export const checkPort = Effect.fn("Doctor.checkPort")(function* (settings: Settings) {
+  const { host, port } = settings
+  const code = settings.port === 0 ? undefined : yield* tryPort(settings)
+  const address = `${host}:${port}`
+  if (code === undefined) return { running: false, findings: [ok("port", `${address} is free: no gateway runs here`)] }
+  if (code !== "EADDRINUSE") {
+    return {
+      running: false,
+      findings: [problem("port", `${address} cannot be listened on: ${code}; set HOST and PORT`)]
+    }
+  }
+  const answer = Option.getOrUndefined(yield* askGateway(settings))
+  if (answer === undefined) {
+    const detail = `${address} is taken by another program, or by a gateway that does not answer; set PORT`
+    return { running: false, findings: [problem("port", detail)] }
+  }
+  const { reason, status, version } = answer
+  const which = version === undefined ? "a gateway" : `gateway ${version}`
+  const state = status === "ready" ? "ok" : "problem"
+  return {
+    running: true,
+    findings: [
+      finding("port", state, `${address}: ${which} answers, ${reason === undefined ? status : `${status}: ${reason}`}`)
+    ]
+  }
+})

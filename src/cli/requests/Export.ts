@@ -1,0 +1,74 @@
+import { Effect } from "effect"
+import { RequestLog, type RequestQuery, type RequestRow } from "../../services/telemetry/RequestLog.ts"
+import * as Output from "../Output.ts"
+import { recordOf } from "./Record.ts"
+
+const perPage = 1_000
+
+const columns = [
+  "id",
+  "request_id",
+  "at",
+  "status",
+  "code",
+  "org",
+  "key_id",
+  "surface",
+  "model",
+  "stream",
+  "route",
+  "tries",
+  "prompt_tokens",
+  "completion_tokens",
+  "cached_tokens",
+  "reasoning_tokens",
+  "notes",
+  "charge_usd",
+  "cost_usd",
+  "first_byte_ms",
+  "total_ms"
+]
+
+const csvLine = (row: RequestRow) =>
+  Output.csvLine(
+    {
+      ...recordOf(row),
+      tries: row.attempts.length,
+      prompt_tokens: row.promptTokens,
+      completion_tokens: row.completionTokens,
+      cached_tokens: row.cachedTokens,
+      reasoning_tokens: row.reasoningTokens
+    },
+    columns
+  )
+
+const jsonLine = (row: RequestRow) => Output.toJson(recordOf(row), 0)
+
+const formats = {
+  csv: { head: columns.join(","), line: csvLine, between: "\n", tail: "" },
+  json: { head: '{"data":[', line: jsonLine, between: ",\n", tail: "]}" }
+}
+
+/** Page by page, so that memory stays the same however many rows there are. */
+export const exportAll = Effect.fnUntraced(function* (
+  format: keyof typeof formats,
+  query: Omit<RequestQuery, "limit">,
+  limit: number
+) {
+  const { list } = yield* RequestLog
+  const { between, head, line, tail } = formats[format]
+  yield* Output.print(head)
+  let last: string | undefined
+  for (let left = limit; left > 0; ) {
+    const size = Math.min(left, perPage)
+    const rows = yield* list({ ...query, ...(last !== undefined && { after: last }), limit: size })
+    left -= rows.length
+    if (rows.length > 0) {
+      const isFirst = last === undefined
+      yield* Output.print(`${isFirst || format === "csv" ? "" : ","}${rows.map(line).join(between)}`)
+    }
+    last = rows.at(-1)?.id
+    if (rows.length < size) break
+  }
+  if (tail !== "") yield* Output.print(tail)
+})

@@ -1,0 +1,24 @@
+import { codeBlock, html } from "./Html.ts"
+import { makePage, type Page } from "./Page.ts"
+import { home } from "./Style.ts"
+
+export interface About {
+  readonly title: string
+  readonly version: string
+  readonly description: string
+  /** With the version, e.g. `https://host/v1`. */
+  readonly baseUrl: string
+}
+
+export const homePage = ({ baseUrl, description, title, version }: About): Page =>
+  makePage({
+    title,
+    style: home,
+    body: html`<main>
+<h1>${title} <small>${version}</small></h1>
+<p>${description}</p>
+<p>See what it can do and what that costs:</p>
+${codeBlock("The first request", `curl ${baseUrl}/models \\\n  -H "Authorization: Bearer $GATEWAY_KEY"`)}
+<p><a href="docs">API reference</a> · <a href="v1/openapi.json">OpenAPI document</a></p>
+</main>`
+  })

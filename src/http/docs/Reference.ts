@@ -1,0 +1,50 @@
+import { decodeDocument } from "./Document.ts"
+import { Html, html, markdown } from "./Html.ts"
+import { type Endpoint, operationView } from "./Operation.ts"
+import { makePage, type Page } from "./Page.ts"
+import { script } from "./Script.ts"
+import { languages } from "./Snippets.ts"
+import { reference } from "./Style.ts"
+
+const methods = ["post", "get", "delete"]
+
+/** Shows the published OpenAPI document. */
+export const referencePage = (published: unknown): Page => {
+  const document = decodeDocument(published)
+  const { info, paths, servers, tags } = document
+  const [{ url }] = servers
+  const view = operationView(document)
+  const endpoints = Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .map(([method, operation]): Endpoint => ({ method, path, operation }))
+      .toSorted((one, other) => methods.indexOf(one.method) - methods.indexOf(other.method))
+  )
+  const grouped = tags.map((tag) => ({
+    ...tag,
+    endpoints: endpoints.filter(({ operation }) => operation.tags.includes(tag.name))
+  }))
+
+  const menu = grouped.map(
+    (group): Html => html`<h2>${group.name}</h2>
+<ul>${group.endpoints.map(({ operation }) => html`<li><a href="#${operation.operationId}">${operation.summary}</a></li>`)}</ul>`
+  )
+  const choices = languages.map((language, at) => {
+    const id = language.toLowerCase()
+    const checked = at === 0 ? new Html(" checked") : undefined
+    return html`<label><input type="radio" name="language" id="${id}" value="${id}"${checked}> ${language}</label>`
+  })
+  const body = html`<a class="skip" href="#content">Skip to the content</a>
+<header><strong>${info.title}</strong>
+<fieldset><legend>Language of the examples</legend>${choices}</fieldset></header>
+<div class="page">
+<nav aria-label="Operations"><details open><summary>Operations</summary>${menu}</details></nav>
+<main id="content" tabindex="-1">
+<h1>${info.title} <small>${info.version}</small></h1>
+${markdown(info.description)}
+<p><a href="${url}/openapi.json">openapi.json</a> has all this for machines.</p>
+${grouped.map(
+  (group) => html`<h2 id="${group.name}">${group.name}</h2>${markdown(group.description)}${group.endpoints.map(view)}`
+)}
+</main></div>`
+  return makePage({ title: info.title, style: reference, script, body })
+}

@@ -1,0 +1,111 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Clock, Effect, Either } from "effect"
+import { encodeCsv } from "../../domain/Csv.ts"
+import { RequestNotFound } from "../../domain/Failure.ts"
+import { toUsd, toUsdText } from "../../domain/Money.ts"
+import {
+  type CustomerGrouping,
+  type CustomerRequest,
+  CustomerUsage,
+  type UsageSum
+} from "../../services/telemetry/CustomerUsage.ts"
+import { json, jsonText, respond } from "../Answer.ts"
+import { ResourceApi } from "../Api.ts"
+import { isRequestId } from "../admission/RequestContext.ts"
+import { refuse, refuseAt } from "../body/Fields.ts"
+import { CurrentCaller } from "../schema/Headers.ts"
+import type { UsageQuery } from "./Schema.ts"
+
+const day = 86_400_000
+const defaultDays = 30
+const mostDays = 366
+
+export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
+  const until = to ?? now
+  const since = from ?? Math.max(0, Math.floor(until / day - defaultDays) * day)
+  if (since >= until) return Either.left(refuseAt("from", "from", "must be before `to`"))
+  return until - since > mostDays * day
+    ? Either.left(refuse("from", `\`from\` and \`to\` must be at most ${mostDays} days apart.`))
+    : Either.right({ since, until })
+}
+
+const countsOf = ({ completionTokens, promptTokens, requests }: UsageSum) => ({
+  requests,
+  prompt_tokens: promptTokens,
+  completion_tokens: completionTokens
+})
+
+const columns = ["requests", "prompt_tokens", "completion_tokens", "charge_usd"]
+
+const groupOf = (by: CustomerGrouping, { group, label }: UsageSum) => ({
+  [by]: group,
+  ...(by === "key" ? { key_name: label } : {})
+})
+
+const csvOf = (by: CustomerGrouping, sums: ReadonlyArray<UsageSum>): string =>
+  encodeCsv(
+    [by, ...(by === "key" ? ["key_name"] : []), ...columns],
+    sums.map((sum) => [...Object.values(groupOf(by, sum)), ...Object.values(countsOf(sum)), toUsdText(sum.charge)])
+  )
+
+/** The weight of a type in an `accept` header; 0 where it is not named. */
+const weightOf = (accept: string, type: string): number => {
+  const entry = new RegExp(`(?:^|,)\\s*${type}\\s*(?:;[^,]*?\\bq=([\\d.]+))?\\s*(?:[,;]|$)`, "i")
+  const [named, weight = "1"] = entry.exec(accept) ?? []
+  return named === undefined ? 0 : Number(weight)
+}
+
+const prefersCsv = (accept = ""): boolean => {
+  const weight = weightOf(accept, "text/csv")
+  return weight > 0 && weight >= weightOf(accept, "application/json")
+}
+
+const requestJson = (request: CustomerRequest) => ({
+  id: request.requestId,
+  object: "request",
+  created_at: Math.floor(request.at.getTime() / 1000),
+  surface: request.surface,
+  model: request.model,
+  stream: request.stream,
+  status: request.status,
+  code: request.code,
+  prompt_tokens: request.promptTokens,
+  completion_tokens: request.completionTokens,
+  cached_tokens: request.cachedTokens,
+  reasoning_tokens: request.reasoningTokens,
+  hold_usd: request.hold === null ? null : toUsd(request.hold),
+  charge_usd: toUsd(request.charge),
+  attempts: request.attempts.map(({ ms, outcome }) => ({ outcome, ms })),
+  first_byte_ms: request.firstByteMs,
+  total_ms: request.totalMs
+})
+
+export const UsageHandlers = HttpApiBuilder.group(
+  ResourceApi,
+  "usage",
+  Effect.fnUntraced(function* (handlers) {
+    const usage = yield* CustomerUsage
+    return handlers
+      .handleRaw("sum", ({ request, urlParams }) =>
+        Effect.gen(function* () {
+          const { org } = yield* CurrentCaller
+          const { by = "day" } = urlParams
+          const range = yield* rangeOf(urlParams, yield* Clock.currentTimeMillis)
+          const sums = yield* usage.sum({ org, by, ...range })
+          const vary = { vary: "accept" }
+          if (prefersCsv(request.headers["accept"])) {
+            return respond(jsonText(200, csvOf(by, sums), { ...vary, "content-type": "text/csv; charset=utf-8" }))
+          }
+          const data = sums.map((sum) => ({ ...groupOf(by, sum), ...countsOf(sum), charge_usd: toUsd(sum.charge) }))
+          return respond(json(200, { object: "list", data }, vary))
+        })
+      )
+      .handleRaw("find", ({ path: { request_id } }) =>
+        Effect.gen(function* () {
+          const { org } = yield* CurrentCaller
+          if (!isRequestId(request_id)) return yield* new RequestNotFound()
+          return respond(json(200, requestJson(yield* usage.find(org, request_id))))
+        })
+      )
+  })
+)

@@ -1,0 +1,114 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { ParseResult, Schema } from "effect"
+import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
+import { described, Integer } from "../schema/Constraints.ts"
+import { Authenticated } from "../schema/Headers.ts"
+import { parameter } from "../schema/Query.ts"
+
+const instant = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d+)?)(Z|[+-]\d{2}:\d{2}))?$/i
+
+const toMillis = (text: string): number | undefined => {
+  const [, date, time = "00:00:00", zone = "Z"] = instant.exec(text) ?? []
+  if (date === undefined) return undefined
+  const at = Date.parse(`${date}T${time}${zone.toUpperCase()}`)
+  // Otherwise February 30 would be March 2.
+  return at >= 0 && new Date(date).toISOString().startsWith(date) ? at : undefined
+}
+
+const Instant = Schema.transformOrFail(Schema.String, Schema.Number, {
+  strict: true,
+  decode: (text, _, ast) => {
+    const at = toMillis(text)
+    return at === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(at)
+  },
+  encode: (at) => ParseResult.succeed(new Date(at).toISOString())
+})
+
+const noInstant = "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z"
+
+export const UsageQuery = Schema.Struct({
+  by: parameter(
+    "by",
+    Schema.Literal("day", "model", "key"),
+    "must be one of day, model, key",
+    "What to add up by, `day` if left out."
+  ),
+  from: parameter("from", Instant, noInstant, "A date or an RFC 3339 time; 30 days before `to` if left out."),
+  to: parameter("to", Instant, noInstant, "The same, exclusive; now if left out. At most 366 days after `from`.")
+})
+
+const count = (description: string) => Integer.annotations({ description })
+
+const Sum = Schema.Struct({
+  day: described(Schema.String, "Of UTC, such as `2026-11-01`; with `by=day`."),
+  model: described(
+    Schema.NullOr(Schema.String),
+    "With `by=model`; null: requests without a model, or for one that does not exist."
+  ),
+  key: described(Schema.String, "The key's id; with `by=key`."),
+  key_name: described(Schema.NullOr(Schema.String), "With `by=key`."),
+  requests: count("Also those that were refused or failed."),
+  prompt_tokens: count("Of chats."),
+  completion_tokens: count("Of chats."),
+  charge_usd: Schema.Number.annotations({ description: "What was charged, less what was given back." })
+})
+
+const UsageList = Schema.Struct({
+  object: Schema.Literal("list"),
+  data: Schema.Array(Sum)
+}).annotations({ identifier: "UsageList", description: "The organization's usage." })
+
+const Tokens = Schema.NullOr(Integer)
+const Millis = Schema.NullOr(Integer)
+
+const Request = Schema.Struct({
+  id: Schema.String.annotations({ description: "The answer's `x-request-id`." }),
+  object: Schema.Literal("request"),
+  created_at: Integer.annotations({ description: "Unix seconds." }),
+  surface: Schema.Literal("chat", "image", "video"),
+  model: Schema.NullOr(Schema.String),
+  stream: Schema.Boolean,
+  status: Integer.annotations({ description: "The HTTP status; 499 where the client left first." }),
+  code: Schema.NullOr(Schema.String).annotations({
+    description:
+      "The error's code; `stream_error` for a stream that broke, `client_closed` where the client left first."
+  }),
+  prompt_tokens: Tokens,
+  completion_tokens: Tokens,
+  cached_tokens: Tokens,
+  reasoning_tokens: Tokens,
+  hold_usd: Schema.NullOr(Schema.Number),
+  charge_usd: Schema.Number,
+  attempts: Schema.Array(Schema.Struct({ outcome: Schema.String, ms: Integer })).annotations({
+    description: "The tries at providers, in order."
+  }),
+  first_byte_ms: Millis.annotations({ description: "From the request to the answer's first byte." }),
+  total_ms: Integer
+}).annotations({ identifier: "Request", description: "What became of one request." })
+
+const Csv = Schema.String.pipe(HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/csv" })).annotations({
+  description: "The same with a line of names, for `accept: text/csv`."
+})
+
+const sum = HttpApiEndpoint.get("sum", "/usage")
+  .setUrlParams(UsageQuery)
+  .addSuccess(UsageList)
+  .addSuccess(Csv)
+  .addError(ReadErrors)
+  .addError(WrongQuery)
+  .addError(UsageBusy)
+  .annotateContext(OpenApi.annotations({ identifier: "getUsage", summary: "Add up what was used and charged" }))
+
+const find = HttpApiEndpoint.get("find", "/usage/requests/:request_id")
+  .setPath(
+    Schema.Struct({
+      request_id: Schema.String.annotations({ description: "The `x-request-id`; of several requests the newest." })
+    })
+  )
+  .addSuccess(Request)
+  .addError(ReadErrors)
+  .addError(NoSuchRequest)
+  .addError(UsageBusy)
+  .annotateContext(OpenApi.annotations({ identifier: "getRequest", summary: "See what became of a request" }))
+
+export const Usage = HttpApiGroup.make("usage").add(sum).add(find).middleware(Authenticated)

@@ -1,0 +1,54 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { silentAfter } from "../runtime/Instance.ts"
+import { rowsOf } from "../sql/Statement.ts"
+
+/** A running instance and its catalog; null where it runs a version that does not tell. */
+export class InstanceCatalog extends Schema.Class<InstanceCatalog>("InstanceCatalog")({
+  instance: Schema.String,
+  host: Schema.NullOr(Schema.String),
+  pid: Schema.NullOr(Schema.Number),
+  /** Of the last reload that it answered. */
+  generation: Schema.NullOr(Schema.Number),
+  fingerprint: Schema.NullOr(Schema.String),
+  models: Schema.NullOr(Schema.Number),
+  /** Why it goes on with the catalog it had. */
+  problem: Schema.NullOr(Schema.String),
+  readAt: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+const Generation = Schema.Struct({ generation: Schema.Number })
+
+/** Every instance reads its own file again, and answers within two seconds. */
+export class CatalogReloads extends Context.Tag("gateway/CatalogReloads")<
+  CatalogReloads,
+  {
+    /** Returns the generation that instances answer. */
+    readonly request: Effect.Effect<number>
+    /** Of instances with a recent heartbeat. */
+    readonly list: Effect.Effect<ReadonlyArray<InstanceCatalog>>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    CatalogReloads,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const generations = rowsOf(Generation)
+      const instances = rowsOf(InstanceCatalog)
+      const request = Effect.flatMap(
+        generations(sql`UPDATE catalog_generation SET generation = generation + 1 RETURNING generation`),
+        ([row]) => (row === undefined ? Effect.dieMessage("no generation") : Effect.succeed(row.generation))
+      )
+      const list = instances(sql`
+        SELECT i.id AS instance, c.host, c.pid, c.generation, c.fingerprint, c.models, c.problem, c.read_at
+        FROM instances i LEFT JOIN instance_catalogs c ON c.instance_id = i.id
+        WHERE i.stopped_at IS NULL AND i.swept_at IS NULL
+          AND i.beat_at > now() - ${Duration.toSeconds(silentAfter)} * interval '1 second'
+        ORDER BY i.started_at, i.id`)
+      return CatalogReloads.of({
+        request: Effect.withSpan(request, "CatalogReloads.request"),
+        list: Effect.withSpan(list, "CatalogReloads.list")
+      })
+    })
+  )
+}

@@ -1,0 +1,91 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Fiber, Layer, Option, Schema } from "effect"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import { rowsOf } from "../sql/Statement.ts"
+import * as Metrics from "./Metrics.ts"
+
+/** Of open holds or unfinished videos; milliseconds. */
+const Open = { count: Schema.NumberFromString, oldestMs: Schema.Number }
+
+class OpenHolds extends Schema.Class<OpenHolds>("OpenHolds")({ owner: Schema.Literal("process", "job"), ...Open }) {}
+
+class OpenVideos extends Schema.Class<OpenVideos>("OpenVideos")({
+  status: Schema.Literal("queued", "in_progress"),
+  ...Open
+}) {}
+
+class LowOrganizations extends Schema.Class<LowOrganizations>("LowOrganizations")({
+  usd: Schema.Number,
+  count: Schema.NumberFromString
+}) {}
+
+export interface DatabaseTotals {
+  readonly holds: ReadonlyArray<OpenHolds>
+  readonly videos: ReadonlyArray<OpenVideos>
+  /** Organizations that are not suspended and have no more than that available. */
+  readonly organizations: ReadonlyArray<LowOrganizations>
+}
+
+const keptMillis = 15_000
+const statementMillis = 900
+const answerWithin = "1 second"
+
+const age = (column: string) => `(extract(epoch FROM now() - min(${column})) * 1000)::double precision AS oldest_ms`
+
+/** Of the whole database, so one process of all reports them. */
+export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsReader")<
+  DatabaseTotalsReader,
+  {
+    /** At most 15 s old; none while the database is away or slow. */
+    readonly read: Effect.Effect<Option.Option<DatabaseTotals>>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    DatabaseTotalsReader,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const scope = yield* Effect.scope
+      const limit = sql`SELECT set_config('statement_timeout', ${String(statementMillis)}, true)`
+      const inTime = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+        sql.withTransaction(Effect.zipRight(limit, query)).pipe(Effect.uninterruptible)
+
+      const holds = rowsOf(OpenHolds)(sql`
+        SELECT CASE WHEN instance_id IS NULL THEN 'job' ELSE 'process' END AS owner, count(*) AS count,
+          ${sql.literal(age("created_at"))}
+        FROM holds WHERE state = 'open' GROUP BY 1`)
+      const videos = rowsOf(OpenVideos)(sql`
+        SELECT status, count(*) AS count, ${sql.literal(age("created_at"))}
+        FROM videos WHERE status IN ('queued', 'in_progress') GROUP BY 1`)
+      const organizations = rowsOf(LowOrganizations)(sql`
+        SELECT low.* FROM (
+          SELECT count(*) FILTER (WHERE balance - held <= 0) AS none,
+            count(*) FILTER (WHERE balance - held <= 1000000000) AS one,
+            count(*) FILTER (WHERE balance - held <= 10000000000) AS ten
+          FROM organizations WHERE suspended_at IS NULL
+        ) AS counts, LATERAL (VALUES (0, none), (1, one), (10, ten)) AS low (usd, count)`)
+
+      const query = Effect.all({
+        holds: inTime(holds),
+        videos: inTime(videos),
+        organizations: Effect.catchAllCause(inTime(organizations), () => Effect.succeed([]))
+      }).pipe(
+        Effect.catchAllCause((cause) => Effect.zipRight(Effect.logDebug("Totals failed", cause), Effect.fail("away"))),
+        Effect.option
+      )
+      let running: Fiber.Fiber<Option.Option<DatabaseTotals>> | undefined
+      let startedAt = 0
+
+      const read = Effect.gen(function* () {
+        const now = yield* Monotonic.millis
+        if (running === undefined || now - startedAt >= keptMillis) {
+          startedAt = now
+          running = yield* Effect.forkIn(query, scope)
+        }
+        const found = yield* Effect.timeoutOption(Effect.interruptible(Fiber.join(running)), answerWithin)
+        const { value: isUp } = Metrics.databaseUp.unsafeValue([])
+        return isUp === 0 ? Option.none() : Option.flatten(found)
+      })
+      return DatabaseTotalsReader.of({ read })
+    })
+  )
+}

@@ -1,0 +1,106 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Effect, type ParseResult, Schema } from "effect"
+import { storable } from "../sql/Statement.ts"
+
+/** Longer than a try with its statements takes. */
+const leaseSeconds = 60
+const mostPerLane = 4
+/** Due rows that are looked at for one claim. */
+const farthest = 1_000
+const longestFailure = 200
+
+/** A delivery that this instance has leased. */
+export const Leased = Schema.Struct({
+  id: Schema.String,
+  eventId: Schema.String,
+  endpointId: Schema.NullOr(Schema.String),
+  url: Schema.String,
+  type: Schema.String,
+  data: Schema.Unknown,
+  createdAt: Schema.DateFromSelf,
+  tries: Schema.Number,
+  lease: Schema.String,
+  lane: Schema.String,
+  secret: Schema.String
+})
+export type Leased = typeof Leased.Type
+
+/** `failure` is undefined for a delivery. */
+export interface Try {
+  readonly status: number | undefined
+  readonly failure: string | undefined
+}
+
+export interface DeliveryQueue {
+  /** A few of each lane, none of those that are `busy`. */
+  readonly claim: (
+    limit: number,
+    busy: ReadonlyArray<string>
+  ) => Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError | ParseResult.ParseError>
+  readonly deliver: (leased: Leased, done: Try) => Effect.Effect<unknown, SqlError.SqlError>
+  /** Without `retryMs` it is the last try. */
+  readonly fail: (leased: Leased, done: Try, retryMs?: number) => Effect.Effect<unknown, SqlError.SqlError>
+  /** Fails everything that waits for the endpoint, and writes nothing more for it. */
+  readonly disable: (leased: Leased, done: Try) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly release: (leased: Leased) => Effect.Effect<unknown, SqlError.SqlError>
+}
+
+export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
+  const decode = Schema.decodeUnknown(Schema.Array(Leased))
+  const failureOf = ({ failure = "" }: Try) => storable(failure.slice(0, longestFailure))
+  const tried = ({ status }: Try) => sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
+  return {
+    claim: (limit, busy) =>
+      Effect.flatMap(
+        sql`
+          WITH due AS (
+            SELECT id, lane, next_at FROM webhook_deliveries
+            WHERE next_at <= now() AND lane <> ALL (${busy}::text[]) ORDER BY next_at LIMIT ${farthest}
+          ), chosen AS (
+            SELECT id FROM (
+              SELECT id, next_at, row_number() OVER (PARTITION BY lane ORDER BY next_at, id) AS place FROM due
+            ) AS placed
+            WHERE place <= ${mostPerLane} ORDER BY next_at LIMIT ${limit}
+          ), locked AS (
+            SELECT id FROM webhook_deliveries WHERE id IN (SELECT id FROM chosen) AND next_at <= now()
+            FOR UPDATE SKIP LOCKED
+          )
+          UPDATE webhook_deliveries AS delivery
+          SET lease = gen_random_uuid(), next_at = now() + ${leaseSeconds} * interval '1 second'
+          FROM locked WHERE delivery.id = locked.id
+          RETURNING delivery.*, coalesce(
+            (SELECT secret FROM webhook_endpoints WHERE webhook_endpoints.id = delivery.endpoint_id),
+            (SELECT secret FROM webhook_secrets WHERE webhook_secrets.org_id = delivery.org_id)
+          ) AS secret`,
+        decode
+      ),
+
+    deliver: ({ id, lease }, done) => sql`
+      UPDATE webhook_deliveries SET state = 'delivered', ${tried(done)}, failure = NULL, next_at = NULL
+      WHERE id = ${id} AND lease = ${lease}`,
+
+    fail: ({ id, lease }, done, retryMs) => sql`
+      WITH failed AS (
+        UPDATE webhook_deliveries SET state = ${retryMs === undefined ? "failed" : "pending"}, ${tried(done)},
+          failure = ${failureOf(done)}, next_at = now() + ${retryMs ?? null}::double precision * interval '1 millisecond'
+        WHERE id = ${id} AND lease = ${lease} RETURNING endpoint_id
+      )
+      UPDATE webhook_endpoints SET failure = ${failureOf(done)}, failed_at = now()
+      FROM failed WHERE webhook_endpoints.id = failed.endpoint_id`,
+
+    disable: ({ endpointId, id, lease }, done) => sql`
+      WITH disabled AS (
+        UPDATE webhook_endpoints SET failure = ${failureOf(done)}, failed_at = now(),
+          disabled_at = coalesce(disabled_at, now())
+        WHERE id = ${endpointId}
+      ), gone AS (
+        UPDATE webhook_deliveries SET state = 'failed', ${tried(done)}, failure = ${failureOf(done)}, next_at = NULL
+        WHERE id = ${id} AND lease = ${lease}
+      )
+      UPDATE webhook_deliveries SET state = 'failed', lease = NULL, failure = 'the endpoint is disabled', next_at = NULL
+      WHERE endpoint_id = ${endpointId} AND next_at IS NOT NULL AND id <> ${id}`,
+
+    release: ({ id, lease }) => sql`
+      UPDATE webhook_deliveries SET lease = NULL, next_at = now() WHERE id = ${id} AND lease = ${lease}`
+  }
+}

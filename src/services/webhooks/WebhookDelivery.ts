@@ -1,0 +1,136 @@
+import { SqlClient } from "@effect/sql"
+import { Cause, Clock, Duration, Effect, FiberSet, Layer, Queue, Random } from "effect"
+import { Fetcher } from "../media/Fetcher.ts"
+import { Failpoint } from "../runtime/Failpoint.ts"
+import { untilSettled } from "../sql/DatabaseRetry.ts"
+import { logFailure } from "../sql/Outage.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { type DeliveryQueue, type Leased, makeDeliveryQueue, type Try } from "./DeliveryQueue.ts"
+import { sign } from "./Signature.ts"
+
+const tryWithinSeconds = 15
+const mostAtOnce = 64
+
+/** After each failed try, the last but one; together below 24 hours. */
+const rests = ["5 seconds", "1 minute", "5 minutes", "30 minutes", "2 hours", "6 hours", "15 hours"] as const
+
+/** Shortened by up to a fifth, so that what failed together is not repeated together; undefined after the last try. */
+const restAfter = (tries: number) =>
+  Effect.map(Random.nextRange(0.8, 1), (share) => {
+    const rest = rests[tries]
+    return rest === undefined ? undefined : Math.round(Duration.toMillis(rest) * share)
+  })
+
+const isDelivered = (status: number) => status >= 200 && status < 300
+const gone = 410
+
+export type Send = (leased: Leased) => Effect.Effect<Try>
+
+/** One try: a signed POST, which follows no redirect. */
+export const makeSend = Effect.map(
+  Fetcher,
+  ({ post }): Send =>
+    ({ createdAt, data, eventId: id, secret, type, url }) =>
+      Effect.gen(function* () {
+        const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
+        const timestamp = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+        const status = yield* post({
+          url,
+          body,
+          withinSeconds: tryWithinSeconds,
+          headers: {
+            "content-type": "application/json",
+            "webhook-id": id,
+            "webhook-timestamp": String(timestamp),
+            "webhook-signature": sign(secret, { id, timestamp, body })
+          }
+        })
+        return { status, failure: isDelivered(status) ? undefined : `status ${status}` }
+      }).pipe(
+        Effect.catchAll(({ detail, reason, status }) => Effect.succeed({ status, failure: `${reason}: ${detail}` }))
+      )
+)
+
+/** Takes what is due, a few deliveries of each destination at a time, until the scope closes. */
+export const makeRunner = Effect.fnUntraced(function* (
+  queue: DeliveryQueue,
+  send: Send,
+  lookEvery: Duration.DurationInput = "1 second"
+) {
+  const failpoint = yield* Failpoint
+  const fibers = yield* FiberSet.make<void>()
+  const running = new Map<string, string>()
+  const wakeups = yield* Queue.sliding<void>(1)
+
+  const record = Effect.fnUntraced(function* (leased: Leased, done: Try) {
+    if (done.failure === undefined) {
+      yield* Effect.retry(queue.deliver(leased, done), untilSettled)
+      return "delivered"
+    }
+    if (done.status === gone) {
+      yield* Effect.retry(queue.disable(leased, done), untilSettled)
+      if (leased.endpointId !== null)
+        yield* Effect.logWarning(`The webhook endpoint ${leased.endpointId} is disabled: 410`)
+      return "gone"
+    }
+    const rest = yield* restAfter(leased.tries)
+    yield* Effect.retry(queue.fail(leased, done, rest), untilSettled)
+    if (rest !== undefined) return "retried"
+    yield* Effect.logWarning(`The webhook ${leased.eventId} could not be delivered: ${done.failure}`)
+    return "failed"
+  })
+
+  const deliver = (leased: Leased) =>
+    Effect.gen(function* () {
+      yield* failpoint.reach("webhook_leased")
+      const done = yield* Effect.onInterrupt(Effect.interruptible(send(leased)), () =>
+        Effect.ignoreLogged(queue.release(leased))
+      )
+      yield* failpoint.reach("webhook_sent")
+      yield* Metrics.count(Metrics.webhooks, { outcome: yield* record(leased, done) })
+    }).pipe(
+      Effect.catchAllCause((cause) =>
+        Cause.isInterruptedOnly(cause)
+          ? Effect.void
+          : logFailure(`The webhook ${leased.eventId} was sent, but not recorded`, cause)
+      ),
+      Effect.ensuring(
+        Effect.suspend(() => {
+          running.delete(leased.id)
+          return Queue.offer(wakeups, undefined)
+        })
+      ),
+      Effect.uninterruptible
+    )
+
+  const claimDue = Effect.gen(function* () {
+    const capacity = mostAtOnce - running.size
+    if (capacity === 0) return yield* Queue.take(wakeups)
+    const claimed = yield* Effect.uninterruptible(
+      Effect.tap(
+        queue.claim(capacity, [...new Set(running.values())]),
+        Effect.forEach((leased) => {
+          running.set(leased.id, leased.lane)
+          return FiberSet.run(fibers, deliver(leased))
+        })
+      )
+    )
+    if (claimed.length === 0) yield* Effect.timeoutOption(Queue.take(wakeups), lookEvery)
+  })
+
+  yield* claimDue.pipe(
+    Effect.catchAllCause((cause) =>
+      Effect.zipRight(logFailure("Webhooks could not be taken on", cause), Effect.sleep(lookEvery))
+    ),
+    Effect.forever,
+    Effect.interruptible,
+    Effect.forkScoped
+  )
+})
+
+export const layer = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* makeRunner(makeDeliveryQueue(sql), yield* makeSend)
+  })
+)

@@ -1,0 +1,168 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { OrgId } from "../../domain/Organization.ts"
+import { Fetcher } from "../media/Fetcher.ts"
+import { Ids } from "../runtime/Ids.ts"
+import { rowsOf } from "../sql/Statement.ts"
+import * as Outbox from "./Outbox.ts"
+import { newSecret } from "./Signature.ts"
+
+export class Endpoint extends Schema.Class<Endpoint>("Endpoint")({
+  id: Schema.String,
+  orgId: OrgId,
+  url: Schema.String,
+  createdAt: Schema.DateFromSelf,
+  disabledAt: Schema.NullOr(Schema.DateFromSelf),
+  pending: Schema.Number,
+  failure: Schema.NullOr(Schema.String),
+  failedAt: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+export class Delivery extends Schema.Class<Delivery>("Delivery")({
+  eventId: Schema.String,
+  orgId: OrgId,
+  /** Null: the URL came with a request. */
+  endpointId: Schema.NullOr(Schema.String),
+  url: Schema.String,
+  type: Schema.String,
+  createdAt: Schema.DateFromSelf,
+  state: Schema.Literal("pending", "delivered", "failed"),
+  tries: Schema.Number,
+  triedAt: Schema.NullOr(Schema.DateFromSelf),
+  status: Schema.NullOr(Schema.Number),
+  failure: Schema.NullOr(Schema.String),
+  nextAt: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+export interface DeliveryQuery {
+  readonly org?: OrgId | undefined
+  readonly failed: boolean
+  readonly limit: number
+}
+
+export class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail: string }> {
+  override get message() {
+    return `The URL is refused: ${this.detail}. It must be http or https, on a public host and the scheme's default port, or in FETCH_ALLOW.`
+  }
+}
+
+export class EndpointNotFound extends Data.TaggedError("EndpointNotFound")<{ readonly id: string }> {
+  override get message() {
+    return `There is no webhook endpoint ${this.id}.`
+  }
+}
+
+export class EventNotFound extends Data.TaggedError("EventNotFound")<{ readonly id: string }> {
+  override get message() {
+    return `There is no webhook ${this.id} with a destination that is neither removed nor disabled.`
+  }
+}
+
+const pruneBatch = 5_000
+
+/** What operators do with endpoints and deliveries; `WebhookDelivery` sends. */
+export class Webhooks extends Context.Tag("gateway/Webhooks")<
+  Webhooks,
+  {
+    /** The URL is judged as far as can be known without looking its name up. */
+    readonly add: (endpoint: {
+      readonly org: OrgId
+      readonly url: string
+    }) => Effect.Effect<{ readonly endpoint: Endpoint; readonly secret: Redacted.Redacted }, UrlRefused>
+    readonly list: (org?: OrgId) => Effect.Effect<ReadonlyArray<Endpoint>>
+    /** With everything that was written for it. */
+    readonly remove: (id: string) => Effect.Effect<Endpoint, EndpointNotFound>
+    /** After a 410 had disabled it. */
+    readonly enable: (id: string) => Effect.Effect<Endpoint, EndpointNotFound>
+    /** What signs for the URLs that come with requests; `reissue` replaces it at once. */
+    readonly secret: (org: OrgId, options: { readonly reissue: boolean }) => Effect.Effect<Redacted.Redacted>
+    /** Newest first. */
+    readonly deliveries: (query: DeliveryQuery) => Effect.Effect<ReadonlyArray<Delivery>>
+    /** Sends an event to all its destinations again, under the same id and with as many tries. */
+    readonly replay: (eventId: string) => Effect.Effect<ReadonlyArray<Delivery>, EventNotFound>
+    readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Webhooks,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fetcher = yield* Fetcher
+      const ids = yield* Ids
+      const endpoints = rowsOf(Endpoint)
+      const deliveries = rowsOf(Delivery)
+      const columns = sql.literal(`webhook_endpoints.*, (
+        SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = webhook_endpoints.id AND next_at IS NOT NULL
+      )::int AS pending`)
+
+      const one = (id: string, statement: Parameters<typeof endpoints>[0]) =>
+        Effect.flatMap(endpoints(statement), ([found]) =>
+          found === undefined ? new EndpointNotFound({ id }) : Effect.succeed(found)
+        )
+
+      const add = Effect.fn("Webhooks.add")(function* ({ org, url }: { readonly org: OrgId; readonly url: string }) {
+        yield* Effect.mapError(fetcher.check({ url, from: "customer" }), ({ detail }) => new UrlRefused({ detail }))
+        const secret = newSecret()
+        const [endpoint] = yield* endpoints(sql`
+          INSERT INTO webhook_endpoints (id, org_id, url, secret)
+          VALUES (${ids.prefixed("whe")}, ${org}, ${new URL(url).href}, ${secret}) RETURNING ${columns}`)
+        return {
+          endpoint: endpoint ?? (yield* Effect.dieMessage("no endpoint was made")),
+          secret: Redacted.make(secret)
+        }
+      })
+
+      const secretOf = Effect.fn("Webhooks.secret")(function* (org: OrgId, { reissue }: { readonly reissue: boolean }) {
+        if (reissue) yield* sql`UPDATE webhook_secrets SET secret = ${newSecret()} WHERE org_id = ${org}`
+        const [row] = yield* Outbox.secretOf(sql, org)
+        return Redacted.make(row?.secret ?? (yield* Effect.dieMessage("no secret was made")))
+      }, Effect.orDie)
+
+      const replay = Effect.fn("Webhooks.replay")(function* (eventId: string) {
+        const replayed = yield* deliveries(sql`
+          UPDATE webhook_deliveries SET state = 'pending', tries = 0, lease = NULL, next_at = now()
+          WHERE event_id = ${eventId} AND (endpoint_id IS NULL
+            OR endpoint_id IN (SELECT id FROM webhook_endpoints WHERE disabled_at IS NULL))
+          RETURNING *`)
+        return replayed.length === 0 ? yield* new EventNotFound({ id: eventId }) : replayed
+      })
+
+      return Webhooks.of({
+        add,
+        replay,
+        secret: secretOf,
+        list: Effect.fn("Webhooks.list")((org?: OrgId) =>
+          endpoints(sql`
+            SELECT ${columns} FROM webhook_endpoints WHERE ${org ?? null}::text IS NULL OR org_id = ${org ?? null}
+            ORDER BY org_id, created_at, id`)
+        ),
+        remove: Effect.fn("Webhooks.remove")((id: string) =>
+          one(id, sql`DELETE FROM webhook_endpoints WHERE id = ${id} RETURNING ${columns}`)
+        ),
+        enable: Effect.fn("Webhooks.enable")((id: string) =>
+          one(id, sql`UPDATE webhook_endpoints SET disabled_at = NULL WHERE id = ${id} RETURNING ${columns}`)
+        ),
+        deliveries: Effect.fn("Webhooks.deliveries")(({ failed, limit, org }: DeliveryQuery) =>
+          deliveries(sql`
+            SELECT * FROM webhook_deliveries WHERE ${sql.and([
+              sql`true`,
+              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+              ...(failed ? [sql`state = 'failed'`] : [])
+            ])}
+            ORDER BY id DESC LIMIT ${limit}`)
+        ),
+        prune: Effect.fn("Webhooks.prune")((olderThan: Duration.Duration) =>
+          Effect.map(
+            sql`DELETE FROM webhook_deliveries WHERE id IN (
+                SELECT id FROM webhook_deliveries
+                WHERE created_at < now() - ${Math.floor(Duration.toSeconds(olderThan))} * interval '1 second'
+                  AND next_at IS NULL
+                LIMIT ${pruneBatch}
+              ) RETURNING id`,
+            (rows) => rows.length
+          ).pipe(Effect.repeat({ while: (removed) => removed === pruneBatch }), Effect.orDie)
+        )
+      })
+    })
+  )
+}

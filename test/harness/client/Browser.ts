@@ -1,0 +1,42 @@
+import { existsSync } from "node:fs"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { type BrowserContextOptions, chromium, type Page } from "playwright-core"
+
+const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
+
+/** Where CI is set the tests of pages fail without a browser. */
+export const isSkipped = executable === undefined && !process.env["CI"]
+
+export interface BrowserPage {
+  readonly page: Page
+  /** Errors of the console, refusals of the content security policy, failed requests, and requests elsewhere. */
+  readonly problems: ReadonlyArray<string>
+}
+
+const launch = Effect.acquireRelease(
+  Effect.promise(async () => {
+    assert.isDefined(executable, "A test needs Chromium: install it, on Debian with `apt-get install chromium`.")
+    // As root Chromium has no sandbox of its own.
+    return chromium.launch({ executablePath: executable, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] })
+  }),
+  (browser) => Effect.promise(() => browser.close())
+)
+
+/** An empty page in a browser of its own, whose pages may only ask the origins. */
+export const openPage = (origins: ReadonlyArray<string>, options: BrowserContextOptions = {}) =>
+  Effect.gen(function* () {
+    const browser = yield* launch
+    const page = yield* Effect.promise(() => browser.newPage(options))
+    const problems: Array<string> = []
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") problems.push(message.text())
+    })
+    page.on("pageerror", (error) => problems.push(error.message))
+    page.on("requestfailed", (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`))
+    page.on("request", (request) => {
+      const { origin, protocol } = new URL(request.url())
+      if (protocol !== "data:" && !origins.includes(origin)) problems.push(`asked ${request.url()}`)
+    })
+    return { page, problems } satisfies BrowserPage
+  })

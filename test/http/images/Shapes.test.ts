@@ -1,0 +1,44 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
+import { imageOf } from "../../harness/client/ImageClient.ts"
+import { draw, edit, gateway, onFirst, onSecond } from "../../harness/gateway/ImageGateway.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { asked, painting, paints } from "../../harness/upstream/ImageReplies.ts"
+import { Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+const variants = [{ resolution: "1K", sizes: ["1024x1024", "1536x1024"], price_usd: 0.04 }]
+const served = gateway({ art: { variants, routes: [{ ...onFirst, aspect_ratios: ["1:1"] }, onSecond] } })
+
+withLayer(served, { excludeTestServices: true })("the shape of an image", (it) => {
+  it.effect("is left to the only routes that make it, which are told it", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Upstreams
+      const customer = yield* Served.customer()
+      const calls = first.calls.length
+      yield* second.script(paints(), paints())
+      imageOf(yield* draw(customer, asked("art", { size: "1536x1024" })))
+      assert.deepInclude(second.calls.at(-1)?.body, { size: "1536x1024" })
+      imageOf(yield* edit(customer, asked("art", { image: painting.toString("base64"), aspect_ratio: "3:2" })))
+      assert.lengthOf(first.calls, calls)
+    })
+  )
+
+  it.effect("is not told to a route that makes one only", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      yield* first.script(paints())
+      imageOf(yield* draw(yield* Served.customer(), asked("art", { size: "1024x1024" })))
+      assert.notProperty(first.calls.at(-1)?.body, "size")
+    })
+  )
+
+  it.effect("is refused before anything is held where no route makes it", () =>
+    Effect.gen(function* () {
+      const { spent, ...customer } = yield* Served.customer()
+      const refusal = badRequest("`size` must be one of auto, 1024x1024, 1536x1024 for `art`.", "size")
+      assertRefused(yield* draw(customer, asked("art", { size: "1024x1536" })), refusal)
+      assert.strictEqual(yield* spent, 0n)
+    })
+  )
+})

@@ -1,0 +1,162 @@
+import { SqlClient } from "@effect/sql"
+import { assert, describe, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Logger, Ref } from "effect"
+import { Catalog, type CatalogSnapshot } from "../../../src/services/catalog/Catalog.ts"
+import { CatalogInvalid } from "../../../src/services/catalog/Problem.ts"
+import { CatalogReloads } from "../../../src/services/control/CatalogReloads.ts"
+import { ControlFollower } from "../../../src/services/control/ControlFollower.ts"
+import { RouteControl, RouteControls } from "../../../src/services/control/RouteControls.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { eventually, times } from "../../harness/database/Money.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { load } from "../../harness/fixtures/Catalogs.ts"
+
+const problem = new CatalogInvalid({ problems: [{ file: "c.yaml", line: 3, key: "models", message: "is missing" }] })
+
+/** A running instance whose catalog and router write down what they are told. */
+const follow = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const told: { disabled: ReadonlyArray<string>; reset: Array<string>; reloads: number; followed: number } = {
+    disabled: [],
+    reset: [],
+    reloads: 0,
+    followed: 0
+  }
+  const current = yield* load({ sandbox: true })
+  const next = yield* Ref.make<Effect.Effect<CatalogSnapshot, CatalogInvalid>>(Effect.succeed(current))
+  const id = yield* Ref.make("")
+  const register = Effect.gen(function* () {
+    const [row] = yield* sql<{ readonly id: string }>`
+      INSERT INTO instances (id) VALUES (gen_random_uuid()) RETURNING id`
+    yield* Ref.set(id, row?.id ?? "")
+  })
+  yield* register
+  yield* Effect.addFinalizer(() =>
+    Effect.orDie(Effect.flatMap(Ref.get(id), (mine) => sql`UPDATE instances SET stopped_at = now() WHERE id = ${mine}`))
+  )
+  const reload = Effect.suspend(() => {
+    told.reloads += 1
+    return Effect.flatten(Ref.get(next))
+  })
+  const layers = ControlFollower.layer.pipe(
+    Layer.provide(Layer.mock(Catalog, { current, accounts: [], reload })),
+    Layer.provide(
+      Layer.mock(ProviderRouter, {
+        disable: (routes) => Effect.sync(() => void (told.disabled = [...routes])),
+        reset: (route) => Effect.sync(() => void told.reset.push(route)),
+        follow: () => Effect.sync(() => void (told.followed += 1))
+      })
+    ),
+    Layer.provide(Layer.mock(Instance, { id: Ref.get(id) })),
+    Layer.provide(Logger.remove(Logger.defaultLogger))
+  )
+  const context = yield* Layer.build(layers)
+  const seen = (isSo: () => boolean) => eventually(Effect.sync(isSo), (is) => is)
+  return { told, next, seen, register, id: Ref.get(id), follower: Context.get(context, ControlFollower), current }
+})
+
+const services = Layer.merge(RouteControls.layer, CatalogReloads.layer).pipe(Layer.provideMerge(Postgres.layer))
+
+layer(services, { excludeTestServices: true })("the controls of an operator", (it) => {
+  describe("of routes", () => {
+    it.scoped("are known to an instance from its start, and followed while it runs", () =>
+      Effect.gen(function* () {
+        const controls = yield* RouteControls
+        yield* controls.disable("m@a", "an outage")
+        const { seen, told } = yield* follow
+        assert.deepStrictEqual(told.disabled, ["m@a"])
+        yield* controls.disable("m@b")
+        yield* seen(() => told.disabled.length === 2)
+        yield* controls.enable("m@a")
+        yield* controls.enable("m@b")
+        yield* seen(() => told.disabled.length === 0)
+      })
+    )
+
+    it.scoped("keep the time and the note of a route that is disabled again", () =>
+      Effect.gen(function* () {
+        const { disable, disabled, enable } = yield* RouteControls
+        const first = yield* disable("m@c", "an outage\u0000")
+        assert.deepStrictEqual([first.note, first.disabledAt === null], ["an outage?", false])
+        assert.deepStrictEqual(yield* disable("m@c"), first)
+        assert.strictEqual((yield* disable("m@c", "still")).note, "still")
+        assert.deepStrictEqual(yield* disabled, [
+          new RouteControl({ route: "m@c", disabledAt: first.disabledAt, note: "still" })
+        ])
+        assert.deepStrictEqual(yield* enable("m@c"), new RouteControl({ route: "m@c", disabledAt: null, note: null }))
+        assert.deepStrictEqual(yield* disabled, [])
+      })
+    )
+
+    it.scoped("reset a circuit once on each instance that runs", () =>
+      Effect.gen(function* () {
+        const { reset } = yield* RouteControls
+        yield* reset("m@d")
+        const { seen, told } = yield* follow
+        yield* reset("m@d")
+        yield* reset("m@e")
+        yield* seen(() => told.reset.length === 2)
+        yield* Effect.sleep("1500 millis")
+        assert.sameMembers(told.reset, ["m@d", "m@e"])
+      })
+    )
+  })
+
+  describe("of the catalog", () => {
+    const mine = (id: Effect.Effect<string>) =>
+      Effect.gen(function* () {
+        const { list } = yield* CatalogReloads
+        const instance = yield* id
+        return (yield* list).find((one) => one.instance === instance)
+      })
+
+    it.scoped("make an instance read it again once, and answer with what it serves", () =>
+      Effect.gen(function* () {
+        const { request } = yield* CatalogReloads
+        yield* request
+        const { current, id, told } = yield* follow
+        assert.strictEqual(told.reloads, 0)
+        const asked = yield* request
+        const answer = yield* eventually(mine(id), (one) => one?.generation === asked)
+        assert.deepInclude(answer ?? {}, {
+          pid: process.pid,
+          fingerprint: current.fingerprint,
+          models: 3,
+          problem: null
+        })
+        assert.deepStrictEqual([told.reloads, told.followed], [1, 1])
+      })
+    )
+
+    it.scoped("are answered with the problem where it is refused, until a reload is taken", () =>
+      Effect.gen(function* () {
+        const { request } = yield* CatalogReloads
+        const { current, follower, id, next, told } = yield* follow
+        yield* Ref.set(next, problem)
+        const asked = yield* request
+        const refused = yield* eventually(mine(id), (one) => one?.generation === asked)
+        assert.deepInclude(refused ?? {}, { problem: "c.yaml:3: models: is missing", fingerprint: current.fingerprint })
+        assert.strictEqual(told.followed, 0)
+        yield* Ref.set(next, Effect.succeed(current))
+        yield* follower.reload
+        yield* eventually(mine(id), (one) => one?.problem === null)
+      })
+    )
+
+    it.scoped("outlast a defect, and an instance that was taken for dead", () =>
+      Effect.gen(function* () {
+        const { request } = yield* CatalogReloads
+        const { id, next, register, told } = yield* follow
+        yield* Ref.set(next, Effect.dieMessage("a bug"))
+        const asked = yield* request
+        yield* eventually(mine(id), (one) => one?.generation === asked && one.problem === "a bug")
+        yield* register
+        yield* eventually(mine(id), (one) => one?.generation === asked)
+        assert.strictEqual(told.reloads, 1)
+        for (const _ of times(2)) yield* request
+        yield* eventually(mine(id), (one) => one?.generation === asked + 2)
+      })
+    )
+  })
+})

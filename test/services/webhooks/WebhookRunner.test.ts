@@ -1,0 +1,134 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Deferred, Effect, Exit, Fiber, Scope, TestClock } from "effect"
+import type { DeliveryQueue, Leased, Try } from "../../../src/services/webhooks/DeliveryQueue.ts"
+import { makeRunner, type Send } from "../../../src/services/webhooks/WebhookDelivery.ts"
+
+const leasedOf = (id: string, lane = "whe_1"): Leased => ({
+  id,
+  eventId: `evt_${id}`,
+  endpointId: lane,
+  url: "https://hooks.example",
+  type: "video.completed",
+  data: {},
+  createdAt: new Date(0),
+  tries: 0,
+  lease: id,
+  lane,
+  secret: "whsec_"
+})
+
+/** Deliveries in memory, on the test's clock. */
+const memoryQueue = (...deliveries: ReadonlyArray<Leased>) => {
+  const due = new Map(deliveries.map((leased) => [leased.id, { leased, at: 0 }]))
+  const ends: Array<string> = []
+  const rests: Array<number> = []
+  const end = (name: string) => (leased: Leased) =>
+    Effect.sync(() => {
+      due.delete(leased.id)
+      ends.push(`${name} ${leased.id}`)
+    })
+  const queue: DeliveryQueue = {
+    claim: (limit, busy) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const free = [...due.values()].filter(({ at, leased }) => at <= now && !busy.includes(leased.lane))
+        const claimed = free.slice(0, limit)
+        for (const one of claimed) one.at = Infinity
+        return claimed.map(({ leased }) => leased)
+      }),
+    deliver: end("delivered"),
+    disable: end("disabled"),
+    fail: (leased, _, retryMs) =>
+      retryMs === undefined
+        ? end("failed")(leased)
+        : Effect.map(Clock.currentTimeMillis, (now) => {
+            rests.push(retryMs / 1000)
+            due.set(leased.id, { leased: { ...leased, tries: leased.tries + 1 }, at: now + retryMs })
+          }),
+    release: (leased) => Effect.sync(() => ends.push(`released ${leased.id}`))
+  }
+  return { queue, ends, rests }
+}
+
+const failing = (status: number): Try => ({ status, failure: `status ${status}` })
+const delivered: Try = { status: 204, failure: undefined }
+
+const lookEverySeconds = 600
+
+/** When each try of a delivery was made, in seconds, until the runner has let it go. */
+const triesOf = (answer: (tries: number) => Try) =>
+  Effect.gen(function* () {
+    const at: Array<number> = []
+    const send: Send = ({ tries }) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        at.push(now / 1000)
+        return answer(tries)
+      })
+    const { ends, queue, rests } = memoryQueue(leasedOf("1"))
+    yield* makeRunner(queue, send, `${lookEverySeconds} seconds`)
+    for (let hours = 0; hours < 48 && ends.length === 0; hours++) yield* TestClock.adjust("1 hour")
+    return { at, ends, rests }
+  })
+
+describe("the delivery of a webhook", () => {
+  it.scoped("is tried eight times within a day, at growing distances, and then fails", () =>
+    Effect.gen(function* () {
+      const { at, ends, rests } = yield* triesOf(() => failing(503))
+      assert.deepStrictEqual(ends, ["failed 1"])
+      assert.lengthOf(at, 8)
+      const longest = [5, 60, 300, 1_800, 7_200, 21_600, 54_000]
+      assert.lengthOf(rests, longest.length)
+      for (const [index, rest] of rests.entries()) {
+        const most = longest[index] ?? 0
+        assert.isTrue(rest >= most * 0.8 && rest <= most, `${rest} of ${most}`)
+        const waited = (at[index + 1] ?? 0) - (at[index] ?? 0)
+        assert.isTrue(waited >= rest && waited <= rest + lookEverySeconds, `${waited} for ${rest}`)
+      }
+      assert.isBelow(at.at(-1) ?? 0, 86_400)
+    })
+  )
+
+  it.scoped("ends with the first try that succeeds", () =>
+    Effect.gen(function* () {
+      const { at, ends } = yield* triesOf((tries) => (tries < 2 ? failing(500) : delivered))
+      assert.deepStrictEqual([ends, at.length], [["delivered 1"], 3])
+    })
+  )
+
+  it.scoped("ends with a 410", () =>
+    Effect.gen(function* () {
+      const { at, ends } = yield* triesOf(() => failing(410))
+      assert.deepStrictEqual([ends, at.length], [["disabled 1"], 1])
+    })
+  )
+
+  it.scoped("is tried again after a redirect, a refused address or no answer at all", () =>
+    Effect.gen(function* () {
+      const answers = [failing(302), failing(404), { status: undefined, failure: "refused: 10.0.0.1 is private" }]
+      const { at, ends } = yield* triesOf((tries) => answers[tries] ?? delivered)
+      assert.deepStrictEqual([ends, at.length], [["delivered 1"], 4])
+    })
+  )
+
+  it.scoped("waits for no destination that does not answer", () =>
+    Effect.gen(function* () {
+      const dead = ["1", "2", "3"].map((id) => leasedOf(id, "dead"))
+      const { ends, queue } = memoryQueue(...dead, leasedOf("4", "alive"))
+      yield* makeRunner(queue, ({ lane }) => (lane === "dead" ? Effect.never : Effect.succeed(delivered)))
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(ends, ["delivered 4"])
+    })
+  )
+
+  it.effect("gives its lease up when the gateway stops", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { ends, queue } = memoryQueue(leasedOf("1"))
+      const sending = yield* Deferred.make<void>()
+      const send: Send = () => Effect.zipRight(Deferred.succeed(sending, undefined), Effect.never)
+      yield* Scope.extend(makeRunner(queue, send), scope)
+      yield* Deferred.await(sending)
+      yield* Fiber.join(yield* Effect.fork(Scope.close(scope, Exit.void)))
+      assert.deepStrictEqual(ends, ["released 1"])
+    })
+  )
+})

@@ -1,0 +1,40 @@
+import { randomBytes } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import { makeSampler, type SamplerName } from "../../src/tracing/Sampler.ts"
+
+const id = () => randomBytes(16).toString("hex")
+const parent = (isSampled: boolean) => ({ traceId: id(), spanId: "00f067aa0ba902b7", isSampled, state: undefined })
+
+const cases: ReadonlyArray<
+  readonly [SamplerName, ratio: number, alone: boolean, sampled: boolean, unsampled: boolean]
+> = [
+  ["always_on", 0, true, true, true],
+  ["always_off", 1, false, false, false],
+  ["traceidratio", 1, true, true, true],
+  ["traceidratio", 0, false, false, false],
+  ["parentbased_always_on", 0, true, true, false],
+  ["parentbased_always_off", 1, false, true, false],
+  ["parentbased_traceidratio", 1, true, true, false],
+  ["parentbased_traceidratio", 0, false, true, false]
+]
+
+describe("a sampler", () => {
+  for (const [name, ratio, alone, sampled, unsampled] of cases) {
+    it(`${name} of ${ratio} decides with and without a parent`, () => {
+      const isSampled = makeSampler(name, ratio)
+      assert.deepStrictEqual(
+        [undefined, parent(true), parent(false)].map((of) => isSampled(id(), of)),
+        [alone, sampled, unsampled]
+      )
+    })
+  }
+
+  it("takes about its share, and the same traces with every greater share", () => {
+    const ids = Array.from({ length: 10_000 }, id)
+    const taken = (ratio: number) => new Set(ids.filter((one) => makeSampler("traceidratio", ratio)(one, undefined)))
+    const [few, many] = [taken(0.1), taken(0.5)]
+    assert.closeTo(few.size, 1_000, 200)
+    assert.closeTo(many.size, 5_000, 400)
+    assert.isTrue([...few].every((one) => many.has(one)))
+  })
+})
