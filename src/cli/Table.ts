@@ -44,7 +44,7 @@ const drop = (columns: ReadonlyArray<Column>, most: number): ReadonlyArray<Colum
 /** The widest prose gives way first. */
 const shrink = (columns: ReadonlyArray<Column>, most: number): ReadonlyArray<Column> => {
   const excess = total(columns, ({ width }) => width) - most
-  const shrinkable = columns.filter((column) => column.width > least(column)).sort((a, b) => b.width - a.width)
+  const shrinkable = columns.filter((column) => column.width > least(column)).toSorted((a, b) => b.width - a.width)
   const [widest, next] = shrinkable
   if (excess <= 0 || widest === undefined) return columns
   const width = Math.max(widest.width - excess, least(widest), Math.min(next?.width ?? 0, widest.width - 1))
