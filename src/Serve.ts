@@ -2,7 +2,7 @@ import cluster from "node:cluster"
 import { isatty } from "node:tty"
 import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { Console, Data, Effect, Layer, Logger, Option, Queue, Redacted, RuntimeFlags } from "effect"
+import { Console, Data, Effect, Layer, Logger, LogLevel, Option, Queue, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
@@ -15,6 +15,7 @@ import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
+import { RequestLines } from "./services/telemetry/RequestLines.ts"
 import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
 
@@ -22,7 +23,13 @@ import * as Workers from "./workers/Workers.ts"
 const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
   const logger =
     logFormat === "json" ? Logger.withConsoleError(Logger.jsonLogger) : Logger.prettyLogger({ stderr: true })
-  return Layer.merge(Logger.replace(Logger.defaultLogger, logger), Logger.minimumLogLevel(logLevel))
+  return Layer.mergeAll(
+    Logger.replace(Logger.defaultLogger, logger),
+    Logger.minimumLogLevel(logLevel),
+    LogLevel.lessThanEqual(logLevel, LogLevel.Info)
+      ? RequestLines.layer({ format: logFormat, worker: cluster.worker?.id })
+      : Layer.empty
+  )
 }
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)

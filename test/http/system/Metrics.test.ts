@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs"
 import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import parse from "parse-prometheus-text-format"
+import { parse as load } from "yaml"
+import { root } from "../../docs/Markdown.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Metrics from "../../harness/client/Metrics.ts"
@@ -83,6 +86,12 @@ const gauges: ReadonlyArray<readonly [name: string, labels: Labels, is: (value: 
   ["gateway_organizations_low", { usd: "10" }, (value) => value === 0]
 ]
 
+const Rules = Schema.Struct({
+  groups: Schema.Array(
+    Schema.Struct({ rules: Schema.Array(Schema.Struct({ alert: Schema.String, expr: Schema.String })) })
+  )
+})
+
 const helps = /^# HELP (\S+) /gm
 const types = /^# TYPE (\S+) (?:counter|gauge|histogram)$/gm
 const namesIn = (text: string, pattern: RegExp) => Array.from(text.matchAll(pattern), ([, name]) => name)
@@ -137,6 +146,34 @@ withLayer(served, { excludeTestServices: true })("the metrics", (it) => {
           name
         )
         assert.deepInclude(buckets.at(-1), { labels: { ...labels, le: "+Inf" }, value })
+      }
+    })
+  )
+
+  it.effect("that the dashboard and the alerts name exist, with their labels", () =>
+    Effect.gen(function* () {
+      yield* drive
+      const samples = yield* Metrics.scrape
+      const read = (file: string) => readFileSync(`${root}/deploy/${file}`, "utf8")
+      const dashboard: ReadonlyArray<string> = Array.from(
+        read("grafana-dashboard.json").matchAll(/"expr": (".*")/g),
+        ([, text = ""]) => JSON.parse(text)
+      )
+      const alerts = Schema.decodeUnknownSync(Rules)(load(read("alerts.yaml")))
+      const expressions = [...dashboard, ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr))]
+      assert.isAbove(expressions.length, 30)
+      for (const expression of expressions) {
+        for (const [, name = "", filter = ""] of expression.matchAll(
+          /((?:gateway|process|nodejs)_\w+)(?:\{(.*?)\})?/g
+        )) {
+          const found = Metrics.samplesOf(samples, name)
+          assert.isNotEmpty(found, name)
+          const grouped = Array.from(expression.matchAll(/by \(([^)]*)\)/g), ([, by = ""]) => by.split(", ")).flat()
+          const filtered = Array.from(filter.matchAll(/(\w+)(?:=|!)/g), ([, label = ""]) => label)
+          for (const label of [...grouped, ...filtered].filter((one) => one !== "instance")) {
+            assert.property(found[0]?.labels, label, `${label} in ${expression}`)
+          }
+        }
       }
     })
   )

@@ -3,10 +3,11 @@ import { Effect } from "effect"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { bearer, call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { ask, open } from "../../harness/client/RawSocket.ts"
+import { ServedGateway } from "../../harness/gateway/ServedGateway.ts"
 import { json, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, chunk, gateway, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} }, { CORS_ORIGINS: "https://app.test" })
+const served = gateway({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
 
 const preflight = {
   method: "OPTIONS",
@@ -126,6 +127,31 @@ withLayer(served, { excludeTestServices: true })("an answer", (it) => {
       const before = yield* counts
       yield* run(account)
       yield* soon(Effect.map(counts, (after) => assert.deepStrictEqual(since(before, after), counted)))
+    })
+  )
+
+  it.effect("leaves one line without a secret, a prompt or an output", () =>
+    Effect.gen(function* () {
+      const { stderr } = yield* ServedGateway
+      const account = yield* openAccount({})
+      yield* (yield* first).script(answers("my secret output"))
+      const { headers } = yield* chat(account, talk("talk", "my secret prompt"))
+      const id = headers.get("x-request-id") ?? ""
+      yield* soon(
+        Effect.sync(() => {
+          const lines = stderr().split("\n")
+          const [line = "", ...more] = lines.filter((one) => one.includes(id))
+          assert.isEmpty(more)
+          const { organization, key_id, model, status, charge_usd } = JSON.parse(line)
+          assert.deepStrictEqual(
+            { organization, key_id, model, status, charge_usd },
+            { organization: account.org, key_id: account.key, model: "talk", status: 200, charge_usd: "0.00002" }
+          )
+        })
+      )
+      assert.notInclude(stderr(), account.secret)
+      assert.notInclude(stderr(), "my secret")
+      assert.notMatch(stderr(), /"path":"\/metrics"/)
     })
   )
 })

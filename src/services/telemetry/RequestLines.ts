@@ -1,0 +1,104 @@
+import { Context, Effect, Layer } from "effect"
+import { toUsdText } from "../../domain/Money.ts"
+import type { AnsweredRequest, Times } from "./AnsweredRequest.ts"
+
+type Write = (answered: AnsweredRequest, times: Times | undefined, model: string) => void
+
+const quiet: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
+
+const failedOf = ({ record }: AnsweredRequest) =>
+  record?.attempts.list
+    .filter(({ outcome }) => outcome !== "ok")
+    .map(({ outcome, route, status }) => {
+      return { route, outcome, status }
+    })
+
+/** Undefined fields are left out. */
+const jsonLine = (answered: AnsweredRequest, times: Times | undefined, model: string, worker: number | undefined) => {
+  const { code, method, path, record, requestId, status, surface } = answered
+  const failed = failedOf(answered)
+  return JSON.stringify({
+    timestamp: new Date().toISOString(),
+    logLevel: "INFO",
+    message: "request",
+    request_id: requestId,
+    surface,
+    method,
+    path,
+    status,
+    code: code ?? undefined,
+    key_id: record?.caller.key,
+    organization: record?.caller.org,
+    model: model === "" ? undefined : model,
+    route: record?.route?.id,
+    attempts: record?.attempts.list.length,
+    failed: failed?.length ? failed : undefined,
+    prompt_tokens: record?.usage?.prompt,
+    completion_tokens: record?.usage?.completion,
+    charge_usd: record === undefined ? undefined : toUsdText(record.charge),
+    first_byte_ms: times?.firstByte,
+    total_ms: times?.total,
+    provider_ms: record === undefined ? undefined : times?.providers,
+    worker
+  })
+}
+
+const prettyLine = (answered: AnsweredRequest, times: Times | undefined, model: string, worker: number | undefined) => {
+  const { code, method, path, record, requestId, status } = answered
+  const usage = record?.usage
+  const failed = failedOf(answered)?.map(({ outcome, route, status }) => `${route} ${outcome} ${status ?? "-"}`)
+  const parts = [
+    [method, path ?? "-", status, code].filter(Boolean).join(" "),
+    model,
+    record?.route?.id ?? "",
+    times === undefined ? "" : `${times.total} ms`,
+    usage === undefined ? "" : `${usage.prompt}+${usage.completion} tokens`,
+    record === undefined || record.charge === 0n ? "" : `${toUsdText(record.charge)} USD`,
+    failed?.length ? `failed: ${failed.join(", ")}` : "",
+    record?.caller.key ?? "",
+    requestId,
+    worker === undefined ? "" : `worker ${worker}`
+  ]
+  return `[${new Date().toISOString().slice(11, 23)}] INFO: ${parts.filter((part) => part !== "").join(" · ")}`
+}
+
+interface Options {
+  readonly format: "pretty" | "json"
+  readonly worker: number | undefined
+}
+
+/** A logger would cost each request some fiber operations; these lines are written once a turn. */
+const make = ({ format, worker }: Options, print: (text: string) => void) => {
+  const lineOf = format === "json" ? jsonLine : prettyLine
+  let waiting = ""
+  const flush = () => {
+    const text = waiting
+    waiting = ""
+    if (text !== "") print(text)
+  }
+  const write: Write = (answered, times, model) => {
+    if (quiet.has(answered.path)) return
+    if (waiting === "") setImmediate(flush)
+    waiting += `${lineOf(answered, times, model, worker)}\n`
+  }
+  return { flush, write }
+}
+
+/** One line for each answer. */
+export class RequestLines extends Context.Reference<RequestLines>()("gateway/RequestLines", {
+  defaultValue: (): { readonly write: Write | undefined } => ({ write: undefined })
+}) {
+  static readonly layer = (
+    options: Options,
+    print = (text: string) => {
+      process.stderr.write(text)
+    }
+  ) =>
+    Layer.scoped(
+      RequestLines,
+      Effect.acquireRelease(
+        Effect.sync(() => make(options, print)),
+        ({ flush }) => Effect.sync(flush)
+      )
+    )
+}

@@ -1,0 +1,99 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { KeyId } from "../../../src/domain/ApiKey.ts"
+import { OrgId } from "../../../src/domain/Organization.ts"
+import { RequestLines } from "../../../src/services/telemetry/RequestLines.ts"
+import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+
+const record = () => {
+  const made = new RequestRecord({
+    id: "1",
+    requestId: "req_1",
+    surface: "chat",
+    caller: { key: KeyId.make("key_1"), org: OrgId.make("org_1"), scopes: undefined, rpm: undefined },
+    limit: 1,
+    at: 0,
+    startedAt: 0
+  })
+  made.attempts.add({ route: "m@a", provider: "a", outcome: "retry", status: 503, ms: 7, detail: "their words" })
+  made.attempts.add({ route: "m@b", provider: "b", outcome: "ok", status: 200, ms: 20 })
+  made.usage = { prompt: 10, completion: 5, cached: 0, cacheWrite: 0, reasoning: 0 }
+  made.charge = 20_000n
+  return made
+}
+
+const answered = { requestId: "req_1", surface: "chat", method: "POST", status: 200, code: null, startedAt: 0 }
+const times = { total: 30, firstByte: 28, providers: 27, own: 3 }
+
+const written = (format: "json" | "pretty", worker?: number) =>
+  Effect.gen(function* () {
+    let text = ""
+    const layer = RequestLines.layer({ format, worker }, (more) => (text += more))
+    yield* Effect.gen(function* () {
+      const { write } = yield* RequestLines
+      write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
+      write?.({ ...answered, path: "/metrics", surface: "system" }, times, "")
+      write?.({ ...answered, path: undefined, surface: "none", status: 400, startedAt: undefined }, undefined, "")
+    }).pipe(Effect.provide(layer), Effect.scoped)
+    return text.trimEnd().split("\n")
+  })
+
+describe("the lines of requests", () => {
+  it.effect("are objects with what is known, in order and without those of probes", () =>
+    Effect.gen(function* () {
+      const lines = (yield* written("json", 2)).map((line): Record<string, unknown> => JSON.parse(line))
+      const [first, second, ...more] = lines.map(({ timestamp, ...line }) => {
+        assert.isString(timestamp)
+        return line
+      })
+      assert.deepStrictEqual(first, {
+        logLevel: "INFO",
+        message: "request",
+        request_id: "req_1",
+        surface: "chat",
+        method: "POST",
+        path: "/v1/chat/completions",
+        status: 200,
+        key_id: "key_1",
+        organization: "org_1",
+        model: "m",
+        attempts: 2,
+        failed: [{ route: "m@a", outcome: "retry", status: 503 }],
+        prompt_tokens: 10,
+        completion_tokens: 5,
+        charge_usd: "0.00002",
+        first_byte_ms: 28,
+        total_ms: 30,
+        provider_ms: 27,
+        worker: 2
+      })
+      assert.deepStrictEqual(second, {
+        logLevel: "INFO",
+        message: "request",
+        request_id: "req_1",
+        surface: "none",
+        method: "POST",
+        status: 400,
+        worker: 2
+      })
+      assert.isEmpty(more)
+    })
+  )
+
+  it.effect("are short for people", () =>
+    Effect.gen(function* () {
+      const [first = "", ...more] = yield* written("pretty")
+      assert.strictEqual(
+        first.replace(/^\[[\d:.]{12}\] /, ""),
+        "INFO: POST /v1/chat/completions 200 · m · 30 ms · 10+5 tokens · 0.00002 USD · failed: m@a retry 503 · key_1 · req_1"
+      )
+      assert.lengthOf(more, 1)
+    })
+  )
+
+  it.effect("are none unless they are asked for", () =>
+    Effect.gen(function* () {
+      assert.isUndefined((yield* RequestLines).write)
+    })
+  )
+})
