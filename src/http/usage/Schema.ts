@@ -102,7 +102,10 @@ const sum = HttpApiEndpoint.get("sum", "/usage")
 const find = HttpApiEndpoint.get("find", "/usage/requests/:request_id")
   .setPath(
     Schema.Struct({
-      request_id: Schema.String.annotations({ description: "The `x-request-id`; of several requests the newest." })
+      request_id: Schema.String.annotations({
+        description: "The `x-request-id`; of several requests the newest.",
+        examples: ["req_5f0c7a1de2b94c36"]
+      })
     })
   )
   .addSuccess(Request)

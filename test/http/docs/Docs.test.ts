@@ -24,7 +24,7 @@ const samplesIn = (page: string, language: string): ReadonlyArray<string> =>
   )
 
 /** What needs nothing that only its reader has, such as a picture on the web or a video. */
-const isRunnable = (sample: string): boolean => !/example\.com|vid_|ggw_|from "openai"/.test(sample)
+const isRunnable = (sample: string): boolean => !/example\.com|vid_|req_|ggw_|from "openai"/.test(sample)
 
 const script = /script-src 'sha256-[A-Za-z0-9+/]{43}='/
 const strict =
