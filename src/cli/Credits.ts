@@ -60,11 +60,11 @@ const adjust = command(
 const chargedRequest = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* LedgerAdmin
   const rows = yield* findRequests(id)
-  const found = yield* Effect.forEach(rows, ({ holdId, id: row }) =>
-    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ row, money }))
+  const found = yield* Effect.forEach(rows, ({ holdId, id: row, orgId: org }) =>
+    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ org, row, money }))
   )
-  const charged = found.flatMap(({ money, row }) =>
-    money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ row, hold: money.hold.id }]
+  const charged = found.flatMap(({ money, org, row }) =>
+    money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ org, row, hold: money.hold.id }]
   )
   const [one, ...others] = charged
   if (one === undefined) return yield* new CommandFailed({ message: `The request ${id} was charged nothing.` })
@@ -94,7 +94,8 @@ const refund = command(
     note: filled("note").pipe(Options.withDescription("why"))
   },
   Effect.fnUntraced(function* ({ amount, id, note }) {
-    const request = yield* chargedRequest(id)
+    const { org, ...request } = yield* chargedRequest(id)
+    yield* findOrganization(org)
     const { refund } = yield* LedgerAdmin
     const entry = yield* Effect.catchTag(refund({ ...request, amount, note }), "NothingToRefund", (refusal) =>
       explainRefusal(id, refusal)

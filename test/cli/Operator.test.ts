@@ -215,7 +215,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
 
       assert.strictEqual(yield* failure(["orgs", "delete", renamed]), `To delete ${renamed} for good, add --yes.`)
       assert.include(yield* failure(["orgs", "delete", renamed, "--yes"]), "has a balance of 5 USD")
-      assert.strictEqual((yield* send({ path: "/chat/completions", id: "x", key, body: chat("a") })).status, 200)
+      assert.strictEqual((yield* send({ path: "/chat/completions", id: "closing", key, body: chat("a") })).status, 200)
       const { available_usd } = yield* json("orgs", "show", renamed)
       yield* json("credits", "adjust", renamed, `-${Number(available_usd)}`, "--note", "closing")
       assert.deepInclude(yield* json("orgs", "delete", renamed, "--yes"), { id: org, balance_usd: 0 })
@@ -228,6 +228,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
       for (const args of [
         ["orgs", "resume", org],
         ["credits", "add", org, "1"],
+        ["credits", "refund", "closing", "--note", "too late"],
         ["keys", "create", "--org", org]
       ]) {
         assert.strictEqual(yield* failure(args), `There is no organization ${org}.`)
