@@ -168,6 +168,25 @@ withMoney(layer)("webhooks", (it) => {
     })
   )
 
+  it.scoped("that were written for an endpoint while it was removed are dropped, and nothing waits for them", () =>
+    Effect.gen(function* () {
+      const { deliveries, org, sql, webhooks, write } = yield* customer
+      const receiver = yield* Receiver.make(Receiver.ok)
+      yield* Outbox.secretOf(sql, org)
+      const { endpoint: removed } = yield* webhooks.add({ org, url: `${receiver.url}/removed` })
+      yield* write({})
+      yield* sql`DELETE FROM webhook_endpoints WHERE id = ${removed.id}`
+      yield* webhooks.add({ org, url: `${receiver.url}/kept` })
+      yield* write({})
+      yield* running
+      yield* eventually(deliveries(), (all) => all.length === 1 && all[0]?.state === "delivered")
+      assert.deepStrictEqual(
+        receiver.all.map(({ path }) => path),
+        ["/kept"]
+      )
+    })
+  )
+
   it.scoped("of other endpoints do not wait for one that never answers", () =>
     Effect.gen(function* () {
       const { deliveries, org, webhooks, write } = yield* customer
@@ -184,6 +203,23 @@ withMoney(layer)("webhooks", (it) => {
       )
       assert.lengthOf(silent.all, 4)
       yield* webhooks.remove(dead.id)
+    })
+  )
+
+  it.scoped("of other organizations do not wait for one whose endpoints never answer, however many it has", () =>
+    Effect.gen(function* () {
+      const dead = yield* customer
+      const silent = yield* Receiver.make(() => undefined)
+      yield* Effect.forEach(times(20), (n) => dead.webhooks.add({ org: dead.org, url: `${silent.url}/${n}` }))
+      yield* Effect.forEach(times(5), (n) => dead.write({ n }))
+      const other = yield* customer
+      const alive = yield* Receiver.make(Receiver.ok)
+      yield* other.webhooks.add({ org: other.org, url: alive.url })
+      yield* other.write({})
+      yield* running
+      yield* alive.received(1)
+      assert.isBelow(silent.all.length, 32)
+      yield* dead.sql`DELETE FROM webhook_deliveries WHERE org_id = ${dead.org}`
     })
   )
 
