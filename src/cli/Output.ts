@@ -1,6 +1,7 @@
 import { Effect, Predicate } from "effect"
 import { toUsd, toUsdText } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
+import * as Table from "./Table.ts"
 
 /** Bigints are amounts in nano-USD. */
 export type Value =
@@ -56,24 +57,25 @@ export const csvLine = (row: Fields, columns: ReadonlyArray<string>): string =>
 export const csv = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string>): string =>
   [columns.join(","), ...rows.map((row) => csvLine(row, columns))].join("\n")
 
-const isNumeric = (texts: ReadonlyArray<string>) =>
-  texts.every((text) => /^(-|-?[\d.]+)$/.test(text)) && texts.some((text) => text !== "-")
+/** Undefined where stdout is no terminal. */
+const terminalWidth = () => (process.stdout.isTTY ? process.stdout.columns || undefined : undefined)
 
-export const table = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string>, none: string): string => {
+export const layOut = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string>, width = terminalWidth()) =>
+  Table.make(
+    columns,
+    rows.map((row) => columns.map((column) => cell(row[column]))),
+    width ?? Infinity
+  )
+
+export const table = (
+  rows: ReadonlyArray<Fields>,
+  columns: ReadonlyArray<string>,
+  none: string,
+  width?: number
+): string => {
   if (rows.length === 0) return none
-  const cells = rows.map((row) => columns.map((column) => cell(row[column])))
-  const headings = columns.map((column) => column.toUpperCase())
-  const layout = headings.map((heading, index) => {
-    const texts = cells.map((line) => line[index] ?? "")
-    const width = Math.max(heading.length, ...texts.map((text) => text.length))
-    return isNumeric(texts) ? (text: string) => text.padStart(width) : (text: string) => text.padEnd(width)
-  })
-  const line = (texts: ReadonlyArray<string>) =>
-    texts
-      .map((text, index) => layout[index]?.(text) ?? text)
-      .join("  ")
-      .trimEnd()
-  return [headings, ...cells].map(line).join("\n")
+  const { heading, lines, remark } = layOut(rows, columns, width)
+  return [heading, ...lines, ...(remark === undefined ? [] : [remark])].join("\n")
 }
 
 const sheet = (fields: Fields): string => {

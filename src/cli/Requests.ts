@@ -12,21 +12,22 @@ import { exportAll } from "./requests/Export.ts"
 import { recordOf } from "./requests/Record.ts"
 import { show } from "./requests/Show.ts"
 
+// Where the terminal is narrow, columns go from the right.
 const columns = [
   "at",
   "status",
   "code",
   "org",
   "model",
-  "route",
-  "tries",
-  "tokens",
   "charge_usd",
   "total_ms",
+  "tokens",
+  "route",
+  "tries",
   "request_id"
 ]
 
-const lines = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
+const describe = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
   const organizations = yield* Effect.flatMap(Organizations, ({ list }) => list)
   const names = new Map(organizations.map(({ id, name }) => [id, name]))
   return rows.map(
@@ -46,11 +47,25 @@ const most = 10_000
 // A row follows the end of its request, and clocks differ.
 const slackMillis = 60_000
 
+/** The heading comes again where other columns fit. */
+const continuousTable = () => {
+  let headings: string | undefined
+  return Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
+    const { heading, lines, remark } = Output.layOut(yield* describe(rows), columns)
+    const shown = heading.replace(/ +/g, " ")
+    const head = shown === headings ? [] : [...(remark === undefined ? [] : [remark]), heading]
+    headings = shown
+    yield* Output.print([...head, ...lines].join("\n"))
+  })
+}
+
 const follow = Effect.fnUntraced(function* (json: boolean, query: RequestQuery, shown: ReadonlyArray<RequestRow>) {
+  const print = json ? printDocuments : continuousTable()
   const log = yield* RequestLog
   const { requestTimeout, streamTimeout } = yield* settings
   const longest = Duration.toMillis(Duration.sum(requestTimeout, streamTimeout)) + 2 * slackMillis
   let seen = new Set(shown.map(({ id }) => id))
+  yield* print(shown.toReversed())
   const showNew = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const since = Math.max(query.since ?? 0, now - longest)
@@ -58,12 +73,10 @@ const follow = Effect.fnUntraced(function* (json: boolean, query: RequestQuery, 
     const fresh = recent.filter(({ id }) => !seen.has(id)).toReversed()
     seen = new Set([...seen, ...fresh.map(({ id }) => id)].slice(-2 * most))
     if (fresh.length === 0) return
-    yield* json ? printDocuments(fresh) : Output.print(withoutHeading(Output.table(yield* lines(fresh), columns, "")))
+    yield* print(fresh)
   })
   yield* Effect.repeat(showNew, Schedule.spaced("1 second"))
 })
-
-const withoutHeading = (text: string) => text.slice(text.indexOf("\n") + 1)
 
 const parseStatus = (text: string): StatusFilter | undefined => {
   if (text === "ok" || text === "4xx" || text === "5xx") return text
@@ -111,11 +124,7 @@ export const requests = Command.make(
     const rows = yield* Effect.flatMap(RequestLog, ({ list }) =>
       list({ ...query, limit: Math.min(limit ?? 100, most) })
     )
-    if (!isFollowing) return yield* Output.print(Output.table(yield* lines(rows), columns, "There are no requests."))
-    const oldestFirst = rows.toReversed()
-    yield* json
-      ? printDocuments(oldestFirst)
-      : Output.print(Output.table(yield* lines(oldestFirst), columns, columns.join("  ").toUpperCase()))
+    if (!isFollowing) return yield* Output.print(Output.table(yield* describe(rows), columns, "There are no requests."))
     return yield* follow(json, { ...query, limit: most }, rows)
   })
 ).pipe(

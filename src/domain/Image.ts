@@ -10,7 +10,7 @@ import {
   type Shape
 } from "./Model.ts"
 import type { NanoUsd } from "./Money.ts"
-import { nearestRatio, variantKey } from "./Shape.ts"
+import { nearestRatio, tolerance, variantKey } from "./Shape.ts"
 
 export interface ImageParams {
   readonly model: string
@@ -44,8 +44,16 @@ type Chosen = Either.Either<ImageChoice, InvalidRequest>
 
 const refuse = (param: string, message: string) => Either.left(new InvalidRequest({ message, param }))
 
-/** Many clients always send it. */
-const conventionalSize = "1024x1024"
+/** Of the official clients, many of which always send one: moved to the nearest shape that the model makes. */
+const conventionalSizes: ReadonlySet<string | undefined> = new Set([
+  "256x256",
+  "512x512",
+  "1024x1024",
+  "1536x1024",
+  "1024x1536",
+  "1792x1024",
+  "1024x1792"
+])
 
 export const distinct = (words: ReadonlyArray<string | undefined>): ReadonlyArray<string> =>
   [...new Set(words)].filter((word) => word !== undefined)
@@ -59,27 +67,31 @@ const isShaped = (variant: ImageVariant): variant is Shaped => variant.shape !==
 const ofSize = (offered: ReadonlyArray<Shaped>, size: string): ReadonlyArray<Shaped> => {
   const exact = offered.filter(({ shape }) => shape.size === size)
   if (exact.length > 0) return exact
-  const free = offered.filter(({ shape }) => shape.size === undefined || size === conventionalSize)
-  const ratio = nearestRatio(distinct(free.map(({ shape }) => shape.aspectRatio)), size)
+  const isMoved = conventionalSizes.has(size)
+  const free = offered.filter(({ shape }) => shape.size === undefined || isMoved)
+  const ratio = nearestRatio(distinct(free.map(({ shape }) => shape.aspectRatio)), size, isMoved ? Infinity : tolerance)
   return free.filter(({ shape }) => shape.aspectRatio === ratio)
 }
 
 const sizeRefusal = (id: string, offered: ReadonlyArray<Shaped>) => {
   const ratios = distinct(offered.map(({ shape }) => (shape.size === undefined ? shape.aspectRatio : undefined)))
-  const sizes = distinct(["auto", conventionalSize, ...offered.map(({ shape }) => shape.size)]).join(", ")
+  const sizes = distinct(["auto", "1024x1024", ...offered.map(({ shape }) => shape.size)]).join(", ")
   const shaped = ratios.length === 0 ? "" : `, or have an aspect ratio of ${ratios.join(", ")},`
   return refuse("size", `\`size\` must be one of ${sizes}${shaped} for ${quoteModel(id)}.`)
 }
 
 const shapedVariant = (
-  { id }: ImageModel,
-  [usual, ...others]: readonly [ImageVariant, ...ReadonlyArray<ImageVariant>],
-  { aspectRatio, size }: ImageParams,
+  { id, variants }: ImageModel,
+  usual: ImageVariant,
+  { aspectRatio, resolution, size }: ImageParams,
   isMade: (variant: ImageVariant) => boolean
 ): Chosen => {
-  const offered = [usual, ...others].filter(isShaped).filter(isMade)
+  const made = variants.filter(isShaped).filter(isMade)
+  const offered = made.filter((variant) => variant.resolution === usual.resolution)
   const sized = size === undefined ? offered : ofSize(offered, size)
-  if (size !== undefined && size !== conventionalSize && sized.length === 0) return sizeRefusal(id, offered)
+  if (size !== undefined && !conventionalSizes.has(size) && sized.length === 0) {
+    return sizeRefusal(id, resolution === undefined ? made : offered)
+  }
   const ratios = distinct(offered.map(({ shape }) => shape.aspectRatio))
   if (aspectRatio !== undefined && !ratios.includes(aspectRatio)) {
     const message = ratios.length === 0 ? "is not available" : `must be one of auto, ${ratios.join(", ")}`
@@ -104,13 +116,13 @@ export const variantFor = (model: ImageModel, params: ImageParams): Chosen => {
   }
   const exact = size === undefined ? undefined : model.variants.find(({ shape }) => shape?.size === size)
   const resolution = params.resolution ?? exact?.resolution ?? model.variants[0].resolution
-  const [usual, ...others] = model.variants.filter((variant) => variant.resolution === resolution)
+  const usual = model.variants.find((variant) => variant.resolution === resolution)
   if (usual === undefined) {
     return refuse("resolution", `Resolution ${resolution.toLowerCase()} is not available for ${quoteModel(model.id)}.`)
   }
   if (size === undefined && aspectRatio === undefined) return Either.right({ variant: usual, shape: undefined })
   const able = model.routes.filter(({ editModel }) => references.length === 0 || editModel !== undefined)
-  return shapedVariant(model, [usual, ...others], params, (variant) =>
+  return shapedVariant(model, usual, params, (variant) =>
     able.some((route) => makesShape(route, variant.resolution, variant.shape))
   )
 }

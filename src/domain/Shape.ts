@@ -1,7 +1,7 @@
 import type { ImageVariant, Shape } from "./Model.ts"
 
 /** Hosts round pixels: 1344x768 is what some make of 16:9. */
-const tolerance = 0.03
+export const tolerance = 0.03
 
 const common = ["1:1", "5:4", "4:3", "3:2", "16:9", "2:1", "21:9", "4:5", "3:4", "2:3", "9:16", "1:2", "9:21"]
 
@@ -19,9 +19,13 @@ export const pixelsOf = (size: string): { readonly width: number; readonly heigh
 const distance = (one: string, other: string): number => Math.abs(Math.log(quotient(one) / quotient(other)))
 
 /** The aspect ratio to which a size is rounded; undefined where none is near. */
-export const nearestRatio = (ratios: ReadonlyArray<string>, size: string): string | undefined => {
+export const nearestRatio = (
+  ratios: ReadonlyArray<string>,
+  size: string,
+  within: number = tolerance
+): string | undefined => {
   const [nearest] = ratios.toSorted((one, other) => distance(one, size) - distance(other, size))
-  return nearest !== undefined && distance(nearest, size) <= tolerance ? nearest : undefined
+  return nearest !== undefined && distance(nearest, size) <= within ? nearest : undefined
 }
 
 const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b))

@@ -106,7 +106,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
           total_ms: 5
         }
       )
-      assert.match(yield* text("requests"), /^2026-03-01T00:00:00Z +200 +- +caller +m +m@p +2 +14 +1\.5 +5 +first$/m)
+      assert.match(yield* text("requests"), /^2026-03-01T00:00:00Z +200 +- +caller +m +1\.5 +5 +14 +m@p +2 +first$/m)
       const [byModel] = yield* list("usage", "--org", "caller", "--until", "2026-03-02")
       assert.deepInclude(byModel, {
         model: "m",

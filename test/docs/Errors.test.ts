@@ -128,7 +128,7 @@ const imageComplaints = [
   imageComplaint(drawn({ image: "https://example.com/a.png" })),
   imageComplaint(drawn({ quality: "hd" })),
   imageComplaint(drawn({ size: "large" })),
-  imageComplaint(drawn({ size: "1024x1536" }), undefined, shaped),
+  imageComplaint(drawn({ size: "1600x1200" }), undefined, shaped),
   imageComplaint(drawn({ aspect_ratio: "2:3" }), undefined, shaped),
   imageComplaint(drawn({ aspect_ratio: "2:3" })),
   imageComplaint(drawn({ image: ["https://example.com/a.png", "https://example.com/b.png"] }), undefined, shaped),

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 
 export const root = path.resolve(import.meta.dirname, "../..")
@@ -13,11 +13,10 @@ export const page = (file: string): Page => ({ file, text: readFileSync(path.joi
 
 export const pages = [
   "README.md",
-  "docs/getting-started.md",
-  "docs/api.md",
-  "docs/operating.md",
-  "docs/performance.md",
-  "docs/providers.md"
+  ...readdirSync(path.join(root, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => path.join("docs", file))
+    .toSorted()
 ].map(page)
 
 const fence = /^```(\w*)\n(.*?)^```$/gms

@@ -111,6 +111,12 @@ describe("the shape of a picture", () => {
     [{ size: "512x512" }, free, "1:1", "1K", 1n],
     [{ size: "1344x768" }, free, "16:9", "1K", 1n],
     [{ size: "1792x1024" }, free, "16:9", "1K", 1n],
+    [{ size: "512x512" }, sized, "1024x1024", "1K", 1n],
+    [{ size: "1792x1024" }, sized, "1536x1024", "1K", 2n],
+    [{ size: "1024x1536" }, sized, "1024x1024", "1K", 1n],
+    [{ size: "1536x1024" }, free, "16:9", "1K", 1n],
+    [{ size: "1536x1024" }, large, "2560x1440", "2K", 1n],
+    [{ size: "1024x1536", references: [reference] }, free, "1:1", "1K", 1n],
     [{ aspectRatio: "2:3" }, free, "2:3", "1K", 1n],
     [{ aspectRatio: "16:9", references: [reference] }, free, "16:9", "1K", 1n]
   ])("asked for as %j is the model's", (asked, of, shape, resolution, price) => {
@@ -120,12 +126,12 @@ describe("the shape of a picture", () => {
   })
 
   it.each<[Partial<ImageParams>, ImageModel, param: string, message: string]>([
-    [{ size: "1024x1536" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
-    [{ size: "512x512" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
+    [{ size: "640x480" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024, 3840x2160 for `m`."],
+    [{ size: "512x514", resolution: "1K" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
     [{ aspectRatio: "16:9" }, sized, "aspect_ratio", "`aspect_ratio` must be one of auto, 1:1, 3:2 for `m`."],
     [{ size: "1536x1024", aspectRatio: "1:1" }, sized, "aspect_ratio", "`aspect_ratio` must be that of `size`."],
     [
-      { size: "1536x1024" },
+      { size: "1500x1000" },
       free,
       "size",
       "`size` must be one of auto, 1024x1024, or have an aspect ratio of 1:1, 16:9, 2:3, for `m`."
@@ -142,11 +148,12 @@ describe("the shape of a picture", () => {
     assert.deepStrictEqual([refused.param, refused.message], [param, message])
   })
 
-  it("may be the usual square wherever shapes are not known", () => {
+  it("is the model's own wherever shapes are not known, for every size of the official clients", () => {
     const plain = model([{ ...variant("1K", ratio("1:1")), shape: undefined }], route([]))
-    const chosen = Either.getOrThrow(variantFor(plain, { ...params, size: "1024x1024" }))
-    assert.isUndefined(chosen.shape)
-    const refused = Either.getOrThrow(Either.flip(variantFor(plain, { ...params, size: "1536x1024" })))
+    for (const size of ["1024x1024", "1536x1024", "1792x1024", "256x256"]) {
+      assert.isUndefined(Either.getOrThrow(variantFor(plain, { ...params, size })).shape)
+    }
+    const refused = Either.getOrThrow(Either.flip(variantFor(plain, { ...params, size: "640x480" })))
     assert.strictEqual(refused.message, "`size` must be one of auto, 1024x1024 for `m`.")
   })
 })

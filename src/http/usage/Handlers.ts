@@ -1,4 +1,5 @@
 import { HttpApiBuilder } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Clock, Effect, Either } from "effect"
 import { encodeCsv } from "../../domain/Csv.ts"
 import { RequestNotFound } from "../../domain/Failure.ts"
@@ -92,12 +93,13 @@ export const UsageHandlers = HttpApiBuilder.group(
           const { by = "day" } = urlParams
           const range = yield* rangeOf(urlParams, yield* Clock.currentTimeMillis)
           const sums = yield* usage.sum({ org, by, ...range })
-          const vary = { vary: "accept" }
+          // Beside the origin, by which all answers may differ.
+          NodeHttpServerRequest.toServerResponse(request).appendHeader("vary", "accept")
           if (prefersCsv(request.headers["accept"])) {
-            return respond(jsonText(200, csvOf(by, sums), { ...vary, "content-type": "text/csv; charset=utf-8" }))
+            return respond(jsonText(200, csvOf(by, sums), { "content-type": "text/csv; charset=utf-8" }))
           }
           const data = sums.map((sum) => ({ ...groupOf(by, sum), ...countsOf(sum), charge_usd: toUsd(sum.charge) }))
-          return respond(json(200, { object: "list", data }, vary))
+          return respond(json(200, { object: "list", data }))
         })
       )
       .handleRaw("find", ({ path: { request_id } }) =>

@@ -54,6 +54,7 @@ const paths = [
   "/v1/videos",
   "/v1/videos/vid_1/content",
   "/v1/models",
+  "/v1/usage",
   "/v1/openapi.json",
   "/v1/nowhere",
   "//v1/models/",
@@ -132,6 +133,8 @@ withLayer(served(`${app},http://localhost:3000`), { excludeTestServices: true })
         assert.deepStrictEqual(corsOf(answer), { vary: "origin" })
       }
       assert.deepStrictEqual(corsOf(yield* call("/v1/models")), { vary: "origin" })
+      const usage = yield* call("/v1/usage", { headers: bearer((yield* openAccount({})).secret) })
+      assert.deepStrictEqual([usage.status, corsOf(usage)], [200, { vary: "origin, accept" }])
     })
   )
 
