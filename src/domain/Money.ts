@@ -25,12 +25,18 @@ export const fromUsd = (text: string): NanoUsd | undefined => {
   return NanoUsd(sign === "-" ? -nano : nano)
 }
 
-export const toUsdText = (amount: bigint): string => {
+/** `unit` is a power of ten. */
+const quotientText = (amount: bigint, unit: bigint): string => {
   const magnitude = amount < 0n ? -amount : amount
-  const fraction = (magnitude % nanoPerUsd).toString().padStart(9, "0").replace(/0+$/, "")
-  const text = (magnitude / nanoPerUsd).toString() + (fraction === "" ? "" : `.${fraction}`)
+  const fraction = ((magnitude % unit) + unit).toString().slice(1).replace(/0+$/, "")
+  const text = (magnitude / unit).toString() + (fraction === "" ? "" : `.${fraction}`)
   return amount < 0n ? `-${text}` : text
 }
+
+export const toUsdText = (amount: bigint): string => quotientText(amount, nanoPerUsd)
+
+/** Exact: of nano-USD per million tokens, the USD of one. */
+export const toUsdPerToken = (perMillion: bigint): string => quotientText(perMillion, nanoPerUsd * 1_000_000n)
 
 /** For the wire only. */
 export const toUsd = (amount: bigint): number => Number(toUsdText(amount))

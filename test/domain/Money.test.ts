@@ -41,6 +41,8 @@ describe("Money", () => {
     assert.strictEqual(Money.toUsdText(0n), "0")
     assert.strictEqual(Money.toUsdText(-1n), "-0.000000001")
     assert.strictEqual(Money.toUsdText(100_000_000_000n), "100")
+    assert.strictEqual(Money.toUsdPerToken(1_750_000_000n), "0.00000175")
+    assert.strictEqual(Money.toUsdPerToken(1n), "0.000000000000001")
     assert.strictEqual(Money.toUsd(299_999_999n), 0.299999999)
   })
 

@@ -5,12 +5,10 @@ import {
   type ChatPricing,
   type Feature,
   type ReasoningEffort,
-  type Route,
-  reasoningEfforts
+  type Route
 } from "../../domain/Model.ts"
-import { toUsd } from "../../domain/Money.ts"
-import { ratesAt } from "../../domain/Pricing.ts"
 import type { Path } from "./CatalogSource.ts"
+import { chatMargins, listChat } from "./ChatListing.ts"
 import {
   Capabilities,
   type FamilyEntry,
@@ -22,13 +20,11 @@ import {
   Tokens,
   Usd
 } from "./EntryFields.ts"
-import { type ChatPrices, discount, type ParamField } from "./ListedModel.ts"
 import {
   type BaseOf,
   checkNarrowing,
   type EntryContext,
   list,
-  type Margin,
   type NonEmpty,
   type Report,
   required,
@@ -168,57 +164,6 @@ const narrowChat = (model: ChatModel, routes: NonEmpty<Route>): ChatModel => {
   }
 }
 
-const defaultMaxTokens = 4096
-
-const chatPrices = ({ official, pricing }: ChatModel): ChatPrices => ({
-  prompt_per_1m_usd: toUsd(pricing.prompt),
-  completion_per_1m_usd: toUsd(pricing.completion),
-  approximate: true,
-  ...discount([pricing.prompt, official?.prompt], [pricing.completion, official?.completion]),
-  ...(official && {
-    official_prompt_per_1m_usd: toUsd(official.prompt),
-    official_completion_per_1m_usd: toUsd(official.completion)
-  })
-})
-
-const penalty = (key: string): ParamField => ({ key, type: "slider", default: 0, min: -2, max: 2, step: 0.1 })
-
-const chatParams = ({ capabilities, maxOutput, reasoning, sampling }: ChatModel): ReadonlyArray<ParamField> => {
-  const fields: Array<ParamField> = []
-  if (sampling) {
-    fields.push({ key: "temperature", type: "slider", default: 1, min: 0, max: 2, step: 0.1 })
-    fields.push({ key: "top_p", type: "slider", default: 1, min: 0, max: 1, step: 0.05 })
-  }
-  const tokens = Math.min(defaultMaxTokens, maxOutput)
-  fields.push({ key: "max_tokens", type: "number", default: tokens, min: 1, max: maxOutput, step: 1 })
-  if (reasoning !== "none") {
-    const options = reasoning === "binary" ? reasoningEfforts : reasoning
-    fields.push({ key: "reasoning_effort", type: "select", options })
-  }
-  if (capabilities.has("web_search")) fields.push({ key: "web_search", type: "boolean", default: false })
-  fields.push({ key: "stop", type: "text" })
-  if (sampling) {
-    fields.push({ key: "seed", type: "number", step: 1 }, penalty("frequency_penalty"), penalty("presence_penalty"))
-  }
-  return fields
-}
-
-/** Compares at the prompt sizes where either side changes its prices. */
-const chatMargins = (pricing: ChatPricing, cost: ChatPricing): ReadonlyArray<Margin> => {
-  const marks = new Set([0, pricing.longContext?.above ?? 0, cost.longContext?.above ?? 0])
-  return [...marks].flatMap((mark) => {
-    const price = ratesAt(pricing, mark + 1)
-    const paid = ratesAt(cost, mark + 1)
-    const unit = (name: string) => `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
-    return [
-      { unit: unit("prompt"), price: price.prompt, cost: paid.prompt },
-      { unit: unit("cached prompt"), price: price.cachedPrompt, cost: paid.cachedPrompt },
-      { unit: unit("cache write"), price: price.cacheWrite, cost: paid.cacheWrite },
-      { unit: unit("completion"), price: price.completion, cost: paid.completion }
-    ]
-  })
-}
-
 export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
   check: checkChat,
   promises,
@@ -228,6 +173,6 @@ export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
     ...model,
     routes: bases.map((base) => ({ ...base, capabilities: undefined, cost: undefined }))
   }),
-  list: (model) => ({ context_length: model.contextLength, pricing: chatPrices(model), params: chatParams(model) }),
+  list: listChat,
   margins: ({ pricing }, { cost }) => (cost === undefined ? [] : chatMargins(pricing, cost))
 }

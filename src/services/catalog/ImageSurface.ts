@@ -6,7 +6,7 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import { shapeOf, variantKey } from "../../domain/Shape.ts"
 import type { Path } from "./CatalogSource.ts"
 import { AspectRatio, ImageSize, integer, model, Name, oneOf, optional, route, Usd } from "./EntryFields.ts"
-import { imageMargins, imageParams, imagePrices, ratiosOf } from "./ImageListing.ts"
+import { imageMargins, listImage, ratiosOf } from "./ImageListing.ts"
 import {
   type BaseOf,
   checkNarrowing,
@@ -211,6 +211,6 @@ export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {
     const own = { editModel, resolutions, aspectRatios, cost: new Map<string, NanoUsd>() }
     return { ...model, routes: bases.map((base) => ({ ...base, ...own })) }
   },
-  list: (model) => ({ pricing: imagePrices(model), params: imageParams(model) }),
+  list: listImage,
   margins: imageMargins
 }

@@ -1,7 +1,7 @@
 import type { Feature, Model, RouteBase } from "../../domain/Model.ts"
 import type { Path } from "./CatalogSource.ts"
 import type { FamilyEntry } from "./EntryFields.ts"
-import type { ListedModel } from "./ListedModel.ts"
+import type { Listing } from "./ListedModel.ts"
 
 export type NonEmpty<A> = readonly [A, ...ReadonlyArray<A>]
 export type Report = (path: Path, message: string) => void
@@ -38,7 +38,7 @@ export interface Surface<E, M extends Model, R extends RouteBase> {
   /** Drops what the remaining routes cannot serve. */
   readonly narrow: (model: M, routes: NonEmpty<R>) => M
   readonly inSandbox: (model: M, bases: ReadonlyArray<RouteBase>) => M
-  readonly list: (model: M) => Pick<ListedModel, "context_length" | "pricing" | "params">
+  readonly list: (model: M) => Listing
   /** Empty where the route names no cost. */
   readonly margins: (model: M, route: R) => ReadonlyArray<Margin>
 }

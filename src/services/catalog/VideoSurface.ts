@@ -5,7 +5,7 @@ import { clipPrice } from "../../domain/Video.ts"
 import { nearestSeconds } from "../../domain/VideoRules.ts"
 import type { Path } from "./CatalogSource.ts"
 import { integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./EntryFields.ts"
-import { discount, type ParamField, type VideoPrices } from "./ListedModel.ts"
+import { discount, type Listing, type ParamField, type VideoPrices } from "./ListedModel.ts"
 import { type BaseOf, checkNarrowing, type NonEmpty, type Report, repeats, required, type Surface } from "./Surface.ts"
 
 const ReferenceImage = oneOf("none", "optional", "required")
@@ -152,6 +152,20 @@ const secondsField = ({ allowed, default: usual }: VideoModel["seconds"]): Param
 const videoParams = ({ referenceImage, seconds }: VideoModel): ReadonlyArray<ParamField> =>
   referenceImage === "none" ? [secondsField(seconds)] : [secondsField(seconds), { key: "image", type: "image" }]
 
+const listVideo = (model: VideoModel): Listing => {
+  const { referenceImage, seconds } = model
+  const takesImage = referenceImage !== "none"
+  const params = videoParams(model)
+  return {
+    architecture: { input_modalities: takesImage ? ["text", "image"] : ["text"], output_modalities: ["video"] },
+    capabilities: takesImage ? ["reference_image"] : [],
+    supported_parameters: params.map(({ key }) => key),
+    video: { seconds, reference_image: referenceImage },
+    pricing: videoPrices(model),
+    params
+  }
+}
+
 export const videoSurface: Surface<VideoModelEntry, VideoModel, VideoRoute> = {
   check: checkVideo,
   promises: ({ routes }) => routes.map(() => []),
@@ -169,7 +183,7 @@ export const videoSurface: Surface<VideoModelEntry, VideoModel, VideoRoute> = {
     } as const
     return { ...model, routes: bases.map((base) => ({ ...base, ...own })) }
   },
-  list: (model) => ({ pricing: videoPrices(model), params: videoParams(model) }),
+  list: listVideo,
   margins: ({ pricing, seconds: { allowed } }, { cost, seconds }) =>
     cost === undefined
       ? []

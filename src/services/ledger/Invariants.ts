@@ -77,7 +77,8 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
     check: sql`
       SELECT refund.hold_id, refund.org_id, refund.amount, holds.charged
       FROM (${sql.literal(refundedByHold)}) AS refund LEFT JOIN holds ON holds.id = refund.hold_id
-      WHERE coalesce(holds.charged, 0) < refund.amount OR refund.least <= 0 OR holds.org_id <> refund.org_id`
+      WHERE coalesce(holds.charged, 0) < refund.amount OR refund.least <= 0
+        OR holds.org_id <> refund.org_id OR holds.org_id <> refund.other_org_id`
   },
   {
     name: "a final result was paid for by a closed hold, or by a job's, of its organization",

@@ -7,9 +7,16 @@ import { rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
 import { HoldContended } from "./HoldClosing.ts"
 import { invariants } from "./Invariants.ts"
-import { refundRequest, refundsOf } from "./RefundSql.ts"
+import { refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {}
+
+/** An entry in a refund's place would keep the refund out. */
+export class RefReserved extends Data.TaggedError("RefReserved")<{ readonly ref: string }> {
+  override get message() {
+    return `The reference ${this.ref} begins with ${refundPrefix}, like those of refunds: give the payment another.`
+  }
+}
 
 export class WouldOverdraw extends Data.TaggedError("WouldOverdraw")<{ readonly available: bigint }> {}
 
@@ -84,7 +91,9 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
   LedgerAdmin,
   {
     /** A known `ref` of the same payment returns the first entry and adds nothing. */
-    readonly topUp: (payment: Payment) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken>
+    readonly topUp: (
+      payment: Payment
+    ) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken | RefReserved>
     readonly adjust: (correction: Correction) => Effect.Effect<Entry, WouldOverdraw>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
@@ -102,6 +111,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
 
       const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: Payment) {
         const { amount, note = null, org, ref = null } = payment
+        if (ref?.startsWith(refundPrefix)) return yield* new RefReserved({ ref })
         const [added] = yield* rows(sql`
           WITH entered AS (
             INSERT INTO ledger_entries (org_id, kind, amount, ref, note)

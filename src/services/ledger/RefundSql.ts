@@ -2,13 +2,16 @@ import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 
+/** Of the references of refunds, and of no other entry. */
+export const refundPrefix = "refund:"
+
 /** Finds the entries that gave back of a hold's charge; in the words of their index. */
 export const refundsOf = (hold: string): string =>
   `kind = 'adjustment' AND ref LIKE 'refund:%' AND substr(ref, 8, 36) = ${hold}::text`
 
 /** What was given back of each hold's charge. */
-export const refundedByHold = `SELECT substr(ref, 8, 36)::uuid AS hold_id, min(org_id) AS org_id, sum(amount) AS amount,
-  min(amount) AS least FROM ledger_entries WHERE kind = 'adjustment' AND ref LIKE 'refund:%' GROUP BY 1`
+export const refundedByHold = `SELECT substr(ref, 8, 36)::uuid AS hold_id, min(org_id) AS org_id,
+  max(org_id) AS other_org_id, sum(amount) AS amount, min(amount) AS least FROM ledger_entries WHERE kind = 'adjustment' AND ref LIKE 'refund:%' GROUP BY 1`
 
 /**
  * Expressions `charged`, whose `remaining` can be given back, and `entered`, the entry; without an amount it gives back
@@ -29,7 +32,7 @@ export const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd
   ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
     SELECT org_id, 'adjustment', coalesce(${amount}, remaining),
-      'refund:' || id || CASE refunds WHEN 0 THEN '' ELSE ':' || refunds + 1 END, ${note}
+      ${refundPrefix} || id || CASE refunds WHEN 0 THEN '' ELSE ':' || refunds + 1 END, ${note}
     FROM charged WHERE remaining > 0 AND coalesce(${amount}, remaining) <= remaining
     ON CONFLICT (ref) DO NOTHING
     RETURNING *

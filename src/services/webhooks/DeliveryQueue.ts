@@ -32,7 +32,7 @@ export interface Try {
 }
 
 export interface DeliveryQueue {
-  /** A few of each lane, none of those that are `busy`. */
+  /** A few of each lane, none of those that are `busy`; drops what was written for an endpoint while it was removed. */
   readonly claim: (
     limit: number,
     busy: ReadonlyArray<string>
@@ -62,16 +62,20 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
             ) AS placed
             WHERE place <= ${mostPerLane} ORDER BY next_at LIMIT ${limit}
           ), locked AS (
-            SELECT id FROM webhook_deliveries WHERE id IN (SELECT id FROM chosen) AND next_at <= now()
+            SELECT id, CASE
+                WHEN endpoint_id IS NULL
+                  THEN (SELECT secret FROM webhook_secrets WHERE webhook_secrets.org_id = delivery.org_id)
+                ELSE (SELECT secret FROM webhook_endpoints WHERE webhook_endpoints.id = delivery.endpoint_id)
+              END AS secret
+            FROM webhook_deliveries AS delivery WHERE id IN (SELECT id FROM chosen) AND next_at <= now()
             FOR UPDATE SKIP LOCKED
+          ), dropped AS (
+            DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM locked WHERE secret IS NULL)
           )
           UPDATE webhook_deliveries AS delivery
           SET lease = gen_random_uuid(), next_at = now() + ${leaseSeconds} * interval '1 second'
-          FROM locked WHERE delivery.id = locked.id
-          RETURNING delivery.*, coalesce(
-            (SELECT secret FROM webhook_endpoints WHERE webhook_endpoints.id = delivery.endpoint_id),
-            (SELECT secret FROM webhook_secrets WHERE webhook_secrets.org_id = delivery.org_id)
-          ) AS secret`,
+          FROM locked WHERE delivery.id = locked.id AND locked.secret IS NOT NULL
+          RETURNING delivery.*, locked.secret`,
         decode
       ),
 

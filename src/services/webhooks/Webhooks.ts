@@ -137,7 +137,11 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
             ORDER BY org_id, created_at, id`)
         ),
         remove: Effect.fn("Webhooks.remove")((id: string) =>
-          one(id, sql`DELETE FROM webhook_endpoints WHERE id = ${id} RETURNING ${columns}`)
+          one(
+            id,
+            sql`WITH dropped AS (DELETE FROM webhook_deliveries WHERE endpoint_id = ${id})
+              DELETE FROM webhook_endpoints WHERE id = ${id} RETURNING ${columns}`
+          )
         ),
         enable: Effect.fn("Webhooks.enable")((id: string) =>
           one(id, sql`UPDATE webhook_endpoints SET disabled_at = NULL WHERE id = ${id} RETURNING ${columns}`)

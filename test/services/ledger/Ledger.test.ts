@@ -182,6 +182,19 @@ withMoney(ledgers)("the ledger in PostgreSQL", (it) => {
     })
   )
 
+  it.effect("a top-up cannot take the reference of a refund", () =>
+    Effect.gen(function* () {
+      const { admin, bench, key, ledger, org } = yield* account(2n * one)
+      const hold = yield* ledger.admit({ org, key, upTo: one })
+      yield* ledger.settle(hold, one)
+      const refused = yield* Effect.flip(admin.topUp({ org, amount: one, ref: `refund:${hold.id}` }))
+      assert.strictEqual(refused._tag, "RefReserved")
+      yield* admin.refund({ row: hold.id, hold: hold.id, amount: undefined, note: "sorry" })
+      assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, 2n * one)
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+
   it.effect("an adjustment stops at what is available unless forced", () =>
     Effect.gen(function* () {
       const { admin, bench, key, ledger, org } = yield* account(one)

@@ -101,6 +101,15 @@ withMoney(ledgers)("the invariants of the ledger", (it) => {
               VALUES (${org}, 'adjustment', ${2n * one}, ${`refund:${settled.id}`})`,
             sql`UPDATE organizations SET balance = balance + ${2n * one} WHERE id = ${org}`
           ]
+        },
+        {
+          breaks: [day, "refunds give back no more than their hold was charged"],
+          by: [
+            sql`INSERT INTO ledger_entries (org_id, kind, amount, ref) VALUES
+              (${org}, 'adjustment', 1, ${`refund:${settled.id}`}),
+              (${elsewhere.org}, 'adjustment', 1, ${`refund:${settled.id}:2`})`,
+            sql`UPDATE organizations SET balance = balance + 1 WHERE id IN (${org}, ${elsewhere.org})`
+          ]
         }
       ]
       for (const { breaks, by } of tampering) {

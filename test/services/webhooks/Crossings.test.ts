@@ -144,6 +144,20 @@ withMoney(layer)("credits.low", (it) => {
     })
   )
 
+  it.scoped("neither delays nor fails a charge while its endpoint is being removed", () =>
+    Effect.gen(function* () {
+      const { bench, charge, notices, notifyBelow, org, sql } = yield* customer()
+      yield* notifyBelow(5)
+      const charged = yield* sql`DELETE FROM webhook_endpoints WHERE org_id = ${org}`.pipe(
+        Effect.zipRight(Effect.exit(charge(6))),
+        sql.withTransaction
+      )
+      assert.isTrue(Exit.isSuccess(charged))
+      assert.lengthOf(yield* notices, 1)
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+
   it.scoped("is not written without a threshold or without an endpoint that is on", () =>
     Effect.gen(function* () {
       const silent = yield* customer()

@@ -168,6 +168,25 @@ withMoney(layer)("webhooks", (it) => {
     })
   )
 
+  it.scoped("that were written for an endpoint while it was removed are dropped, and nothing waits for them", () =>
+    Effect.gen(function* () {
+      const { deliveries, org, sql, webhooks, write } = yield* customer
+      const receiver = yield* Receiver.make(Receiver.ok)
+      yield* Outbox.secretOf(sql, org)
+      const { endpoint: removed } = yield* webhooks.add({ org, url: `${receiver.url}/removed` })
+      yield* write({})
+      yield* sql`DELETE FROM webhook_endpoints WHERE id = ${removed.id}`
+      yield* webhooks.add({ org, url: `${receiver.url}/kept` })
+      yield* write({})
+      yield* running
+      yield* eventually(deliveries(), (all) => all.length === 1 && all[0]?.state === "delivered")
+      assert.deepStrictEqual(
+        receiver.all.map(({ path }) => path),
+        ["/kept"]
+      )
+    })
+  )
+
   it.scoped("of other endpoints do not wait for one that never answers", () =>
     Effect.gen(function* () {
       const { deliveries, org, webhooks, write } = yield* customer
