@@ -1,5 +1,6 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
+import type { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { bearer, call, chat, talk } from "../../harness/client/HttpCalls.ts"
 import { draw, gateway as ofImages } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
@@ -42,7 +43,11 @@ withLayer(gateway({ pair }), { excludeTestServices: true })("where a chat came f
       assert.strictEqual(answer.status, 200)
       const row = yield* Served.logged(requestId)
       const last = `theirs-2${"y".repeat(192)}`
-      assert.deepInclude({ ...row }, { address: "127.0.0.1", userAgent: cutAgent, providerRequestId: last })
+      assert.deepInclude<Partial<RequestRow>>(row, {
+        address: "127.0.0.1",
+        userAgent: cutAgent,
+        providerRequestId: last
+      })
       assert.deepStrictEqual(
         row.attempts.map(({ providerRequestId }) => providerRequestId),
         ["theirs-1", last]
@@ -73,7 +78,11 @@ withLayer(gateway({ pair }), { excludeTestServices: true })("where a chat came f
       const customer = yield* Served.customer()
       yield* chat(customer, "{", sent("origin-refused"))
       const row = yield* Served.logged("origin-refused")
-      assert.deepInclude({ ...row }, { address: "127.0.0.1", userAgent: cutAgent, providerRequestId: null })
+      assert.deepInclude<Partial<RequestRow>>(row, {
+        address: "127.0.0.1",
+        userAgent: cutAgent,
+        providerRequestId: null
+      })
     })
   )
 })
@@ -86,7 +95,7 @@ withLayer(ofImages({ pair }), { excludeTestServices: true })("where an image cam
       yield* first.script(naming(paints(), "apim-request-id", "theirs-4"))
       const answer = yield* draw(customer, asked("pair"), sent("origin-image"))
       const row = yield* Served.logged("origin-image")
-      assert.deepInclude({ ...row }, { status: 200, userAgent: cutAgent, providerRequestId: "theirs-4" })
+      assert.deepInclude<Partial<RequestRow>>(row, { status: 200, userAgent: cutAgent, providerRequestId: "theirs-4" })
       yield* assertHidden(customer, "origin-image", answer)
     })
   )
