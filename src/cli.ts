@@ -1,4 +1,4 @@
-import { CliConfig, Command, HelpDoc, Options, ValidationError } from "@effect/cli"
+import { CliConfig, Command, CommandDescriptor, HelpDoc, ValidationError } from "@effect/cli"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
@@ -8,6 +8,7 @@ import { catalog } from "./cli/Catalog.ts"
 import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
 import { doctor } from "./cli/Doctor.ts"
+import { type Descriptor, type Overview, render } from "./cli/Help.ts"
 import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
@@ -30,34 +31,41 @@ export type Serve = (options: {
 }) => Effect.Effect<void, { readonly message: string }>
 
 const workers = Inputs.optional(
-  Options.text("workers").pipe(Options.withPseudoName("N")),
-  "Processes that answer at the one address, or auto for one per core; instead of WORKERS."
+  Inputs.text("workers"),
+  "processes that answer at the one address, or auto for one per core; default: the setting WORKERS"
 )
 
-const program = (start: Serve) =>
-  Command.make("gateway").pipe(
-    Command.withDescription("One gateway, one key and one prepaid balance for chat, image and video models."),
-    Command.withSubcommands([
-      Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
-      migrate,
-      doctor,
-      backup,
-      restore,
-      orgs,
-      keys,
-      credits,
-      ledger,
-      blocklist,
-      catalog,
-      providers,
-      routes,
-      requests,
-      videos,
-      media,
-      webhooks,
-      usage
-    ])
-  )
+const subcommandsFor = (start: Serve) =>
+  [
+    Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
+    migrate,
+    doctor,
+    backup,
+    restore,
+    orgs,
+    keys,
+    credits,
+    ledger,
+    blocklist,
+    catalog,
+    providers,
+    routes,
+    requests,
+    videos,
+    media,
+    webhooks,
+    usage
+  ] as const
+
+const overview: Overview = {
+  description: "One gateway, one key and one prepaid balance for chat, image and video models.",
+  groups: [
+    { title: "RUN", names: ["serve", "doctor", "migrate", "backup", "restore"] },
+    { title: "CUSTOMERS", names: ["orgs", "keys", "credits", "ledger", "webhooks", "blocklist"] },
+    { title: "MODELS AND PROVIDERS", names: ["catalog", "providers", "routes"] },
+    { title: "TRAFFIC", names: ["requests", "usage", "videos", "media"] }
+  ]
+}
 
 const isMismatch = (error: unknown) =>
   ValidationError.isValidationError(error) && ValidationError.isCommandMismatch(error)
@@ -73,8 +81,13 @@ const explainFor =
     return error instanceof CommandFailed ? error.message : explain(error)
   }
 
-const asksForSettings = ([command, ...flags]: ReadonlyArray<string>) =>
-  command === "serve" && (flags.includes("--help") || flags.includes("-h"))
+const asksForHelp = (args: ReadonlyArray<string>) => args.length === 0 || args.includes("--help") || args.includes("-h")
+
+const wordsOf = (args: ReadonlyArray<string>) =>
+  args.slice(
+    0,
+    args.findIndex((arg) => arg.startsWith("-"))
+  )
 
 /** Usage errors are printed by `exitCode` alone. */
 const consoleFor = (own: Console.Console): Console.Console => ({
@@ -86,10 +99,23 @@ const consoleFor = (own: Console.Console): Console.Console => ({
 export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serve }): Effect.Effect<number> =>
   Effect.gen(function* () {
     const own = yield* Console.consoleWith(Effect.succeed)
-    const command = program((given) => Effect.withConsole(options.serve(given), own))
+    const subcommands = subcommandsFor((given) => Effect.withConsole(options.serve(given), own))
+    const args = argv.slice(2)
+    if (asksForHelp(args)) {
+      const all: ReadonlyArray<Descriptor> = subcommands.map(({ descriptor }) => descriptor)
+      const descriptors = new Map(
+        all.flatMap((one) => Array.from(CommandDescriptor.getNames(one), (name) => [name, one] as const))
+      )
+      const help = render(descriptors, wordsOf(args), overview)
+      const settings = args[0] === "serve" ? `\n\nSETTINGS, with their defaults\n\n${describeSettings()}` : ""
+      if (help !== undefined) return yield* Console.log(help + settings)
+    }
+    const command = Command.make("gateway").pipe(
+      Command.withDescription(overview.description),
+      Command.withSubcommands(subcommands)
+    )
     const cli = Command.run(command, { name: "gateway", version: packageJson.version, executable: "gateway" })
     yield* Effect.withConsole(cli(argv), consoleFor(own))
-    if (asksForSettings(argv.slice(2))) yield* Console.log(`SETTINGS, with their defaults\n\n${describeSettings()}`)
   }).pipe(
     (program) => exitCode(program, explainFor(argv.slice(2))),
     Effect.provide(Layer.mergeAll(NodeContext.layer, CliConfig.layer({ isCaseSensitive: true, showBuiltIns: false })))

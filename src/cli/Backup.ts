@@ -14,7 +14,7 @@ const sum = (rows: Readonly<Record<string, number>>) => Object.values(rows).redu
 
 export const backup = Commands.make(
   "backup",
-  "Write a consistent copy of the whole database to a file, also while the gateway serves.",
+  "Write a consistent copy of the database to a file, while serving too.",
   { file: file.pipe(Args.withDescription("a file that does not exist yet; such as NAME.backup.gz")) },
   Effect.fnUntraced(function* ({ file }) {
     const { bytes, file: path, rows } = yield* writeBackup(file)
@@ -24,7 +24,7 @@ export const backup = Commands.make(
 
 export const restore = Commands.make(
   "restore",
-  "Fill an empty database from a backup, bring it up to date, and verify its ledger.",
+  "Fill an empty database from a backup, and verify its ledger.",
   { file: file.pipe(Args.withDescription("a file that gateway backup has written")) },
   Effect.fnUntraced(function* ({ file }) {
     const { createdAt, rows } = yield* readBackup(file)

@@ -121,14 +121,19 @@ const solvent = ({ losses }: CatalogReport) =>
         message: `${losses.length === 1 ? "One price is" : `${losses.length} prices are`} below what the provider charges.`
       })
 
-const feedOption = Options.text("feed").pipe(
+const feedOption = Inputs.text("feed").pipe(
   Options.withDescription("a file with LiteLLM's or models.dev's price list to compare with"),
   Options.optional
 )
 
+const catalogFile = Args.text({ name: "FILE" }).pipe(
+  Args.withDescription("a catalog; default: the setting CATALOG_FILE, else the built-in one"),
+  Args.optional
+)
+
 const check = Command.make(
   "check",
-  { file: Args.text({ name: "FILE" }).pipe(Args.optional), feed: feedOption, json: Inputs.json },
+  { file: catalogFile, feed: feedOption, json: Inputs.json },
   Effect.fnUntraced(
     function* ({ feed, file, json }) {
       const environment = yield* readEnvironment()

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { toUsdText } from "../domain/Money.ts"
 import { LedgerAdmin, type NothingToRefund } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command, findOrganization } from "./Commands.ts"
+import { command, findAnyOrganization, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import { entryRecord } from "./Ledger.ts"
 import * as Output from "./Output.ts"
@@ -18,7 +18,7 @@ const add = command(
     org: Inputs.orgArgument,
     amount: Inputs.argument("USD", Inputs.usd.positive, Inputs.positiveUsd),
     ref: Inputs.optional(filled("ref"), "the payment's own reference; the same one is never added twice"),
-    note: Inputs.optional(filled("note"), "why")
+    note: Inputs.optional(filled("note"), "why, for the ledger")
   },
   Effect.fnUntraced(
     function* ({ org, ...payment }) {
@@ -41,7 +41,7 @@ const adjust = command(
   {
     org: Inputs.orgArgument,
     amount: Inputs.argument("USD", Inputs.usd.nonZero, Inputs.nonZeroUsd),
-    note: filled("note").pipe(Options.withDescription("why")),
+    note: filled("note").pipe(Options.withDescription("why, for the ledger")),
     force: Options.boolean("force").pipe(Options.withDescription("even if less than nothing is left available"))
   },
   Effect.fnUntraced(
@@ -60,17 +60,24 @@ const adjust = command(
 const chargedRequest = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* LedgerAdmin
   const rows = yield* findRequests(id)
-  const found = yield* Effect.forEach(rows, ({ holdId, id: row }) =>
-    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ row, money }))
+  const found = yield* Effect.forEach(rows, ({ holdId, id: row, orgId: org }) =>
+    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ row, org, money }))
   )
-  const charged = found.flatMap(({ money, row }) =>
-    money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ row, hold: money.hold.id }]
+  const charged = found.flatMap(({ money, org, row }) =>
+    money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ row, org, hold: money.hold.id }]
   )
   const [one, ...others] = charged
   if (one === undefined) return yield* new CommandFailed({ message: `The request ${id} was charged nothing.` })
   if (others.length === 0) return one
   const rowIds = charged.map(({ row }) => row).join(", ")
   return yield* new CommandFailed({ message: `${charged.length} requests have the id ${id}; name one of ${rowIds}.` })
+})
+
+const requireLiving = Effect.fnUntraced(function* (org: string) {
+  const { deletedAt } = yield* findAnyOrganization(org)
+  if (deletedAt === null) return
+  const message = `The request is of the organization ${org}, which was deleted: no balance can take a refund.`
+  return yield* new CommandFailed({ message })
 })
 
 const explainRefusal = (id: string, { charged, remaining }: NothingToRefund) => {
@@ -89,12 +96,13 @@ const refund = command(
     id: requestArgument,
     amount: Inputs.optional(
       Inputs.option("amount", Inputs.usd.positive, Inputs.positiveUsd),
-      "USD; without it all that was not given back before"
+      "USD; default: all that was not given back before"
     ),
-    note: filled("note").pipe(Options.withDescription("why"))
+    note: filled("note").pipe(Options.withDescription("why, for the ledger"))
   },
   Effect.fnUntraced(function* ({ amount, id, note }) {
-    const request = yield* chargedRequest(id)
+    const { org, ...request } = yield* chargedRequest(id)
+    yield* requireLiving(org)
     const { refund } = yield* LedgerAdmin
     const entry = yield* Effect.catchTag(refund({ ...request, amount, note }), "NothingToRefund", (refusal) =>
       explainRefusal(id, refusal)

@@ -36,7 +36,7 @@ const examine = Effect.gen(function* () {
 
 export const doctor = Commands.make(
   "doctor",
-  "Look at settings, catalog, credentials, port, disk, database, ledger and media store; changes nothing.",
+  "Find problems of settings, catalog, port, disk, database and media.",
   {},
   () => Effect.map(examine, report)
 ).pipe(Command.provide(quiet))

@@ -8,7 +8,27 @@ export const json = Options.boolean("json").pipe(Options.withDescription("print 
 
 export const orgArgument = Args.text({ name: "ORG" }).pipe(Args.withDescription("an organization's id or name"))
 export const keyArgument = Args.text({ name: "KEYID" }).pipe(Args.withDescription("a key's id"))
-export const orgOption = Options.text("org").pipe(Options.withDescription("an organization's id or name"))
+const placeholders: Readonly<Record<string, string>> = {
+  amount: "USD",
+  below: "USD",
+  by: "COLUMNS",
+  cap: "USD",
+  "cap-period": "PERIOD",
+  credits: "USD",
+  expires: "WHEN",
+  feed: "FILE",
+  limit: "N",
+  note: "TEXT",
+  rpm: "N",
+  since: "WHEN",
+  until: "WHEN",
+  workers: "N"
+}
+
+export const text = (name: string) =>
+  Options.text(name).pipe(Options.withPseudoName(placeholders[name] ?? name.toUpperCase()))
+
+export const orgOption = text("org").pipe(Options.withDescription("an organization's id or name"))
 
 /** Null is a value: it removes a limit. */
 const parseWith =
@@ -18,17 +38,18 @@ const parseWith =
 
 /** `parse` returns undefined to refuse the text. */
 export const option = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
-  Options.text(name).pipe(Options.filterMap(parseWith(parse), `--${name} must be ${accepts}.`))
+  text(name).pipe(Options.filterMap(parseWith(parse), `--${name} must be ${accepts}.`))
 
 export const argument = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
   Args.text({ name }).pipe(
+    Args.withDescription(accepts),
     Args.mapEffect((text) => Effect.mapError(parseWith(parse)(text), () => HelpDoc.p(`${name} must be ${accepts}.`)))
   )
 
 export const optional = <A>(option: Options.Options<A>, description: string) =>
   option.pipe(Options.withDescription(description), Options.optional, Options.map(Option.getOrUndefined))
 
-export const orgFilter = optional(Options.text("org"), "an organization's id or name")
+export const orgFilter = optional(text("org"), "an organization's id or name; default: all")
 
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
   option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))

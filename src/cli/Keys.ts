@@ -1,4 +1,4 @@
-import { Args, Command, Options } from "@effect/cli"
+import { Args, Command } from "@effect/cli"
 import { Clock, Effect, Predicate, Redacted } from "effect"
 import { CapPeriod } from "../domain/ApiKey.ts"
 import { type ApiKey, ApiKeys, type Cap, type IssuedKey } from "../services/access/ApiKeys.ts"
@@ -29,30 +29,30 @@ const issued = ({ record, secret }: IssuedKey) => {
 }
 
 const fields = {
-  name: Inputs.optional(Options.text("name"), "what to call the key"),
+  name: Inputs.optional(Inputs.text("name"), "what to call the key"),
   scopes: Inputs.optional(
     Inputs.option(
       "scopes",
       "a comma-separated list of chat, images and videos, or all",
       Inputs.or("all", Inputs.scopes)
     ),
-    "the surfaces it may use: of chat,images,videos, or all"
+    "the surfaces it may use, such as chat,images: of chat, images and videos, or all; a new key: all"
   ),
   rpm: Inputs.optional(
     Inputs.option("rpm", "an integer of at least 1, or default", Inputs.or("default", Inputs.whole(1))),
-    "requests per minute, or default"
+    "requests per minute, or default for the setting DEFAULT_RPM; a new key: default"
   ),
   cap: Inputs.optional(
     Inputs.option("cap", `${Inputs.usd.nonNegative}, or none`, Inputs.or("none", Inputs.nonNegativeUsd)),
-    "the most USD it may spend in a period, or none"
+    "the most USD it may spend in a period, or none; a new key: none"
   ),
   capPeriod: Inputs.optional(
     Inputs.oneOf("cap-period", CapPeriod.literals),
-    "the period of the cap; days, weeks and months are UTC"
+    "the period of the cap: day, week, month or total; days, weeks and months are UTC"
   ),
   expires: Inputs.optional(
     Inputs.option("expires", `${Inputs.momentForms}, or never`, Inputs.or("never", Inputs.moment)),
-    `when it stops working: ${Inputs.momentForms}, or never`
+    `when it stops working: ${Inputs.momentForms}, or never; a new key: never`
   )
 }
 
@@ -134,7 +134,10 @@ const update = command(
 const rename = command(
   "rename",
   "Call a key something else.",
-  { id: Inputs.keyArgument, name: Args.text({ name: "NAME" }) },
+  {
+    id: Inputs.keyArgument,
+    name: Args.text({ name: "NAME" }).pipe(Args.withDescription("what to call it from now on"))
+  },
   Effect.fnUntraced(function* ({ id, name }) {
     const { update } = yield* ApiKeys
     return Output.record(recordOf(yield* update(id, { name })))

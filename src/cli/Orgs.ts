@@ -19,14 +19,16 @@ const recordOf = (organization: Organization) => ({
   ...(organization.notifyBelow !== null && { notify_below_usd: organization.notifyBelow })
 })
 
+const nameArgument = Args.text({ name: "NAME" }).pipe(Args.withDescription("a name that no other organization has"))
+
 const create = command(
   "create",
   "Make an organization.",
   {
-    name: Args.text({ name: "NAME" }),
+    name: nameArgument,
     credits: Inputs.optional(
       Inputs.option("credits", Inputs.usd.nonNegative, Inputs.nonNegativeUsd),
-      "USD to begin with"
+      "USD to begin with; default: 0"
     )
   },
   Effect.fnUntraced(function* (given) {
@@ -62,7 +64,7 @@ const one = (name: "show" | "suspend" | "resume", description: string) =>
 const rename = command(
   "rename",
   "Give an organization another name.",
-  { org: Inputs.orgArgument, name: Args.text({ name: "NAME" }) },
+  { org: Inputs.orgArgument, name: nameArgument },
   Effect.fnUntraced(function* ({ name, org }) {
     const { rename } = yield* Organizations
     return Output.record(recordOf(yield* rename(org, name)))
@@ -75,7 +77,7 @@ const notify = command(
   {
     org: Inputs.orgArgument,
     below: Inputs.option("below", `${Inputs.usd.positive}, or none`, Inputs.or("none", Inputs.positiveUsd)).pipe(
-      Options.withDescription("USD, or none")
+      Options.withDescription("the balance in USD, or none for no events")
     )
   },
   Effect.fnUntraced(function* ({ below, org }) {
@@ -95,7 +97,7 @@ const remove = command(
   "Delete an organization without balance and holds: revoke its keys, free its name. Its ledger stays.",
   {
     org: Inputs.orgArgument,
-    yes: Options.boolean("yes").pipe(Options.withDescription("do not ask"))
+    yes: Options.boolean("yes").pipe(Options.withDescription("do not ask for the name; needed where no terminal is"))
   },
   Effect.fnUntraced(function* ({ org, yes }) {
     const organizations = yield* Organizations

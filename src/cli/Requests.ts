@@ -87,20 +87,23 @@ export const requests = Command.make(
   "requests",
   {
     org: Inputs.orgFilter,
-    key: Inputs.optional(Options.text("key"), "a key's id"),
-    model: Inputs.optional(Options.text("model"), "a model's id"),
+    key: Inputs.optional(Inputs.text("key"), "a key's id; default: all"),
+    model: Inputs.optional(Inputs.text("model"), "a model's id; default: all"),
     status: Inputs.optional(
       Inputs.option("status", "an HTTP status, 4xx, 5xx or ok", parseStatus),
-      "the status the client got: 429, 4xx, 5xx, or ok"
+      "the status the client got: one such as 429, or 4xx, 5xx or ok; default: all"
     ),
     since: Inputs.optional(
       Inputs.option("since", Inputs.momentForms, Inputs.moment),
-      `from when: ${Inputs.momentForms}`
+      `from when: ${Inputs.momentForms}; default: the oldest that is kept`
     ),
-    until: Inputs.optional(Inputs.option("until", Inputs.momentForms, Inputs.moment), "up to and not including when"),
+    until: Inputs.optional(
+      Inputs.option("until", Inputs.momentForms, Inputs.moment),
+      "up to and not including when; default: now"
+    ),
     limit: Inputs.optionalLimit(
       2_147_483_647,
-      "how many rows; without it 100, with --csv or --json all, with --follow 100 to begin with"
+      "how many rows; default: 100, with --csv or --json all, with --follow 100 to begin with"
     ),
     csv: Inputs.csv,
     follow: Options.boolean("follow").pipe(

@@ -1,4 +1,4 @@
-import { Args, Command, Options } from "@effect/cli"
+import { Args, Command } from "@effect/cli"
 import { Effect } from "effect"
 import { Catalog } from "../services/catalog/Catalog.ts"
 import { type RouteControl, RouteControls } from "../services/control/RouteControls.ts"
@@ -37,7 +37,7 @@ const recordOf = ({ disabledAt, note, route }: RouteControl) =>
 const disable = command(
   "disable",
   "Send no new requests to a route, until it is enabled; what it is doing goes on.",
-  { route, note: Inputs.optional(Options.text("note"), "why, for gateway providers") },
+  { route, note: Inputs.optional(Inputs.text("note"), "why, for gateway providers") },
   Effect.fnUntraced(function* ({ note, route }) {
     yield* requireRoute(route)
     return recordOf(yield* (yield* RouteControls).disable(route, note))

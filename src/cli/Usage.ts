@@ -77,11 +77,11 @@ export const usage = command(
     org: Inputs.orgFilter,
     by: Inputs.optional(
       Inputs.option("by", `one or two of ${Grouping.literals.join(", ")}, such as org,model`, parseGroupings),
-      "one or two things to add up by, such as org,model; model if not given; days are UTC"
+      `one or two of ${Grouping.literals.join(", ")}, such as org,model; days are UTC; default: model`
     ),
     csv: Inputs.csv,
-    since: moment("since", `from when: ${Inputs.momentForms}`),
-    until: moment("until", "up to and not including when")
+    since: moment("since", `from when: ${Inputs.momentForms}; default: the oldest that is kept`),
+    until: moment("until", "up to and not including when; default: now")
   },
   Effect.fnUntraced(function* (given) {
     const groupings: Groupings = given.by ?? ["model"]

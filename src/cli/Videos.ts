@@ -45,12 +45,12 @@ const list = command(
   "List videos, newest first.",
   {
     org: Inputs.orgFilter,
-    model: Inputs.optional(Options.text("model"), "a model's id"),
+    model: Inputs.optional(Inputs.text("model"), "a model's id; default: all"),
     status: Inputs.optional(
       Options.choice("status", ["queued", "in_progress", "completed", "failed"]),
-      "where they stand"
+      "where they stand; default: all"
     ),
-    limit: Inputs.limit(10_000, "how many")
+    limit: Inputs.limit(10_000, "how many videos")
   },
   Effect.fnUntraced(function* ({ org, ...filters }) {
     const { list } = yield* VideoAdmin

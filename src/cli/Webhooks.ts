@@ -38,7 +38,7 @@ const endpointArgument = Args.text({ name: "ENDPOINTID" }).pipe(Args.withDescrip
 const add = command(
   "add",
   "Send an organization's events to a URL. Its secret is shown this once.",
-  { org: Inputs.orgOption, url: Options.text("url").pipe(Options.withDescription("a public http or https URL")) },
+  { org: Inputs.orgOption, url: Inputs.text("url").pipe(Options.withDescription("a public http or https URL")) },
   Effect.fnUntraced(function* ({ org, url }) {
     const { id: owner } = yield* findOrganization(org)
     const { add } = yield* Webhooks
@@ -87,7 +87,7 @@ const deliveries = command(
   {
     org: Inputs.orgFilter,
     failed: Options.boolean("failed").pipe(Options.withDescription("only those that were given up")),
-    limit: Inputs.limit(10_000, "how many")
+    limit: Inputs.limit(10_000, "how many deliveries")
   },
   Effect.fnUntraced(function* ({ org, ...filters }) {
     const { deliveries } = yield* Webhooks

@@ -170,6 +170,19 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
     })
   )
 
+  it.scoped("credits refund refuses a request of a deleted organization", () =>
+    Effect.gen(function* () {
+      const { send } = yield* gateway
+      const { key, name, org } = yield* customer()
+      yield* send({ path: "/chat/completions", id: "late", key, body: chat("hello") })
+      const { balance_usd } = yield* json("orgs", "show", name)
+      yield* json("credits", "adjust", name, `-${Number(balance_usd).toFixed(9)}`, "--note", "paid out")
+      yield* json("orgs", "delete", name, "--yes")
+      const refusal = `The request is of the organization ${org}, which was deleted: no balance can take a refund.`
+      assert.strictEqual(yield* failure(["credits", "refund", "late", "--note", "x"]), refusal)
+    })
+  )
+
   it.scoped("of refunds that come at the same time no more than the charge is given back", () =>
     Effect.gen(function* () {
       const { send } = yield* gateway

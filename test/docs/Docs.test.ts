@@ -9,6 +9,7 @@ import { catalogJsonSchema } from "../../src/services/catalog/CatalogFormat.ts"
 import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { variables } from "../../src/settings/Variables.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
+import { commandHelps } from "../harness/gateway/Helps.ts"
 import { registered } from "../harness/upstream/Registered.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 
@@ -193,13 +194,7 @@ describe("the commands of the docs", () => {
 
   it.effect("exist, with their options", () =>
     Effect.gen(function* () {
-      const help = yield* printed("--help")
-      const known = new Map(
-        [...help.matchAll(/^ {2}- ([a-z]+(?: [a-z]+)?)(.*?)(?: {2,}|$)/gm)].map(([, name = "", usage = ""]) => [
-          name,
-          new Set(["--help", ...(usage.match(/--[a-z-]+/g) ?? [])])
-        ])
-      )
+      const known = new Map((yield* commandHelps(printed)).map(({ name, options }) => [name, new Set(options)]))
       assert.isAbove(known.size, 20)
       assert.isAbove(invocations.length, 40)
       const named = new Set<string>()
@@ -208,7 +203,10 @@ describe("the commands of the docs", () => {
         const name = known.has(`${first} ${second}`) ? `${first} ${second}` : first
         const options = known.get(name)
         // A word that only groups commands is no command.
-        if (options === undefined || [...known.keys()].some((other) => other.startsWith(`${name} `))) {
+        if (
+          options === undefined ||
+          (options.size === 1 && [...known.keys()].some((other) => other.startsWith(`${name} `)))
+        ) {
           return !words.endsWith("…")
         }
         named.add(name)

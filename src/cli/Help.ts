@@ -1,0 +1,111 @@
+import { CliConfig, CommandDescriptor, HelpDoc, type Span, Usage } from "@effect/cli"
+import { inOneLine } from "../ExitCode.ts"
+import { padEnd, textWidth } from "./TextWidth.ts"
+
+export type Descriptor = CommandDescriptor.Command<unknown>
+
+export interface Overview {
+  readonly description: string
+  readonly groups: ReadonlyArray<{ readonly title: string; readonly names: ReadonlyArray<string> }>
+}
+
+type Entry = readonly [term: string, description: string]
+
+const lineWidth = 80
+
+// What the library says of every option is seen from how it is written.
+const filler = /A user-defined piece of text\.|A true or false value\.|This setting is optional\.(?! Defaults)/g
+
+const plain = (doc: HelpDoc.HelpDoc) => inOneLine(HelpDoc.toAnsiText(doc))
+
+const wrap = (text: string, indent: number): string => {
+  const lines = [""]
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1) ?? ""
+    if (line !== "" && textWidth(line) + 1 + textWidth(word) > lineWidth - indent) lines.push(word)
+    else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`
+  }
+  return lines.join(`\n${" ".repeat(indent)}`)
+}
+
+const section = (title: string, entries: ReadonlyArray<Entry>): string => {
+  const width = Math.min(24, Math.max(...entries.map(([term]) => textWidth(term))))
+  const lines = entries.map(([term, description]) => {
+    const start = textWidth(term) > width ? `  ${term}\n${" ".repeat(width + 4)}` : `  ${padEnd(term, width)}  `
+    return start + wrap(description, width + 4)
+  })
+  return [title, ...lines].join("\n")
+}
+
+interface Page {
+  readonly description: string
+  readonly sections: ReadonlyMap<string, ReadonlyArray<Entry>>
+  /** Of subcommands, in their order. */
+  readonly names: ReadonlyArray<string>
+}
+
+const entryOf = ([term, text]: readonly [Span.Span, HelpDoc.HelpDoc]): Entry => [
+  plain(HelpDoc.p(term)),
+  inOneLine(plain(text).replaceAll(filler, "").replace("This setting is optional. Defaults to", "Default"))
+]
+
+const read = (command: Descriptor): Page => {
+  let title = ""
+  let description = ""
+  const names: Array<string> = []
+  const sections = new Map<string, ReadonlyArray<Entry>>()
+  const visit = (part: HelpDoc.HelpDoc): void => {
+    if (part._tag === "Sequence") for (const inner of [part.left, part.right]) visit(inner)
+    if (part._tag === "Header") title = plain(part)
+    if (part._tag === "Paragraph") description = plain(part)
+    if (part._tag === "Enumeration") names.push(...part.elements.map((one) => plain(one).split(" ")[0] ?? ""))
+    if (part._tag === "DescriptionList") {
+      sections.set(title, [...(sections.get(title) ?? []), ...part.definitions.map(entryOf)])
+    }
+  }
+  visit(CommandDescriptor.getHelp(command, CliConfig.make({ showBuiltIns: false })))
+  return { description, sections, names }
+}
+
+const usageOf = (command: Descriptor, path: ReadonlyArray<string>): string => {
+  const usage = plain(HelpDoc.p(HelpDoc.getSpan(Usage.getHelp(CommandDescriptor.getUsage(command)))))
+  return ["gateway", ...path, ...usage.split(" ").slice(1)].join(" ")
+}
+
+const entriesOf = (commands: ReadonlyMap<string, Descriptor>, names: ReadonlyArray<string>) =>
+  names.flatMap((name): ReadonlyArray<Entry> => {
+    const command = commands.get(name)
+    return command === undefined ? [] : [[name, read(command).description]]
+  })
+
+const overview = (commands: ReadonlyMap<string, Descriptor>, { description, groups }: Overview) =>
+  [
+    description,
+    ...groups.map(({ names, title }) => section(title, entriesOf(commands, names))),
+    "gateway COMMAND --help tells more of a command; --json prints JSON."
+  ].join("\n")
+
+/** Undefined where the words name no command. */
+export const render = (
+  commands: ReadonlyMap<string, Descriptor>,
+  words: ReadonlyArray<string>,
+  own: Overview
+): string | undefined => {
+  const [name, second] = words
+  if (name === undefined) return overview(commands, own)
+  const command = commands.get(name)
+  if (command === undefined) return undefined
+  const page = read(command)
+  const children = new Map(page.names.length === 0 ? [] : CommandDescriptor.getSubcommands(command))
+  const child = second === undefined ? undefined : children.get(second)
+  if (second !== undefined && children.size > 0 && child === undefined) return undefined
+  const shown = child ?? command
+  const { description, sections } = child === undefined ? page : read(child)
+  const subcommands = child === undefined ? entriesOf(children, page.names) : []
+  return [
+    wrap(usageOf(shown, child === undefined ? [name] : words.slice(0, 2)), 4),
+    wrap(description, 0),
+    ...Array.from(sections, ([title, entries]) => section(title, entries)),
+    ...(subcommands.length === 0 ? [] : [section("COMMANDS", subcommands)])
+  ].join("\n\n")
+}

@@ -1,0 +1,28 @@
+import { Effect } from "effect"
+
+export interface CommandHelp {
+  readonly name: string
+  readonly help: string
+  /** `--help` too. */
+  readonly options: ReadonlyArray<string>
+}
+
+const names = (help: string) => Array.from(help.matchAll(/^ {2}([a-z]+) +[A-Z]/gm), ([, name = ""]) => name)
+
+/** The help of every command, as `print` prints it for `--help`. */
+export const commandHelps = Effect.fnUntraced(function* <E, R>(
+  print: (...args: ReadonlyArray<string>) => Effect.Effect<string, E, R>
+) {
+  const found: Array<CommandHelp> = []
+  const visit = (path: ReadonlyArray<string>): Effect.Effect<void, E, R> =>
+    Effect.gen(function* () {
+      const help = yield* print(...path, "--help")
+      const [, commands = ""] = help.split(/^COMMANDS$/m)
+      const children = names(commands)
+      const options = ["--help", ...(help.split("\n\n")[0]?.match(/--[a-z-]+/g) ?? [])]
+      found.push({ name: path.join(" "), help, options })
+      yield* Effect.forEach(children, (name) => visit([...path, name]), { discard: true })
+    })
+  yield* Effect.forEach(names(yield* print("--help")), (name) => visit([name]), { discard: true })
+  return found
+})
