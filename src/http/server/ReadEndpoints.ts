@@ -8,10 +8,10 @@ export interface ReadEndpoint {
   readonly path: string | undefined
 }
 
-const system = ["/healthz", "/readyz", "/metrics", "/v1/openapi.json"].map((path) => ({ surface: "system", path }))
+const system = ["/", "/docs", "/healthz", "/readyz", "/metrics", "/v1/openapi.json"]
 
 const declared: Array<{ readonly surface: string; readonly path: string }> = [
-  ...system,
+  ...system.map((path) => ({ surface: "system", path })),
   { surface: "media", path: "/media/*" }
 ]
 HttpApi.reflect(ResourceApi, {

@@ -1,3 +1,4 @@
+import type { Writable } from "node:stream"
 import { Context, Effect, Layer } from "effect"
 import { toUsdText } from "../../domain/Money.ts"
 import type { AnsweredRequest, Times } from "./AnsweredRequest.ts"
@@ -62,23 +63,41 @@ const prettyLine = (answered: AnsweredRequest, times: Times | undefined, model: 
   return `[${new Date().toISOString().slice(11, 23)}] INFO: ${parts.filter((part) => part !== "").join(" · ")}`
 }
 
+const lossLine = (format: Options["format"], lost: number): string => {
+  const timestamp = new Date().toISOString()
+  const message = `${lost} lines of requests are lost: the log is not read fast enough`
+  return format === "json"
+    ? JSON.stringify({ timestamp, logLevel: "WARN", message })
+    : `[${timestamp.slice(11, 23)}] WARN: ${message}`
+}
+
 interface Options {
   readonly format: "pretty" | "json"
   readonly worker: number | undefined
 }
 
+/** Bytes that wait for a reader who is slow; further lines are lost. */
+const mostBuffered = 1024 * 1024
+
 /** A logger would cost each request some fiber operations; these lines are written once a turn. */
-const make = ({ format, worker }: Options, print: (text: string) => void) => {
+const make = ({ format, worker }: Options, output: Writable) => {
   const lineOf = format === "json" ? jsonLine : prettyLine
   let waiting = ""
+  let lost = 0
   const flush = () => {
     const text = waiting
     waiting = ""
-    if (text !== "") print(text)
+    if (text !== "") output.write(text)
   }
   const write: Write = (answered, times, model) => {
     if (quiet.has(answered.path)) return
+    if (output.writableLength + waiting.length > mostBuffered) {
+      lost += 1
+      return
+    }
     if (waiting === "") setImmediate(flush)
+    if (lost > 0) waiting += `${lossLine(format, lost)}\n`
+    lost = 0
     waiting += `${lineOf(answered, times, model, worker)}\n`
   }
   return { flush, write }
@@ -88,16 +107,15 @@ const make = ({ format, worker }: Options, print: (text: string) => void) => {
 export class RequestLines extends Context.Reference<RequestLines>()("gateway/RequestLines", {
   defaultValue: (): { readonly write: Write | undefined } => ({ write: undefined })
 }) {
-  static readonly layer = (
-    options: Options,
-    print = (text: string) => {
-      process.stderr.write(text)
-    }
-  ) =>
+  static readonly layer = (options: Options, output: Writable = process.stderr) =>
     Layer.scoped(
       RequestLines,
       Effect.acquireRelease(
-        Effect.sync(() => make(options, print)),
+        Effect.sync(() => {
+          // A reader that is gone ends no gateway.
+          output.on("error", () => {})
+          return make(options, output)
+        }),
         ({ flush }) => Effect.sync(flush)
       )
     )

@@ -5,6 +5,8 @@ import { storable } from "../sql/Statement.ts"
 /** Longer than a try with its statements takes. */
 const leaseSeconds = 60
 const mostPerLane = 4
+/** Hosts that never answer are as many as a customer likes. */
+export const mostPerOrganization = 16
 /** Due rows that are looked at for one claim. */
 const farthest = 1_000
 const longestFailure = 200
@@ -13,6 +15,7 @@ const longestFailure = 200
 export const Leased = Schema.Struct({
   id: Schema.String,
   eventId: Schema.String,
+  orgId: Schema.String,
   endpointId: Schema.NullOr(Schema.String),
   url: Schema.String,
   type: Schema.String,
@@ -32,7 +35,7 @@ export interface Try {
 }
 
 export interface DeliveryQueue {
-  /** A few of each lane, none of those that are `busy`; drops what was written for an endpoint while it was removed. */
+  /** A few of each lane and organization, none of those that are `busy`; drops what was written for an endpoint while it was removed. */
   readonly claim: (
     limit: number,
     busy: ReadonlyArray<string>
@@ -54,13 +57,16 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
       Effect.flatMap(
         sql`
           WITH due AS (
-            SELECT id, lane, next_at FROM webhook_deliveries
-            WHERE next_at <= now() AND lane <> ALL (${busy}::text[]) ORDER BY next_at LIMIT ${farthest}
+            SELECT id, org_id, lane, next_at FROM webhook_deliveries
+            WHERE next_at <= now() AND lane <> ALL (${busy}::text[]) AND org_id <> ALL (${busy}::text[])
+            ORDER BY next_at LIMIT ${farthest}
           ), chosen AS (
             SELECT id FROM (
-              SELECT id, next_at, row_number() OVER (PARTITION BY lane ORDER BY next_at, id) AS place FROM due
+              SELECT id, next_at, row_number() OVER (PARTITION BY lane ORDER BY next_at, id) AS place,
+                row_number() OVER (PARTITION BY org_id ORDER BY next_at, id) AS org_place
+              FROM due
             ) AS placed
-            WHERE place <= ${mostPerLane} ORDER BY next_at LIMIT ${limit}
+            WHERE place <= ${mostPerLane} AND org_place <= ${mostPerOrganization} ORDER BY next_at LIMIT ${limit}
           ), locked AS (
             SELECT id, CASE
                 WHEN endpoint_id IS NULL

@@ -5,7 +5,7 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { type DeliveryQueue, type Leased, makeDeliveryQueue, type Try } from "./DeliveryQueue.ts"
+import { type DeliveryQueue, type Leased, makeDeliveryQueue, mostPerOrganization, type Try } from "./DeliveryQueue.ts"
 import { sign } from "./Signature.ts"
 
 const tryWithinSeconds = 15
@@ -59,7 +59,7 @@ export const makeRunner = Effect.fnUntraced(function* (
 ) {
   const failpoint = yield* Failpoint
   const fibers = yield* FiberSet.make<void>()
-  const running = new Map<string, string>()
+  const running = new Map<string, Leased>()
   const wakeups = yield* Queue.sliding<void>(1)
 
   const record = Effect.fnUntraced(function* (leased: Leased, done: Try) {
@@ -103,14 +103,25 @@ export const makeRunner = Effect.fnUntraced(function* (
       Effect.uninterruptible
     )
 
+  const busy = () => {
+    const lanes = new Set<string>()
+    const byOrganization = new Map<string, number>()
+    for (const { lane, orgId } of running.values()) {
+      lanes.add(lane)
+      byOrganization.set(orgId, (byOrganization.get(orgId) ?? 0) + 1)
+    }
+    const full = [...byOrganization].filter(([, count]) => count >= mostPerOrganization)
+    return [...lanes, ...full.map(([org]) => org)]
+  }
+
   const claimDue = Effect.gen(function* () {
     const capacity = mostAtOnce - running.size
     if (capacity === 0) return yield* Queue.take(wakeups)
     const claimed = yield* Effect.uninterruptible(
       Effect.tap(
-        queue.claim(capacity, [...new Set(running.values())]),
+        queue.claim(capacity, busy()),
         Effect.forEach((leased) => {
-          running.set(leased.id, leased.lane)
+          running.set(leased.id, leased)
           return FiberSet.run(fibers, deliver(leased))
         })
       )

@@ -1,3 +1,4 @@
+import { Writable } from "node:stream"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
@@ -28,7 +29,13 @@ const times = { total: 30, firstByte: 28, providers: 27, own: 3 }
 const written = (format: "json" | "pretty", worker?: number) =>
   Effect.gen(function* () {
     let text = ""
-    const layer = RequestLines.layer({ format, worker }, (more) => (text += more))
+    const output = new Writable({
+      write: (chunk, _encoding, done) => {
+        text += String(chunk)
+        done()
+      }
+    })
+    const layer = RequestLines.layer({ format, worker }, output)
     yield* Effect.gen(function* () {
       const { write } = yield* RequestLines
       write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
@@ -88,6 +95,44 @@ describe("the lines of requests", () => {
         "INFO: POST /v1/chat/completions 200 · m · 30 ms · 10+5 tokens · 0.00002 USD · failed: m@a retry 503 · key_1 · req_1"
       )
       assert.lengthOf(more, 1)
+    })
+  )
+
+  it.effect("take bounded memory while nobody reads, and say afterwards how many are lost", () =>
+    Effect.gen(function* () {
+      let text = ""
+      let read: (() => void) | undefined
+      const output = new Writable({
+        write: (chunk, _encoding, done) => {
+          text += String(chunk)
+          read = done
+        }
+      })
+      const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+      yield* Effect.gen(function* () {
+        const { write } = yield* RequestLines
+        const writeOne = () => write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
+        for (let at = 0; at < 10_000; at += 1) writeOne()
+        yield* turn
+        assert.isBelow(output.writableLength, 1024 * 1024 + 1000)
+        read?.()
+        yield* turn
+        writeOne()
+      }).pipe(Effect.provide(RequestLines.layer({ format: "json", worker: undefined }, output)), Effect.scoped)
+      const lines = text.trimEnd().split("\n")
+      const lost = /"message":"(\d+) lines of requests are lost/.exec(lines.at(-2) ?? "")?.[1]
+      assert.strictEqual(lines.length - 1 + Number(lost), 10_001)
+    })
+  )
+
+  it.effect("end nothing when their reader is gone", () =>
+    Effect.gen(function* () {
+      const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error("EPIPE")) })
+      yield* Effect.gen(function* () {
+        const { write } = yield* RequestLines
+        write?.({ ...answered, path: undefined }, undefined, "")
+      }).pipe(Effect.provide(RequestLines.layer({ format: "json", worker: undefined }, output)), Effect.scoped)
+      yield* Effect.async<void>((resume) => void output.once("close", () => resume(Effect.void)))
     })
   )
 

@@ -206,6 +206,23 @@ withMoney(layer)("webhooks", (it) => {
     })
   )
 
+  it.scoped("of other organizations do not wait for one whose endpoints never answer, however many it has", () =>
+    Effect.gen(function* () {
+      const dead = yield* customer
+      const silent = yield* Receiver.make(() => undefined)
+      yield* Effect.forEach(times(20), (n) => dead.webhooks.add({ org: dead.org, url: `${silent.url}/${n}` }))
+      yield* Effect.forEach(times(5), (n) => dead.write({ n }))
+      const other = yield* customer
+      const alive = yield* Receiver.make(Receiver.ok)
+      yield* other.webhooks.add({ org: other.org, url: alive.url })
+      yield* other.write({})
+      yield* running
+      yield* alive.received(1)
+      assert.isBelow(silent.all.length, 32)
+      yield* dead.sql`DELETE FROM webhook_deliveries WHERE org_id = ${dead.org}`
+    })
+  )
+
   it.scoped("are sent once by any number of instances, and by another when one stops while it sends", () =>
     Effect.gen(function* () {
       const { org, over, webhooks, write } = yield* customer

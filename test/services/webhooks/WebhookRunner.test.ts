@@ -6,6 +6,7 @@ import { makeRunner, type Send } from "../../../src/services/webhooks/WebhookDel
 const leasedOf = (id: string, lane = "whe_1"): Leased => ({
   id,
   eventId: `evt_${id}`,
+  orgId: "org_1",
   endpointId: lane,
   url: "https://hooks.example",
   type: "video.completed",
