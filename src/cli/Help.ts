@@ -14,7 +14,7 @@ type Entry = readonly [term: string, description: string]
 const lineWidth = 80
 
 // What the library says of every option is seen from how it is written.
-const filler = /A user-defined piece of text\.|A true or false value\.|This setting is optional\.(?! Defaults)/g
+const filler = /A user-defined piece of text\.|A true or false value\.|This setting is optional\./g
 
 const plain = (doc: HelpDoc.HelpDoc) => inOneLine(HelpDoc.toAnsiText(doc))
 
@@ -46,7 +46,7 @@ interface Page {
 
 const entryOf = ([term, text]: readonly [Span.Span, HelpDoc.HelpDoc]): Entry => [
   plain(HelpDoc.p(term)),
-  inOneLine(plain(text).replaceAll(filler, "").replace("This setting is optional. Defaults to", "Default"))
+  inOneLine(plain(text).replaceAll(filler, ""))
 ]
 
 const read = (command: Descriptor): Page => {

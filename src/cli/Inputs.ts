@@ -102,7 +102,7 @@ export const scopes = (text: string): ReadonlyArray<Scope> | undefined => {
 
 export const limit = (most: number, description: string) =>
   option("limit", `an integer from 1 to ${most}`, whole(1, most)).pipe(
-    Options.withDescription(description),
+    Options.withDescription(`${description}; default: 100`),
     Options.withDefault(100)
   )
 

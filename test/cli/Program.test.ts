@@ -53,7 +53,7 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       }
       assert.match(yield* text("keys", "create", "--help"), /--cap-period [^]*day, week, month or total/)
       assert.match(yield* text("videos", "list", "--help"), /--status [^]*queued,\s+in_progress,\s+completed,\s+failed/)
-      assert.match(yield* text("ledger", "show", "--help"), /--limit N +how many entries.* Default: 100/)
+      assert.match(yield* text("ledger", "show", "--help"), /--limit N +how many entries.*; default: 100/)
     })
   )
 
