@@ -61,6 +61,12 @@ export const distinct = (words: ReadonlyArray<string | undefined>): ReadonlyArra
 export const makesShape = (route: ImageRoute, resolution: Resolution, shape: Shape | undefined): boolean =>
   route.resolutions.has(resolution) && (shape === undefined || route.aspectRatios.has(shape.aspectRatio))
 
+/** A route with one shape for a resolution makes it untold; others, whose hosts may choose, are told. */
+export const isToldShape = ({ variants }: ImageModel, route: ImageRoute, resolution: Resolution): boolean =>
+  route.aspectRatios.size > 1 ||
+  variants.filter((variant) => variant.resolution === resolution && makesShape(route, resolution, variant.shape))
+    .length > 1
+
 type Shaped = ImageVariant & { readonly shape: Shape }
 const isShaped = (variant: ImageVariant): variant is Shaped => variant.shape !== undefined
 

@@ -71,7 +71,6 @@ export interface ImageRoute extends RouteBase {
   /** For requests with references; undefined: the route cannot edit. */
   readonly editModel: string | undefined
   readonly resolutions: ReadonlySet<Resolution>
-  /** A route with fewer than two is told none. */
   readonly aspectRatios: ReadonlySet<string>
   /** By `variantKey`, and by resolution. */
   readonly cost: ReadonlyMap<string, NanoUsd>

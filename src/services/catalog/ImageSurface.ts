@@ -180,13 +180,15 @@ const narrowImage = (model: ImageModel, routes: NonEmpty<ImageRoute>): ImageMode
   }
 }
 
-/** A route with one aspect ratio need not be told it. */
+/** None for a route that `isToldShape` leaves untold. */
 const shapeFeatures = (entry: ImageModelEntry, route: typeof RouteEntry.Type): ReadonlyArray<ShapeFeature> => {
-  const sold = variantsOf(entry)
+  const resolutions = new Set(route.resolutions ?? resolutionsOf(entry))
+  const sold = variantsOf(entry).filter(({ resolution }) => resolutions.has(resolution))
   const ratios = new Set(route.aspect_ratios ?? ratiosOf(sold))
-  if (ratios.size < 2) return []
-  const told = sold.flatMap(({ shape }) => (shape !== undefined && ratios.has(shape.aspectRatio) ? [shape] : []))
-  return told.every(({ size }) => size !== undefined) ? ["size"] : ["aspect_ratio"]
+  const made = sold.filter(({ shape }) => shape !== undefined && ratios.has(shape.aspectRatio))
+  const hasOneEach = repeats(made.map(({ resolution }) => resolution)).length === 0
+  if (ratios.size < 2 && hasOneEach) return []
+  return made.every(({ shape }) => shape?.size !== undefined) ? ["size"] : ["aspect_ratio"]
 }
 
 export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import { type InvalidRequest, type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
-import { type ImageRequest, variantCost } from "../../domain/Image.ts"
+import { type ImageRequest, isToldShape, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ChatModel, ImageModel, ImageRoute, Route, VideoModel, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
@@ -121,7 +121,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
       ask: ({ route }) =>
         Effect.gen(function* () {
           const adapter = yield* adapterOf(providers, route, "image")
-          const isTold = route.aspectRatios.size > 1
+          const isTold = isToldShape(model, route, request.resolution)
           const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
           return { route, picture: yield* pictureIn(answer), revisedPrompt: answer.revisedPrompt }
         })

@@ -8,7 +8,14 @@ import { asked, painting, paints } from "../../harness/upstream/ImageReplies.ts"
 import { Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 const variants = [{ resolution: "1K", sizes: ["1024x1024", "1536x1024"], price_usd: 0.04 }]
-const served = gateway({ art: { variants, routes: [{ ...onFirst, aspect_ratios: ["1:1"] }, onSecond] } })
+const squares = [
+  { resolution: "1K", sizes: ["512x512"], price_usd: 0.01 },
+  { resolution: "1K", sizes: ["1024x1024"], price_usd: 0.05 }
+]
+const served = gateway({
+  art: { variants, routes: [{ ...onFirst, aspect_ratios: ["1:1"] }, onSecond] },
+  squares: { variants: squares }
+})
 
 withLayer(served, { excludeTestServices: true })("the shape of an image", (it) => {
   it.effect("is left to the only routes that make it, which are told it", () =>
@@ -30,6 +37,17 @@ withLayer(served, { excludeTestServices: true })("the shape of an image", (it) =
       yield* first.script(paints())
       imageOf(yield* draw(yield* Served.customer(), asked("art", { size: "1024x1024" })))
       assert.notProperty(first.calls.at(-1)?.body, "size")
+    })
+  )
+
+  it.effect("is told to a route that makes it in several sizes", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const { spent, ...customer } = yield* Served.customer()
+      yield* first.script(paints())
+      imageOf(yield* draw(customer, asked("squares", { size: "1024x1024" })))
+      assert.deepInclude(first.calls.at(-1)?.body, { size: "1024x1024" })
+      assert.strictEqual(yield* spent, 50_000_000n)
     })
   )
 

@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect, Layer, Redacted } from "effect"
-import { makesShape } from "../../../src/domain/Image.ts"
+import { isToldShape, makesShape } from "../../../src/domain/Image.ts"
 import type { MediaType, Picture } from "../../../src/domain/Media.ts"
 import type { ImageModel, ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
@@ -106,11 +106,13 @@ export const hurriedServices = Layer.merge(
 export const drawing: Painting = { bytes: picture("image/png", 1).bytes, where: "own" }
 
 /** Every resolution of a route, by itself and with each shape that the route can be told. */
-export const tellable = ({ variants }: ImageModel, route: ImageRoute) =>
+export const tellable = (model: ImageModel, route: ImageRoute) =>
   [...route.resolutions].flatMap((resolution) => [
     { resolution, shape: undefined },
-    ...variants.filter(
+    ...model.variants.filter(
       (variant) =>
-        variant.resolution === resolution && route.aspectRatios.size > 1 && makesShape(route, resolution, variant.shape)
+        variant.resolution === resolution &&
+        isToldShape(model, route, resolution) &&
+        makesShape(route, resolution, variant.shape)
     )
   ])
