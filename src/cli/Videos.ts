@@ -5,6 +5,7 @@ import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
+import { attemptRecord } from "./requests/Record.ts"
 
 export const recordOf = (job: VideoJob): Output.Fields => ({
   id: job.id,
@@ -29,7 +30,7 @@ export const recordOf = (job: VideoJob): Output.Fields => ({
   hold_id: job.holdId,
   handle: job.handle,
   tried: job.tried,
-  attempts: job.attempts,
+  attempts: job.attempts.map(attemptRecord),
   doubts: job.doubts,
   polls: job.polls,
   downloads: job.downloads,

@@ -19,6 +19,12 @@ export const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null =>
   return failed.reduce<bigint>((sum, one) => sum + one, cost ?? 0n)
 }
 
+export const attemptRecord = ({ cost, providerRequestId, ...attempt }: RequestRow["attempts"][number]) => ({
+  ...attempt,
+  provider_request_id: providerRequestId,
+  cost_usd: cost
+})
+
 export const recordOf = (row: RequestRow): Output.Fields => ({
   id: row.id,
   request_id: row.requestId,
@@ -31,7 +37,7 @@ export const recordOf = (row: RequestRow): Output.Fields => ({
   model: row.model,
   stream: row.stream,
   route: row.route,
-  attempts: row.attempts.map(({ cost, ...attempt }) => ({ ...attempt, cost_usd: cost })),
+  attempts: row.attempts.map(attemptRecord),
   usage: usageOf(row),
   notes: row.notes,
   charge_usd: row.charge,

@@ -134,7 +134,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           endpoint: Endpoint,
           request: IncomingMessage,
           response: ServerResponse,
-          { at, requestId, startedAt, trace }: typeof RequestContext.Service,
+          { address, at, requestId, startedAt, trace }: typeof RequestContext.Service,
           caller: Caller
         ) =>
           Effect.suspend(() => {
@@ -143,6 +143,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               requestId,
               surface: endpoint.surface,
               caller,
+              client: { address, userAgent: request.headers["user-agent"] },
               limit: caller.rpm ?? options.defaultRpm,
               at,
               startedAt,

@@ -20,6 +20,11 @@ type Controller = Dispatcher.DispatchController
 class Exchange {
   protected controller: Controller | undefined
   private cancelled = false
+  protected readonly onReceived: ((headers: UpstreamHeaders) => void) | undefined
+
+  constructor(onReceived?: (headers: UpstreamHeaders) => void) {
+    this.onReceived = onReceived
+  }
 
   onRequestStart(controller: Controller): void {
     this.controller = controller
@@ -55,14 +60,15 @@ export class Gathered extends Exchange {
   private chunks: Array<Buffer> = []
   private bytes = 0
 
-  constructor(limitBytes: number, done: (outcome: Outcome) => void) {
-    super()
+  constructor(limitBytes: number, done: (outcome: Outcome) => void, onReceived?: (headers: UpstreamHeaders) => void) {
+    super(onReceived)
     this.limitBytes = limitBytes
     this.done = done
   }
 
   onResponseStart(_: Controller, status: number, headers: UpstreamHeaders): void {
     this.head = { status, headers }
+    this.onReceived?.(headers)
   }
 
   onResponseData(_: Controller, chunk: Buffer): void {
@@ -110,9 +116,10 @@ export class Flowing extends Exchange {
 
   constructor(
     onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void,
-    failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure
+    failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure,
+    onReceived?: (headers: UpstreamHeaders) => void
   ) {
-    super()
+    super(onReceived)
     this.onHead = onHead
     this.failure = failure
   }
@@ -120,6 +127,7 @@ export class Flowing extends Exchange {
   onResponseStart(_: Controller, status: number, headers: UpstreamHeaders): void {
     if (status < 200) return
     this.received = status
+    this.onReceived?.(headers)
     this.onHead(Effect.succeed({ status, headers }))
   }
 

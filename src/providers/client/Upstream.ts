@@ -1,13 +1,23 @@
 import { Readable } from "node:stream"
-import { Context, Effect, FiberRef, Layer, Predicate, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
+import { currentAttempt } from "../../services/routing/CurrentAttempt.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import type { Chunks } from "../../services/runtime/Chunks.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { attemptSpan } from "../../services/telemetry/Tracing.ts"
-import { Flowing, Gathered, type Received, type Taken, type UpstreamHead, type UpstreamResponse } from "./Exchange.ts"
+import type { Span } from "../../services/telemetry/Tracing.ts"
+import {
+  Flowing,
+  Gathered,
+  type Received,
+  type Taken,
+  type UpstreamHead,
+  type UpstreamHeaders,
+  type UpstreamResponse
+} from "./Exchange.ts"
 import { encodeJson, LargeJson } from "./Json.ts"
+import { requestIdIn } from "./RequestId.ts"
 
 const answerLimitBytes = 64 * 1024 * 1024
 const detailLimit = 1_000
@@ -70,6 +80,8 @@ const inPieces = (body: Body): body is Chunks =>
 const sendable = (body: Body): string | Uint8Array | Readable | null =>
   inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
 
+type OnReceived = (headers: UpstreamHeaders) => void
+
 type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
 const encoded = <A, E, R>(
@@ -80,18 +92,24 @@ const encoded = <A, E, R>(
     ? Effect.flatMap(EventLoop.runInSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
     : send({ ...request, body })
 
-const withTraceContext = <A, E, R>(
+const traceHeaders = (account: ProviderAccount, { context, traceparent }: Span): Record<string, string> => {
+  if (account.sendsTraceContext !== true) return {}
+  return { traceparent, ...(context.state !== undefined && { tracestate: context.state }) }
+}
+
+const withinAttempt = <A, E, R>(
   request: UpstreamRequest,
-  send: (request: UpstreamRequest) => Effect.Effect<A, E, R>
+  send: (request: Sendable, onReceived: OnReceived) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  request.account.sendsTraceContext === true
-    ? Effect.flatMap(FiberRef.get(attemptSpan), (span) => {
-        const { state } = span?.context ?? {}
-        const tracestate = state === undefined ? {} : { tracestate: state }
-        const headers = span === undefined ? {} : { traceparent: span.traceparent, ...tracestate }
-        return send({ ...request, headers: { ...request.headers, ...headers } })
+  Effect.withFiberRuntime((fiber) => {
+    const attempt = fiber.getFiberRef(currentAttempt)
+    const headers = attempt?.span && traceHeaders(request.account, attempt.span)
+    return encoded(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (sendable) =>
+      send(sendable, (received) => {
+        if (attempt !== undefined) attempt.providerRequestId = requestIdIn(received) ?? attempt.providerRequestId
       })
-    : send(request)
+    )
+  })
 
 const headersOf = (request: Sendable, accept: string): Record<string, string> => {
   const { account } = request
@@ -131,33 +149,41 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     return Effect.sync(() => exchange.cancel())
   }
 
-  const post = (request: Sendable) =>
+  const post = (request: Sendable, onReceived: OnReceived) =>
     Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
-      const exchange = new Gathered(answerLimitBytes, (outcome) => {
-        if (!("broke" in outcome)) resume(Effect.succeed(outcome))
-        else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
-        else resume(Effect.fail(broken(request.account)(outcome.broke, outcome.received, outcome.unsent)))
-      })
+      const exchange = new Gathered(
+        answerLimitBytes,
+        (outcome) => {
+          if (!("broke" in outcome)) resume(Effect.succeed(outcome))
+          else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
+          else resume(Effect.fail(broken(request.account)(outcome.broke, outcome.received, outcome.unsent)))
+        },
+        onReceived
+      )
       return send(request, "application/json", 0, exchange)
     })
 
-  const open = Effect.fnUntraced(function* (request: Sendable) {
+  const open = Effect.fnUntraced(function* (request: Sendable, onReceived: OnReceived) {
     let exchange: Flowing | undefined
     yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
     return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
-      const flowing: Flowing = new Flowing((head) => {
-        const finish = () => flowing.finish()
-        const next: UpstreamStream["next"] = (done) => flowing.next(done)
-        resume(Effect.map(head, ({ status, headers }) => ({ status, headers, next, finish })))
-      }, broken(request.account))
+      const flowing: Flowing = new Flowing(
+        (head) => {
+          const finish = () => flowing.finish()
+          const next: UpstreamStream["next"] = (done) => flowing.next(done)
+          resume(Effect.map(head, ({ status, headers }) => ({ status, headers, next, finish })))
+        },
+        broken(request.account),
+        onReceived
+      )
       exchange = flowing
       return send(request, "text/event-stream", idleTimeoutMillis, flowing)
     })
   })
 
   return {
-    post: (request: UpstreamRequest) => withTraceContext(request, (sent) => encoded(sent, post)),
-    open: (request: UpstreamRequest) => withTraceContext(request, (sent) => encoded(sent, open))
+    post: (request: UpstreamRequest) => withinAttempt(request, post),
+    open: (request: UpstreamRequest) => withinAttempt(request, open)
   }
 }
 

@@ -33,6 +33,7 @@ export class Attempt<R extends RouteBase> {
   readonly route: R
   received: Received | undefined
   readonly span: Span | undefined
+  providerRequestId: string | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
   /** Its index in the request's attempts, once answered. */
@@ -124,7 +125,8 @@ export class Attempt<R extends RouteBase> {
 
   #entry(outcome: string, status: number | undefined, now: number): AttemptEntry {
     const { id, provider } = this.route
-    return { route: id, provider: provider.name, outcome, status, ms: now - this.#startedAt }
+    const { providerRequestId } = this
+    return { route: id, provider: provider.name, outcome, status, ms: now - this.#startedAt, providerRequestId }
   }
 
   #note(entry: AttemptEntry): void {

@@ -18,6 +18,8 @@ export interface AttemptEntry {
   /** Of a failed attempt, in nano-USD; undefined: nothing, or unknown. */
   readonly cost?: bigint | undefined
   readonly detail?: string
+  /** For the operator only: the provider's support can find the request by it. */
+  readonly providerRequestId?: string | undefined
   /** Set when a stream is cancelled after its first event: a client that leaves then pays for the prompt. */
   readonly received?: Received
 }

@@ -1,7 +1,6 @@
-import { Effect } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
-import { attemptSpan, type Span, type SpanParent } from "../telemetry/Tracing.ts"
+import type { Span, SpanParent } from "../telemetry/Tracing.ts"
 
 /** What a span of an attempt says beside its route. */
 export interface Traced<T extends RouteBase> {
@@ -29,13 +28,6 @@ export const startSpan = <T extends RouteBase>(
     }
   })
 }
-
-/** The effect itself where the provider is not told of traces. */
-export const askWithin = <A, E, R>(
-  { route, span }: { readonly route: RouteBase; readonly span: Span | undefined },
-  ask: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  span !== undefined && route.provider.sendsTraceContext === true ? Effect.locally(ask, attemptSpan, span) : ask
 
 export const setUsage = (span: Span | undefined, usage: Usage | undefined): void => {
   if (span === undefined || usage === undefined) return

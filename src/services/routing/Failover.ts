@@ -15,8 +15,9 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Attempt, type CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { askWithin, startSpan, type Traced } from "./AttemptSpan.ts"
+import { startSpan, type Traced } from "./AttemptSpan.ts"
 import type { CircuitRegistry, Routed } from "./CircuitRegistry.ts"
+import { askAs } from "./CurrentAttempt.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
 
 export interface RoutingDeadlines {
@@ -79,7 +80,7 @@ export const failover = <T extends RouteBase, A, R>(
       if (attempt === undefined) return fail(last)
       if (last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
       // An answer at the very moment of the deadline counts.
-      const asked = deadlines.bound(askWithin(attempt, plan.ask(attempt)), allowance, (exit) =>
+      const asked = deadlines.bound(askAs(attempt, plan.ask(attempt)), allowance, (exit) =>
         Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
       )
       return Effect.flatMap(Effect.exit(restore(asked)), (exit) => {

@@ -22,6 +22,8 @@ export interface RequestEntry {
   readonly code: string | null
   readonly org: OrgId
   readonly key: KeyId
+  readonly address?: string | undefined
+  readonly userAgent?: string | undefined
   readonly model: string | undefined
   readonly route: string | undefined
   readonly provider: string | undefined
@@ -66,6 +68,8 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   surface: Schema.String,
   orgId: OrgId,
   keyId: KeyId,
+  address: Schema.NullOr(Schema.String),
+  userAgent: Schema.NullOr(Schema.String),
   model: Schema.NullOr(Schema.String),
   route: Schema.NullOr(Schema.String),
   stream: Schema.Boolean,
@@ -77,10 +81,13 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
       status: Schema.optional(Schema.Number),
       ms: Schema.Number,
       detail: Schema.optional(Schema.String),
+      providerRequestId: Schema.optional(Schema.String).pipe(Schema.fromKey("provider_request_id")),
       /** What a failed attempt costs, beside the row's own cost. */
       cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
     })
   ),
+  /** Of the last attempt that was answered with one. */
+  providerRequestId: Schema.NullOr(Schema.String),
   notes: Schema.Array(Schema.String),
   promptTokens: Schema.NullOr(Schema.NumberFromString),
   completionTokens: Schema.NullOr(Schema.NumberFromString),
@@ -96,6 +103,9 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
 const toStorable = (text: string | undefined): string | null =>
   text === undefined ? null : storable(text.slice(0, 200))
 
+const withoutControls = (text: string | undefined): string | null =>
+  text === undefined ? null : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
+
 const amount = (nano: bigint | undefined): string | undefined =>
   nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
 
@@ -108,13 +118,17 @@ const toRow = (entry: RequestEntry) => ({
   code: entry.code,
   org_id: entry.org,
   key_id: entry.key,
+  address: toStorable(entry.address),
+  user_agent: withoutControls(entry.userAgent),
   model: toStorable(entry.model),
   route: entry.route ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
-  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, route, status }) => {
-    return { route, provider, outcome, status, ms, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
+  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => {
+    const made = { route, provider, outcome, status, ms, provider_request_id: providerRequestId }
+    return { ...made, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
   }),
+  provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
   notes: entry.notes,
   prompt_tokens: entry.usage?.prompt ?? null,
   completion_tokens: entry.usage?.completion ?? null,
@@ -147,8 +161,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rows = rowsOf(RequestRow)
-      const columns = sql.literal(`id, request_id, at, surface, status, code, org_id, key_id, model, route, provider,
-        stream, attempts, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
+      const columns = sql.literal(`id, request_id, at, surface, status, code, org_id, key_id, address, user_agent,
+        model, route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
         first_byte_ms, total_ms`)
       const withStatus = (status: StatusFilter) => {
         if (status === "ok") return sql`request_log.status < 400 AND code IS NULL`
@@ -161,7 +175,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
         ON CONFLICT (id) DO UPDATE SET
           status = excluded.status, code = excluded.code, notes = excluded.notes, charge = excluded.charge,
-          cost = excluded.cost, attempts = excluded.attempts, total_ms = excluded.total_ms`
+          cost = excluded.cost, attempts = excluded.attempts, provider_request_id = excluded.provider_request_id,
+          total_ms = excluded.total_ms`
 
       const write = yield* Outbox.make<RequestEntry, SqlError.SqlError>({
         capacity: 50_000,

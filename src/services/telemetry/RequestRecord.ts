@@ -16,6 +16,7 @@ export class RequestRecord extends Data.Class<{
   readonly requestId: string
   readonly surface: Surface
   readonly caller: Caller
+  readonly client?: { readonly address: string; readonly userAgent: string | undefined }
   readonly limit: number
   /** Unix milliseconds. */
   readonly at: number
@@ -66,6 +67,8 @@ export class RequestRecord extends Data.Class<{
       ...this.outcome(outcome),
       org: this.caller.org,
       key: this.caller.key,
+      address: this.client?.address,
+      userAgent: this.client?.userAgent,
       model: this.model,
       route: this.route?.id,
       provider: this.route?.provider.name,

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { Cause, Context, Effect, Exit, FiberRef } from "effect"
+import { Cause, Context, Effect, Exit } from "effect"
 import { format, parse, type TraceContext } from "./TraceContext.ts"
 
 export type SpanKind = "internal" | "server" | "client"
@@ -87,9 +87,6 @@ export class Span extends SpanParent {
     this.tracer.export(this)
   }
 }
-
-/** The attempt under way, for providers that are told of it. */
-export const attemptSpan: FiberRef.FiberRef<Span | undefined> = FiberRef.unsafeMake<Span | undefined>(undefined)
 
 /** Off unless traces are exported. */
 export class Tracing extends Context.Reference<Tracing>()("gateway/Tracing", {

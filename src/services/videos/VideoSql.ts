@@ -53,9 +53,11 @@ const mostUnfinished = 99
 
 const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
-    attempts.map((attempt) =>
-      attempt.detail === undefined ? attempt : { ...attempt, detail: storable(attempt.detail.slice(0, longestDetail)) }
-    )
+    attempts.map(({ detail, providerRequestId, ...attempt }) => ({
+      ...attempt,
+      detail: detail === undefined ? undefined : storable(detail.slice(0, longestDetail)),
+      provider_request_id: providerRequestId
+    }))
   )
 
 const hasRows = Effect.map((rows: ReadonlyArray<unknown>) => rows.length > 0)
