@@ -104,7 +104,7 @@ const find = HttpApiEndpoint.get("find", "/usage/requests/:request_id")
     Schema.Struct({
       request_id: Schema.String.annotations({
         description: "The `x-request-id`; of several requests the newest.",
-        examples: ["req_5f0c7a1de2b94c36"]
+        examples: ["req_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f"]
       })
     })
   )

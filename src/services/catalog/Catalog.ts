@@ -73,7 +73,7 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
         let current = yield* Effect.flatMap(read, Catalog.make)
         let accounts = readyAccounts(current)
         const reload = Effect.gen(function* () {
-          const options = yield* read
+          const options = yield* inTime(read)
           const next = yield* Catalog.make(options)
           yield* requireModels(next)
           if (next.sandbox && !current.sandbox && options.sandbox === "when-no-credential")
@@ -96,6 +96,16 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
       })
     )
 }
+
+/** A file that never answers must keep nobody waiting: neither later reloads nor a stop. */
+const inTime = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | CatalogInvalid> =>
+  Effect.timeoutFail(Effect.interruptible(read), {
+    duration: "5 seconds",
+    onTimeout: () =>
+      new CatalogInvalid({
+        problems: [{ file: "CATALOG_FILE", line: 1, key: "", message: "was not read within 5 seconds" }]
+      })
+  })
 
 const readyAccounts = ({ providers }: CatalogSnapshot): ReadonlyArray<ProviderAccount> =>
   providers.flatMap(({ account, ready }) => (ready ? account : []))

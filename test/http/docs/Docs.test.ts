@@ -23,7 +23,7 @@ const samplesIn = (page: string, language: string): ReadonlyArray<string> =>
     ([, code = ""]) => unescape(code)
   )
 
-/** What needs nothing that only its reader has, such as a picture on the web or a video. */
+/** What needs nothing that only its reader has, such as a picture on the web, a video or a request. */
 const isRunnable = (sample: string): boolean => !/example\.com|vid_|req_|ggw_|from "openai"/.test(sample)
 
 const script = /script-src 'sha256-[A-Za-z0-9+/]{43}='/
@@ -99,6 +99,7 @@ withLayer(gateway, { excludeTestServices: true })("the pages", (it) => {
       const scripts = runnable("javascript")
       const commands = existsSync("/usr/bin/curl") ? runnable("curl") : []
       assert.isAbove(scripts.length, 8)
+      assert.notMatch(scripts.join("\n"), /\{\w+_id\}/)
       for (const sample of scripts) {
         yield* Effect.promise(() => run(process.execPath, ["--input-type=module", "-e", sample], options))
       }

@@ -51,6 +51,14 @@ describe("the OpenAPI document", () => {
     })
   })
 
+  it("describes every parameter", () => {
+    const parameters = Object.values(document.paths).flatMap((item) =>
+      Object.values(item).flatMap((operation) => operation.parameters)
+    )
+    assert.isNotEmpty(parameters)
+    for (const { description, name } of parameters) assert.match(String(description), /^.+\.$/, name)
+  })
+
   it("has the envelope for every error and none of the platform's own", () => {
     for (const item of Object.values(document.paths)) {
       for (const operation of Object.values(item)) {

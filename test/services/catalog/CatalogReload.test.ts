@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted, Ref } from "effect"
+import { Context, Effect, Fiber, Layer, Redacted, Ref, TestClock } from "effect"
 import { Catalog, perSnapshot } from "../../../src/services/catalog/Catalog.ts"
 import { chat, edited, keys, options } from "../../harness/fixtures/Catalogs.ts"
 
@@ -50,6 +50,22 @@ describe("a reload", () => {
       assert.strictEqual(catalog.current, before)
       yield* change({})
       assert.strictEqual((yield* catalog.reload).fingerprint, before.fingerprint)
+    })
+  )
+
+  it.scoped("whose file never answers is given up, and the next one is taken", () =>
+    Effect.gen(function* () {
+      const reads = yield* Ref.make(0)
+      const read = Effect.flatMap(
+        Ref.getAndUpdate(reads, (count) => count + 1),
+        (count) => (count === 1 ? Effect.never : Effect.succeed(options({ environment: keys })))
+      )
+      const catalog = Context.get(yield* Layer.build(Catalog.layer(read)), Catalog)
+      const stuck = yield* Effect.fork(Effect.uninterruptible(Effect.flip(catalog.reload)))
+      yield* TestClock.adjust("5 seconds")
+      const { message } = yield* Fiber.join(stuck)
+      assert.strictEqual(message, "CATALOG_FILE:1: was not read within 5 seconds")
+      assert.strictEqual(yield* catalog.reload, catalog.current)
     })
   )
 
