@@ -1,86 +1,9 @@
-import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect, Layer, Redacted, Schema } from "effect"
-import { Database } from "../../src/database/Database.ts"
+import { Effect, Schema } from "effect"
 import { eventually } from "../harness/database/Money.ts"
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
-import { start } from "../harness/gateway/GatewayProcess.ts"
-
-const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
-const suite = Layer.provideMerge(database, Cli.layer)
-
-const Id = Schema.Struct({ id: Schema.String })
-
-interface Call {
-  readonly path: string
-  readonly id: string
-  readonly key: string
-  readonly body: Readonly<Record<string, unknown>>
-}
-
-/** A gateway with the sandbox on the suite's database, and a way to call it. */
-const gateway = Effect.gen(function* () {
-  const { url } = yield* Cli
-  const { url: base } = yield* start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
-  const send = ({ body, id, key, path }: Call) =>
-    Effect.promise(async () => {
-      const response = await fetch(`${base}/v1${path}`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-request-id": id },
-        body: JSON.stringify(body)
-      })
-      return { status: response.status, body: await response.text() }
-    })
-  return { send }
-})
-
-const customer = Effect.fnUntraced(function* (credits = "100") {
-  const name = `customer ${randomUUID()}`
-  const { id: org } = yield* json("orgs", "create", name, "--credits", credits)
-  const { id, key } = yield* json("keys", "create", "--org", name)
-  return { name, org: String(org), keyId: String(id), key: String(key) }
-})
-
-const chat = (content: string) => ({ model: "gemini-3.6-flash", messages: [{ role: "user", content }] })
-
-const shownOf = (id: string) =>
-  Effect.map(list("requests", "show", id), ([row]) => Schema.decodeUnknownSync(Shown)(row))
-
-const Shown = Schema.Struct({
-  id: Schema.String,
-  request_id: Schema.String,
-  status: Schema.Number,
-  charge_usd: Schema.Number,
-  hold: Schema.NullOr(Schema.Struct({ amount_usd: Schema.Number, state: Schema.String })),
-  timeline: Schema.Array(
-    Schema.Struct({ event: Schema.String, detail: Schema.optional(Schema.NullOr(Schema.String)) })
-  ),
-  price: Schema.Struct({
-    parts: Schema.Array(Schema.Struct({ unit: Schema.String, quantity: Schema.Number, amount_usd: Schema.Number })),
-    price_usd: Schema.NullOr(Schema.Number),
-    refunded_usd: Schema.Number,
-    paid_usd: Schema.Number,
-    why: Schema.String
-  }),
-  entries: Schema.Array(
-    Schema.Struct({ kind: Schema.String, amount_usd: Schema.Number, ref: Schema.NullOr(Schema.String) })
-  ),
-  video: Schema.NullOr(Schema.Struct({ id: Schema.String, status: Schema.String }))
-})
-
-const events = ({ timeline }: typeof Shown.Type) => timeline.map(({ event }) => event)
-
-const byCode = (a: number | null, b: number | null) => Number(a) - Number(b)
-
-const spendOf = (org: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(
-      sql<{ spent: string }>`SELECT coalesce(-sum(amount), 0)::text AS spent FROM ledger_entries
-        WHERE org_id = ${org} AND (kind = 'charge' OR ref LIKE 'refund:%')`,
-      ([row]) => Number(row?.spent) / 1e9
-    )
-  )
+import { byCode, chat, customer, events, gateway, Id, Shown, shownOf, spendOf, suite } from "./Operator.ts"
 
 withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway", (it) => {
   it.scoped("requests show tells a request's course and why it cost what it did", () =>
@@ -91,6 +14,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
       const plain = yield* shownOf("plain")
       assert.deepStrictEqual(events(plain), ["received", "admitted", "attempt 1", "first byte", "settled", "answered"])
       assert.include(plain.timeline[2]?.detail, "gemini-3.6-flash@sandbox sandbox ok")
+      assert.deepInclude(plain, { address: "127.0.0.1", user_agent: "node", provider_request_id: null })
       assert.strictEqual(plain.hold?.state, "settled")
       assert.strictEqual(plain.price.price_usd, plain.charge_usd)
       assert.strictEqual(plain.price.why, "Today's rates give exactly the charge.")
@@ -249,83 +173,6 @@ withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway"
       assert.isAbove((yield* list("requests", "--org", org)).length, 0)
       yield* json("orgs", "create", renamed)
       assert.deepInclude(yield* json("ledger", "verify"), { proved: true })
-    })
-  )
-
-  it.effect("requests are exported whole, in order, by time and status", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { id: org } = yield* json("orgs", "create", "exporter")
-      yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, total_ms)
-        SELECT gen_random_uuid(), 'r' || n, '2026-01-01'::timestamptz + (n / 3) * interval '1 second', 'chat',
-          CASE n % 4 WHEN 0 THEN 503 WHEN 1 THEN 429 ELSE 200 END, CASE n % 4 WHEN 2 THEN 'stream_error' END,
-          ${String(org)}, 'key_1', '=cmd,"x"', 1
-        FROM generate_series(1, 2500) AS n`
-      const rows = yield* list("requests", "--org", "exporter")
-      assert.lengthOf(rows, 2500)
-      assert.lengthOf(new Set(rows.map(({ request_id }) => request_id)), 2500)
-      const times = rows.map(({ at }) => Number(at))
-      assert.deepStrictEqual(
-        times,
-        times.toSorted((a, b) => b - a)
-      )
-      assert.lengthOf(yield* list("requests", "--org", "exporter", "--limit", "1001"), 1001)
-      const by = (...filters: ReadonlyArray<string>) =>
-        Effect.map(list("requests", "--org", "exporter", ...filters), ({ length }) => length)
-      assert.deepStrictEqual(
-        [
-          yield* by("--status", "5xx"),
-          yield* by("--status", "4xx"),
-          yield* by("--status", "ok"),
-          yield* by("--status", "200")
-        ],
-        [625, 625, 625, 1250]
-      )
-      assert.strictEqual(yield* by("--until", "2026-01-01T00:00:02"), 5)
-      const csv = (yield* text("requests", "--org", "exporter", "--csv")).trimEnd().split("\n")
-      assert.lengthOf(csv, 2501)
-      assert.match(csv[0] ?? "", /^id,request_id,at,status,code,org,/)
-      assert.include(csv[1], `"'=cmd,""x"""`)
-      assert.lengthOf((yield* text("requests", "--org", "exporter")).trimEnd().split("\n"), 101)
-      assert.include(yield* failure(["requests", "--csv", "--json"]), "--csv goes with neither")
-    })
-  )
-
-  it.scoped("usage by two things adds up to what the ledger has", () =>
-    Effect.gen(function* () {
-      const { send } = yield* gateway
-      const { key, keyId, name, org } = yield* customer()
-      for (const model of ["gemini-3.6-flash", "gpt-5.4", "no-such-model"]) {
-        yield* send({ path: "/chat/completions", id: "u", key, body: { ...chat("hi"), model } })
-      }
-      for (const by of ["org,model", "model,status", "key,surface", "route,day", "day,model", "provider,org"]) {
-        const rows = yield* list("usage", "--org", name, "--by", by)
-        const spend = rows.reduce((sum, row) => sum + Number(row["spend_usd"]), 0)
-        assert.closeTo(spend, yield* spendOf(org), 1e-9, by)
-        const totals = (yield* json("usage", "--org", name, "--by", by))["totals"]
-        assert.deepInclude(totals, { requests: 3 })
-      }
-      const rows = yield* list("usage", "--org", name, "--by", "org,model")
-      assert.deepStrictEqual(
-        rows
-          .map((row) => [row["org"], row["name"], row["model"]])
-          .toSorted((a, b) => String(a[2]).localeCompare(String(b[2]))),
-        ["gemini-3.6-flash", "gpt-5.4", "unknown"].map((model) => [org, name, model])
-      )
-      assert.match(yield* text("usage", "--org", name), /^total +3 /m)
-      const csv = yield* text("usage", "--org", name, "--by", "key", "--csv")
-      assert.match(csv, new RegExp(`^key,name,requests,.*\\n${keyId},,3,`))
-    })
-  )
-
-  it.effect("prints the completions of each shell", () =>
-    Effect.gen(function* () {
-      const { run } = yield* Cli
-      for (const shell of ["bash", "zsh", "fish"]) {
-        const { code, stdout } = yield* run(["--completions", shell])
-        assert.strictEqual(code, 0)
-        assert.include(stdout, "refund")
-      }
     })
   )
 })

@@ -6,7 +6,8 @@ import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { prefix } from "../harness/temporary.ts"
-import { type Bug, bugs } from "./Bugs.ts"
+import type { Bug } from "./Bug.ts"
+import { bugs } from "./Bugs.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const run = promisify(execFile)

@@ -10,7 +10,6 @@ import { VideoAdmin } from "../../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { command } from "../Commands.ts"
 import { readCatalogOptions } from "../Connection.ts"
-
 import { entryRecord } from "../Ledger.ts"
 import * as Output from "../Output.ts"
 import { recordOf as videoRecord } from "../Videos.ts"
@@ -56,10 +55,18 @@ const timeline = ({ money, row, video }: Recorded): ReadonlyArray<Output.Fields>
     ...(hold === undefined
       ? []
       : [{ event: "admitted", at_ms: since(hold.createdAt), detail: `${toUsdText(hold.amount)} USD held` }]),
-    ...attempts.map(({ cost, detail, ms, outcome, provider, route, status }, index) => ({
+    ...attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }, index) => ({
       event: `attempt ${index + 1}`,
       took_ms: ms,
-      detail: told(route, provider, outcome, status, cost === undefined ? "" : `cost ${toUsdText(cost)} USD`, detail)
+      detail: told(
+        route,
+        provider,
+        outcome,
+        status,
+        providerRequestId,
+        cost === undefined ? "" : `cost ${toUsdText(cost)} USD`,
+        detail
+      )
     })),
     ...(row.firstByteMs === null ? [] : [{ event: "first byte", at_ms: row.firstByteMs }]),
     ...(video === undefined ? settled : []),

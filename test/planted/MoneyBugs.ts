@@ -1,0 +1,235 @@
+import type { Bug } from "./Bug.ts"
+
+const holdSql = "src/services/ledger/HoldSql.ts"
+const refundSql = "src/services/ledger/RefundSql.ts"
+const settleSql = "src/services/ledger/SettleSql.ts"
+const model = "test/model/LedgerModel.test.ts"
+
+export const moneyBugs: ReadonlyArray<Bug> = [
+  {
+    name: "a hold is closed whether or not it is open",
+    file: settleSql,
+    find: "WHERE holds.id = input.id AND holds.closed_at IS NULL AND",
+    replace: "WHERE holds.id = input.id AND",
+    caughtBy: [model]
+  },
+  {
+    name: "a charge is taken from the balance twice",
+    file: settleSql,
+    find: "balance = organizations.balance - sums.charged",
+    replace: "balance = organizations.balance - 2 * sums.charged",
+    caughtBy: [model]
+  },
+  {
+    name: "a charge does not reach the balance",
+    file: settleSql,
+    find: ", balance = organizations.balance - sums.charged",
+    replace: "",
+    caughtBy: [model]
+  },
+  {
+    name: "a release keeps what was held",
+    file: settleSql,
+    find: "SELECT org_id, sum(amount)::bigint AS held, coalesce",
+    replace: "SELECT org_id, coalesce(sum(amount) FILTER (WHERE state = 'settled'), 0)::bigint AS held, coalesce",
+    caughtBy: [model]
+  },
+  {
+    name: "a batch admits each hold as if it were alone",
+    file: holdSql,
+    find: "AND up_to - amount < available AND up_to <= available AND",
+    replace: "AND amount <= available AND",
+    caughtBy: [model]
+  },
+  {
+    name: "what is held already can be held again",
+    file: holdSql,
+    find: "SELECT id, balance - held AS available",
+    replace: "SELECT id, balance AS available",
+    caughtBy: [model]
+  },
+  {
+    name: "an empty balance admits a hold of nothing",
+    file: holdSql,
+    find: "AND up_to - amount < available AND up_to <= available",
+    replace: "AND up_to <= available",
+    caughtBy: [model, "test/services/ledger/Ledger.test.ts"]
+  },
+  {
+    name: "a spending cap forgets the open holds of jobs",
+    file: holdSql,
+    find: "WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL",
+    replace: "WHERE false",
+    caughtBy: [model]
+  },
+  {
+    name: "a charge does not count towards its key's cap",
+    file: settleSql,
+    find: "DO UPDATE SET spent = key_spend.spent + excluded.spent",
+    replace: "DO UPDATE SET spent = key_spend.spent",
+    caughtBy: [model]
+  },
+  {
+    name: "a refund does not look whether there was a charge",
+    file: refundSql,
+    find: "coalesce(charged, 0) - before.amount AS remaining",
+    replace: "holds.amount - before.amount AS remaining",
+    caughtBy: [model]
+  },
+  {
+    name: "a refund is made as often as it is asked for",
+    file: refundSql,
+    find: "coalesce(charged, 0) - before.amount AS remaining",
+    replace: "coalesce(charged, 0) AS remaining",
+    caughtBy: [model]
+  },
+  {
+    name: "a refund leaves the key's spend as it was",
+    file: refundSql,
+    find: "UPDATE key_spend SET spent = key_spend.spent - entered.amount",
+    replace: "UPDATE key_spend SET spent = key_spend.spent",
+    caughtBy: [model]
+  },
+  {
+    name: "holds are swept by age",
+    file: "src/services/ledger/HoldSweeper.ts",
+    find: "AND (instances.swept_at IS NOT NULL OR",
+    replace: "AND (holds.created_at < now() - interval '5 seconds' OR instances.swept_at IS NOT NULL OR",
+    caughtBy: ["test/services/ledger/Ledger.test.ts"]
+  },
+  {
+    name: "a process that was taken for dead may go on to hold",
+    file: holdSql,
+    find: "WHERE id = $6 AND swept_at IS NULL AND",
+    replace: "WHERE id = $6 AND",
+    caughtBy: ["test/services/ledger/Ledger.test.ts"]
+  },
+  {
+    name: "a charge that may have been made is forgotten when the process ends",
+    file: "src/services/ledger/Refunds.ts",
+    find: "journal.add(entry).pipe(",
+    replace: "Effect.void.pipe(",
+    caughtBy: ["test/crashes/Refunds.test.ts"]
+  },
+  {
+    name: "a stop does not wait for refunds",
+    file: "src/services/ledger/Refunds.ts",
+    find: "Effect.addFinalizer(() =>\n        workOff.pipe(",
+    replace: "Effect.addFinalizer(() =>\n        Effect.succeed(true).pipe(",
+    caughtBy: ["test/services/ledger/Refunds.test.ts"]
+  },
+  {
+    name: "a hold whose answer was lost is not given back",
+    file: "src/services/ledger/HoldPlacement.ts",
+    find: "const mayBePlaced = placing.get(hold.id) === true",
+    replace: "const mayBePlaced = false",
+    caughtBy: ["test/services/ledger/Ledger.test.ts"]
+  },
+  {
+    name: "a stream that was cut is charged",
+    file: "src/services/chat/ChatCompletions.ts",
+    find: "        yield* ledger.release(held)\n        yield* sink.fail(failure)",
+    replace: "        yield* Effect.ignore(ledger.settle(held, held.amount))\n        yield* sink.fail(failure)",
+    caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+  },
+  {
+    name: "a client that left pays nothing for what it read",
+    file: "src/services/chat/ChatCompletions.ts",
+    find: "          if (!output.started) return\n",
+    replace: "          return\n",
+    caughtBy: ["test/crashes/Departures.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+  },
+  {
+    name: "an answer is given before its charge is certain",
+    file: "src/services/chat/ChatCompletions.ts",
+    find: "Effect.as(settle(job, held, measured, route.cost), {",
+    replace: "Effect.as(Effect.forkDaemon(settle(job, held, measured, route.cost)), {",
+    caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+  },
+  {
+    name: "a provider's least output is billed above the cap",
+    file: "src/domain/Pricing.ts",
+    find: "const completion = Math.min(usage.completion, maxTokens)",
+    replace: "const { completion } = usage",
+    caughtBy: ["test/http/chat/Holds.test.ts", "test/clients/ResponsesStops.test.ts"]
+  },
+  {
+    name: "a charge is rounded down",
+    file: "src/domain/Pricing.ts",
+    find: "NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)",
+    replace: "NanoUsd(total / tokensPerPrice)",
+    caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "cached tokens are paid for twice",
+    file: "src/domain/Pricing.ts",
+    find: "BigInt(prompt - cached - cacheWrite) * rates.prompt",
+    replace: "BigInt(prompt - cacheWrite) * rates.prompt",
+    caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "a hold covers the prompt alone",
+    file: "src/domain/Pricing.ts",
+    find: "BigInt(completion) * max(...tiers.map((rates) => rates.completion))",
+    replace: "BigInt(completion) * 0n",
+    caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "an image is charged although its provider failed",
+    file: "src/services/images/ImageGenerations.ts",
+    find: "        const routed = yield* requestPicture(job, isStored)\n",
+    replace:
+      "        const routed = yield* Effect.onError(requestPicture(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
+    caughtBy: ["test/http/images/Charges.test.ts"]
+  },
+  {
+    name: "an idempotency key is free while its request runs",
+    file: "src/services/idempotency/Statements.ts",
+    find: "is_over AND kept.state = 'working' AS is_free",
+    replace: "kept.state = 'working' AS is_free",
+    caughtBy: ["test/services/idempotency/Idempotency.test.ts"]
+  },
+  {
+    name: "a finished video is not charged",
+    file: "src/services/videos/Finish.ts",
+    find: "return yield* ledger.job.settle(holdOf(job), job.price)",
+    replace:
+      "return yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
+    caughtBy: ["test/services/videos/VideoCreate.test.ts", "test/services/videos/VideoFinish.test.ts"]
+  },
+  {
+    name: "a failed video is charged",
+    file: "src/services/videos/Finish.ts",
+    find: "        yield* ledger.job.release(holdOf(job))\n",
+    replace: "        yield* ledger.job.settle(holdOf(job), job.price)\n",
+    caughtBy: ["test/services/videos/VideoSubmit.test.ts"]
+  },
+  {
+    name: "webhooks are told of a low balance by every charge",
+    file: "src/services/webhooks/CrossingSql.ts",
+    find: " AND moved.balance + moved.charged >= moved.notify_below",
+    replace: "",
+    caughtBy: ["test/services/webhooks/Crossings.test.ts"]
+  },
+  {
+    name: "a webhook that a stop interrupts waits for its lease to lapse",
+    file: "src/services/webhooks/WebhookDelivery.ts",
+    find: "Effect.ignoreLogged(queue.release(leased))",
+    replace: "Effect.void",
+    caughtBy: ["test/services/webhooks/WebhookRunner.test.ts"]
+  },
+  {
+    name: "a webhook has another id with each try",
+    file: "src/services/webhooks/WebhookDelivery.ts",
+    find: `"webhook-id": id,`,
+    replace: `"webhook-id": id + timestamp,`,
+    caughtBy: ["test/services/webhooks/WebhookDelivery.test.ts"]
+  },
+  {
+    name: "a video is shown to whoever knows its id",
+    file: "src/services/videos/VideoViews.ts",
+    find: "WHERE id = ${id} AND org_id = ${org} AND ${sql.literal(listed)}`.pipe(",
+    replace: "WHERE id = ${id} AND ${sql.literal(listed)}`.pipe(",
+    caughtBy: ["test/http/videos/Reads.test.ts", "test/services/videos/VideoViews.test.ts"]
+  }
+]
