@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Database } from "../../src/database/Database.ts"
+import { eventually } from "../harness/database/Money.ts"
 import { Cli, json, list } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
 
@@ -21,7 +22,10 @@ export interface Call {
 export const gateway = Effect.gen(function* () {
   const { url } = yield* Cli
   const { url: base } = yield* start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
-  const send = ({ body, id, key, path }: Call) =>
+  const sql = yield* SqlClient.SqlClient
+  const rowsOf = (id: string) =>
+    Effect.map(sql`SELECT id FROM request_log WHERE request_id = ${id}`, ({ length }) => length)
+  const fetched = ({ body, id, key, path }: Call) =>
     Effect.promise(async () => {
       const response = await fetch(`${base}/v1${path}`, {
         method: "POST",
@@ -30,6 +34,13 @@ export const gateway = Effect.gen(function* () {
       })
       return { status: response.status, body: await response.text() }
     })
+  /** Returns once the request is in the log, where it is one of a known key. */
+  const send = Effect.fnUntraced(function* (call: Call) {
+    const before = yield* rowsOf(call.id)
+    const answer = yield* fetched(call)
+    if (answer.status !== 401) yield* eventually(rowsOf(call.id), (rows) => rows > before)
+    return answer
+  })
   return { send }
 })
 

@@ -126,7 +126,8 @@ export class Attempt<R extends RouteBase> {
   #entry(outcome: string, status: number | undefined, now: number): AttemptEntry {
     const { id, provider } = this.route
     const { providerRequestId } = this
-    return { route: id, provider: provider.name, outcome, status, ms: now - this.#startedAt, providerRequestId }
+    const entry = { route: id, provider: provider.name, outcome, status, ms: now - this.#startedAt }
+    return providerRequestId === undefined ? entry : { ...entry, providerRequestId }
   }
 
   #note(entry: AttemptEntry): void {

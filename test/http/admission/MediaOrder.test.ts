@@ -171,7 +171,7 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
   it.effect.each<readonly [path: string, methods: ReadonlyArray<string>]>([
     ...[generations, edits].flatMap((path) => [[path, methods] as const, [`${path}/x`, ["POST"]] as const]),
     [videos, methods.slice(1)],
-    [`${videos}/ID`, ["POST", ...methods.slice(1)]],
+    [`${videos}/ID`, ["POST", "PUT", "PATCH", "OPTIONS"]],
     [`${videos}/ID/content`, ["POST", ...methods.slice(1)]],
     [`${videos}/ID/remix`, ["POST", "GET"]]
   ])("checks the method before the key at %s", ([path, wrong]) =>
