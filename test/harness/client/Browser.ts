@@ -17,8 +17,11 @@ export interface BrowserPage {
 const launch = Effect.acquireRelease(
   Effect.promise(async () => {
     assert.isDefined(executable, "A test needs Chromium: install it, on Debian with `apt-get install chromium`.")
+    // The sandbox's pictures leave a font configuration without fonts in the environment of their worker.
+    const { FONTCONFIG_FILE: _, ...env } = process.env
     // As root Chromium has no sandbox of its own.
-    return chromium.launch({ executablePath: executable, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] })
+    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : []
+    return chromium.launch({ executablePath: executable, args, env })
   }),
   (browser) => Effect.promise(() => browser.close())
 )
