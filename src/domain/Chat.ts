@@ -1,11 +1,21 @@
 import type { ReasoningEffort } from "./Model.ts"
 
-export interface TextPart {
+/** The prompt up to the marked part is worth caching; without a `ttl` for five minutes. */
+export interface CacheControl {
+  readonly type: "ephemeral"
+  readonly ttl?: "5m" | "1h" | undefined
+}
+
+interface Cacheable {
+  readonly cache_control?: CacheControl | undefined
+}
+
+export interface TextPart extends Cacheable {
   readonly type: "text"
   readonly text: string
 }
 
-export interface ImagePart {
+export interface ImagePart extends Cacheable {
   readonly type: "image_url"
   readonly image_url: { readonly url: string; readonly detail?: string | undefined }
 }
@@ -20,19 +30,25 @@ export interface ToolCall {
   readonly signature?: string | undefined
 }
 
-export type Message =
-  | { readonly role: "system"; readonly content: string | ReadonlyArray<TextPart>; readonly name?: string | undefined }
-  | { readonly role: "user"; readonly content: string | ReadonlyArray<Part>; readonly name?: string | undefined }
-  | {
-      readonly role: "assistant"
-      readonly content: string | ReadonlyArray<TextPart> | null
-      readonly name?: string | undefined
-      readonly reasoning_content?: string | undefined
-      readonly tool_calls?: ReadonlyArray<ToolCall> | undefined
-    }
-  | { readonly role: "tool"; readonly content: string | ReadonlyArray<TextPart>; readonly tool_call_id: string }
+export type Message = Cacheable &
+  (
+    | {
+        readonly role: "system"
+        readonly content: string | ReadonlyArray<TextPart>
+        readonly name?: string | undefined
+      }
+    | { readonly role: "user"; readonly content: string | ReadonlyArray<Part>; readonly name?: string | undefined }
+    | {
+        readonly role: "assistant"
+        readonly content: string | ReadonlyArray<TextPart> | null
+        readonly name?: string | undefined
+        readonly reasoning_content?: string | undefined
+        readonly tool_calls?: ReadonlyArray<ToolCall> | undefined
+      }
+    | { readonly role: "tool"; readonly content: string | ReadonlyArray<TextPart>; readonly tool_call_id: string }
+  )
 
-export interface Tool {
+export interface Tool extends Cacheable {
   readonly type: "function"
   readonly function: {
     readonly name: string
@@ -60,6 +76,20 @@ export type ResponseFormat =
       }
     }
 
+/** A way in for chats; `chat` is the chat-completions convention. */
+export type Dialect = "chat" | "responses" | "messages"
+
+/** What the client sent, for a route that speaks the client's dialect. */
+export interface NativeRequest {
+  readonly dialect: Exclude<Dialect, "chat">
+  /** As decoded from JSON: an adapter replaces what the gateway owns (model, caps, stream, what costs extra). */
+  readonly body: Readonly<Record<string, unknown>>
+  /** For the host, such as `anthropic-beta`. */
+  readonly headers: Readonly<Record<string, string>>
+  /** An upper bound, in tokens, of the prompt that only the native body holds. */
+  readonly extraTokens: number
+}
+
 /** A chat request after decoding: role `developer` is `system`, aliases are resolved, `type: text` formats are gone. */
 export interface ChatRequest {
   readonly model: string
@@ -67,6 +97,12 @@ export interface ChatRequest {
   /** `messages` with every picture as a `data:` URL; undefined where no route needs it. */
   readonly inlined?: ReadonlyArray<Message> | undefined
   readonly isLarge?: boolean | undefined
+  readonly native?: NativeRequest | undefined
+  /** An effort that the model lacks becomes its nearest, or none. */
+  readonly effortIsHint?: boolean | undefined
+  /** Requests with the same key share a cache, at hosts that can be told. */
+  readonly promptCacheKey?: string | undefined
+  readonly promptCacheRetention?: "in_memory" | "24h" | undefined
   readonly stream: boolean
   readonly includeUsage: boolean
   /** Clamped to the model's limit once the model is known. */
@@ -90,13 +126,17 @@ export interface ChatRequest {
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter"
 
-/** `cached` and `cacheWrite` are parts of `prompt`, `reasoning` of `completion`. */
+/** `cached` and `cacheWrite` are parts of `prompt`, `cacheWriteHour` of `cacheWrite`, `reasoning` of `completion`. */
 export interface Usage {
   readonly prompt: number
   readonly completion: number
   readonly cached: number
   readonly cacheWrite: number
+  /** Written to be kept for an hour, which costs more. */
+  readonly cacheWriteHour?: number | undefined
   readonly reasoning: number
+  /** Searches, each at its own price. */
+  readonly webSearches?: number | undefined
 }
 
 export interface ChatAnswer {
@@ -105,9 +145,11 @@ export interface ChatAnswer {
   readonly toolCalls: ReadonlyArray<ToolCall>
   readonly finish: FinishReason
   readonly usage: Usage | undefined
+  /** The host's whole answer, to a native request. */
+  readonly native?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** `index` counts tool calls from 0; the last event is `finish` or `usage`, and the last `usage` counts. */
+/** `native` is an event of the host to a native request, followed by what it says in our terms. `index` counts tool calls from 0; the last event is `finish` or `usage`, and the last `usage` counts. */
 export type ChatEvent =
   | { readonly type: "content"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
@@ -121,10 +163,14 @@ export type ChatEvent =
     }
   | { readonly type: "finish"; readonly reason: FinishReason }
   | { readonly type: "usage"; readonly usage: Usage }
+  | { readonly type: "native"; readonly event: Readonly<Record<string, unknown>> }
 
 /** Output: after it a stream cannot move to another route. */
 export const isDelta = (event: ChatEvent): boolean =>
   event.type === "content" || event.type === "reasoning" || event.type === "tool_call"
+
+/** Signs reasoning that no host signed: a client hands it back, and no host would take it. */
+export const unsigned = "ggw-unsigned"
 
 export const callIdMark = "~sig~"
 const longestSignature = 16_384

@@ -30,7 +30,11 @@ export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ r
 
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 
-export class UpstreamRejected extends Data.TaggedError("UpstreamRejected")<{ readonly param: string | null }> {}
+export class UpstreamRejected extends Data.TaggedError("UpstreamRejected")<{
+  readonly param: string | null
+  /** What the host said, cleaned: for dialects whose clients recover by it. */
+  readonly reason?: string | undefined
+}> {}
 export class ContentRejected extends Data.TaggedError("ContentRejected")<{}> {}
 export class UpstreamFailed extends Data.TaggedError("UpstreamFailed")<{}> {}
 export class UpstreamAuthFailed extends Data.TaggedError("UpstreamAuthFailed")<{}> {}

@@ -39,8 +39,10 @@ export const jsonInPieces = (status: number, pieces: Chunks, headers: Headers = 
 export const json = (status: number, body: unknown, headers: Headers = {}): Answer =>
   jsonText(status, JSON.stringify(body), headers)
 
-export const wireError = (error: WireError, headers: Headers = {}): Answer =>
-  json(error.status, error.body, { ...headers, ...error.headers })
+export type EncodeError = (error: WireError, requestId: string) => unknown
+
+export const wireError = (error: WireError, headers: Headers = {}, body: unknown = error.body): Answer =>
+  json(error.status, body, { ...headers, ...error.headers })
 
 export const respond = ({ body, headers, status }: Answer): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.raw(body, { status, headers })

@@ -41,6 +41,7 @@ export interface Endpoint {
   readonly scope: KeyScope
   /** A small request takes its rate unit and its hold in one statement. */
   readonly admitsWithHold: boolean
+  readonly encodeError?: Answer.EncodeError | undefined
   readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
 }
 
@@ -168,7 +169,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             return Effect.flatMap(admit(endpoint, record, request), () => endpoint.answer(admitted)).pipe(
               Effect.catchAllCause((cause) => failLate(record, cause)),
               Effect.matchCauseEffect({
-                onFailure: (cause) => explain(cause, record, response),
+                onFailure: (cause) => explain(cause, endpoint, record, response),
                 onSuccess: (answer): Effect.Effect<Outcome> => Effect.succeed({ answer, code: null })
               }),
               Effect.flatMap((outcome) => {

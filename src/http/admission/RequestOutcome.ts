@@ -18,7 +18,10 @@ export interface Outcome {
   readonly code: string | null
 }
 
-type Addressed = Pick<AnsweredRequest, "path" | "surface">
+type Addressed = Pick<AnsweredRequest, "path" | "surface"> & {
+  /** Undefined: the envelope as it is. */
+  readonly encodeError?: Answer.EncodeError | undefined
+}
 
 export const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
   allowance === undefined
@@ -31,6 +34,7 @@ export const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Re
 
 export const explain = (
   cause: Cause.Cause<Failure | BodyCutOff>,
+  { encodeError }: Addressed,
   record: RequestRecord,
   response: ServerResponse
 ): Effect.Effect<Outcome> => {
@@ -42,7 +46,9 @@ export const explain = (
     return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
   }
   return Effect.map(errorResponse(cause, record.requestId), (error) => ({
-    answer: response.headersSent ? undefined : Answer.wireError(error, headersOf(record)),
+    answer: response.headersSent
+      ? undefined
+      : Answer.wireError(error, headersOf(record), encodeError?.(error, record.requestId)),
     code: error.body.error.code
   }))
 }
@@ -71,7 +77,7 @@ export const makeConclusion = Effect.gen(function* () {
 
   /** The answer to a request that was not admitted, which has no row in the log. */
   const refuse = (
-    { path, surface }: Addressed,
+    { encodeError, path, surface }: Addressed,
     { method = "" }: IncomingMessage,
     { requestId, startedAt, trace }: typeof RequestContext.Service,
     cause: Cause.Cause<Failure>
@@ -80,7 +86,7 @@ export const makeConclusion = Effect.gen(function* () {
       const { code } = error.body.error
       trace?.answer({ status: error.status, code })
       report({ requestId, surface, method, path, status: error.status, code, startedAt })
-      return Answer.wireError(error, { "x-request-id": requestId })
+      return Answer.wireError(error, { "x-request-id": requestId }, encodeError?.(error, requestId))
     })
 
   return { conclude, refuse }

@@ -2,6 +2,7 @@ import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.t
 import { callIdOnWire } from "../../domain/Chat.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
+import type { StreamEncoder } from "./Sse.ts"
 
 const usageJson = (usage: Usage): CompletionUsage => ({
   prompt_tokens: usage.prompt,
@@ -51,13 +52,13 @@ export const completionJson = (options: {
 
 const done = "data: [DONE]\n\n"
 
-type Shown = Exclude<ChatEvent, { readonly type: "usage" }>
+type Shown = Exclude<ChatEvent, { readonly type: "usage" | "native" }>
 
 const isShown = (event: ChatEvent): event is Shown =>
-  event.type !== "usage" && !(event.type === "content" && event.text === "")
+  event.type !== "usage" && event.type !== "native" && !(event.type === "content" && event.text === "")
 
 /** Concatenates around the text, so that a delta costs one string. */
-export class SseEncoder {
+export class SseEncoder implements StreamEncoder {
   private opened = false
   private readonly head: string
   private readonly tail: string

@@ -13,11 +13,15 @@ import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { modelIn } from "../body/Fields.ts"
-import { completionJson, SseEncoder } from "./ChatAnswer.ts"
-import { decodeChatBody, largeChat, largeRequest } from "./ChatBody.ts"
+import { largeChat, largeRequest } from "./ChatBody.ts"
+import { chatCompletions } from "./ChatDialect.ts"
+import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
-export const chatEndpoint = Effect.gen(function* () {
+const dialects: ReadonlyArray<ChatDialect> = [chatCompletions]
+
+/** One endpoint for each dialect. */
+export const chatEndpoints = Effect.gen(function* () {
   const catalog = yield* Catalog
   const chat = yield* ChatCompletions
   const ids = yield* Ids
@@ -30,13 +34,13 @@ export const chatEndpoint = Effect.gen(function* () {
     return Either.map(applyRules(model, asked), (request) => ({ model, request, record }))
   }
 
-  const read = (admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
+  const read = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
     Effect.flatMap(
       readDocument(admitted, limits.chatBodyBytes),
       ({ bytes, value }): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
-        const { record } = admitted
+        const { record, request } = admitted
         record.model = modelIn(value)
-        const decoded = decodeChatBody(value)
+        const decoded = dialect.decode(value, request.headers)
         if (Either.isLeft(decoded)) return decoded.left
         record.stream = decoded.right.stream
         return bytes > largeRequest
@@ -45,11 +49,11 @@ export const chatEndpoint = Effect.gen(function* () {
       }
     )
 
-  const answer = (admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
-    Effect.flatMap(read(admitted), (job) => {
+  const answer = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
+    Effect.flatMap(read(dialect, admitted), (job) => {
       const { departure, headers, record, response } = admitted
       const name = {
-        id: ids.prefixed("chatcmpl"),
+        id: ids.prefixed(dialect.idPrefix),
         created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
         model: job.model.id
       }
@@ -59,19 +63,22 @@ export const chatEndpoint = Effect.gen(function* () {
           ? { ...headers(), "x-gateway-sandbox": "true" }
           : headers()
       if (job.request.stream) {
-        const encoder = new SseEncoder({ ...name, includeUsage: job.request.includeUsage })
+        const encoder = dialect.encoder(name, job.request)
         return Effect.as(chat.stream(job, makeSink({ response, headers: marked, encoder, departure })), undefined)
       }
       return Effect.map(chat.complete(job), ({ answer, usage }) =>
-        json(200, completionJson({ ...name, answer, usage }), marked())
+        json(200, dialect.encodeAnswer(name, job.request, answer, usage), marked())
       )
     })
 
-  return {
-    path: "/v1/chat/completions",
-    surface: "chat",
-    scope: "chat",
-    admitsWithHold: true,
-    answer
-  } satisfies Endpoint
+  return dialects.map(
+    (dialect): Endpoint => ({
+      path: dialect.path,
+      surface: "chat",
+      scope: "chat",
+      admitsWithHold: true,
+      encodeError: dialect.encodeError,
+      answer: (admitted) => answer(dialect, admitted)
+    })
+  )
 })

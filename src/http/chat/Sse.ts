@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http"
 import { Effect } from "effect"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ChatSink } from "../../services/chat/ChatCompletions.ts"
 import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { probe } from "../connections/HalfClosed.ts"
 import * as Wire from "../errors/ErrorMessages.ts"
-import type { SseEncoder } from "./ChatAnswer.ts"
 
 const keepAliveMillis = 15_000
 /** A client that takes nothing for this long is gone, whatever its socket says. */
@@ -29,11 +29,19 @@ const drained = (response: ServerResponse): Effect.Effect<void> =>
     return Effect.sync(done)
   })
 
+/** The frames of a stream, in the client's dialect. */
+export interface StreamEncoder {
+  /** Empty where the events show nothing. */
+  readonly encode: (events: ReadonlyArray<ChatEvent>) => string
+  readonly finish: (usage: Usage) => string
+  readonly error: (body: Wire.Envelope) => string
+}
+
 /** Waits while the client does not read, so that the provider is not read either. */
 export const makeSink = (options: {
   readonly response: ServerResponse
   readonly headers: () => Readonly<Record<string, string>>
-  readonly encoder: SseEncoder
+  readonly encoder: StreamEncoder
   readonly departure: ClientDeparture
 }): ChatSink => {
   const { departure, encoder, response } = options

@@ -49,6 +49,8 @@ export type Envelope = typeof Envelope.Type
 export interface WireError {
   readonly status: number
   readonly body: Envelope
+  /** What the host said, cleaned; some dialects pass it on. */
+  readonly reason?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -94,11 +96,13 @@ const imageParams: ReadonlySet<string | null> = new Set(["messages", "image"])
 
 export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, WireError>()({
   InvalidRequest: ({ message, param }) => badRequest(message, param),
-  UpstreamRejected: ({ param }) =>
-    badRequest(
+  UpstreamRejected: ({ param, reason }) => ({
+    ...badRequest(
       imageParams.has(param) ? "Failed to process the reference image." : "Upstream rejected the request.",
       param
     ),
+    ...(reason === undefined ? undefined : { reason })
+  }),
   ContentRejected: () =>
     answer(400, "content_policy_violation", null, "Content was rejected by the moderation system."),
   MissingApiKey: () => answer(401, "authentication_error", "invalid_api_key", "Missing API key."),

@@ -8,7 +8,7 @@ import { ResourceApi } from "../Api.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 import { AuthenticatedLayer } from "../admission/Authentication.ts"
 import { Limits } from "../body/Body.ts"
-import { chatEndpoint } from "../chat/Handlers.ts"
+import { chatEndpoints } from "../chat/Handlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
 import { CreditsHandlers } from "../credits/Handlers.ts"
 import { DocsRoutes } from "../docs/Handlers.ts"
@@ -73,7 +73,7 @@ const generatingRoutes = Layer.effect(
   GenerationRoutes.GenerationRoutes,
   Effect.gen(function* () {
     const { edit, generate } = yield* imageEndpoints
-    const endpoints: ReadonlyArray<Endpoint> = [yield* chatEndpoint, generate, edit, yield* videoEndpoint]
+    const endpoints: ReadonlyArray<Endpoint> = [...(yield* chatEndpoints), generate, edit, yield* videoEndpoint]
     return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
   })
 )

@@ -187,7 +187,7 @@ const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
     else if (event.type === "reasoning") reasoning += event.text
     else if (event.type === "tool_call") toolCalls.push(toolCallOf(event))
     else if (event.type === "finish") finish = event.reason
-    else usage = event.usage
+    else if (event.type === "usage") usage = event.usage
   }
   const isSilent = content === "" && toolCalls.length > 0
   return { content: isSilent ? null : content, reasoning: reasoning || undefined, toolCalls, finish, usage }

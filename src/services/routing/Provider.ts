@@ -20,6 +20,8 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly param?: string | undefined
   /** Charged by the provider all the same; `whole`: all that was requested. */
   readonly spent?: Usage | "whole" | undefined
+  /** What the host said of a request that it refuses, without ids, keys and addresses. */
+  readonly reason?: string | undefined
   /** For the operator's log only: may hold the provider's ids. */
   readonly detail: string
 }> {}

@@ -90,7 +90,7 @@ export const joined = (pulls: Heard["pulls"]): ChatAnswer => {
     else if (event.type === "reasoning") reasoning += event.text
     else if (event.type === "finish") finish = event.reason
     else if (event.type === "usage") usage = event.usage
-    else {
+    else if (event.type === "tool_call") {
       if (event.id !== undefined) calls[event.index] = { id: event.id, name: event.name ?? "", text: "" }
       const call = calls[event.index]
       assert.isDefined(call, "a tool call opens with its id")

@@ -1,0 +1,25 @@
+import type { IncomingHttpHeaders } from "node:http"
+import type { Either } from "effect"
+import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import type { IdPrefix } from "../../services/runtime/Ids.ts"
+import type { EncodeError } from "../Answer.ts"
+import type { StreamEncoder } from "./Sse.ts"
+
+export interface AnswerName {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+  /** As requested. */
+  readonly model: string
+}
+
+/** A way in for chats. What is decoded takes the same road whatever it was written in. */
+export interface ChatDialect {
+  readonly path: string
+  readonly idPrefix: IdPrefix
+  readonly decode: (json: unknown, headers: IncomingHttpHeaders) => Either.Either<ChatRequest, InvalidRequest>
+  readonly encodeAnswer: (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage) => unknown
+  readonly encoder: (name: AnswerName, request: ChatRequest) => StreamEncoder
+  readonly encodeError?: EncodeError | undefined
+}
