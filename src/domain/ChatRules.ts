@@ -71,6 +71,7 @@ export const applyRules = (model: ChatModel, request: ChatRequest): Either.Eithe
   return Either.right({
     ...request,
     ...(model.sampling ? undefined : noSampling),
+    ...(request.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
     maxTokens: Math.min(request.maxTokens, model.maxOutput)
   })
 }

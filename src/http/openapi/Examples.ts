@@ -20,7 +20,7 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
     prompt_tokens: 9,
     completion_tokens: 3,
     total_tokens: 12,
-    prompt_tokens_details: { cached_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0 }
   }
   const listed = {
@@ -39,10 +39,15 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
       completion_per_1m_usd: 14,
       cached_prompt_per_1m_usd: 0.175,
       cache_write_per_1m_usd: 1.75,
+      cache_write_1h_per_1m_usd: 1.75,
       prompt: "0.00000175",
       completion: "0.000014",
       input_cache_read: "0.000000175",
       input_cache_write: "0.00000175",
+      input_cache_write_1h: "0.00000175",
+      web_search_per_1k_usd: 10,
+      web_search: "0.01",
+      max_web_searches: 10,
       approximate: true
     },
     params: [{ key: "max_tokens", type: "number", default: 4096, min: 1, max: 128_000, step: 1 }]
@@ -143,8 +148,24 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
       answer: {
         object: "list",
         data: [
-          { day: "2026-11-21", requests: 12, prompt_tokens: 5210, completion_tokens: 1840, charge_usd: 0.0348775 },
-          { day: "2026-11-22", requests: 1, prompt_tokens: 9, completion_tokens: 3, charge_usd: 0.00005775 }
+          {
+            day: "2026-11-21",
+            requests: 12,
+            prompt_tokens: 5210,
+            completion_tokens: 1840,
+            cache_write_tokens: 0,
+            web_searches: 0,
+            charge_usd: 0.0348775
+          },
+          {
+            day: "2026-11-22",
+            requests: 1,
+            prompt_tokens: 9,
+            completion_tokens: 3,
+            cache_write_tokens: 0,
+            web_searches: 0,
+            charge_usd: 0.00005775
+          }
         ]
       }
     },
@@ -161,7 +182,10 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
         prompt_tokens: 9,
         completion_tokens: 3,
         cached_tokens: 0,
+        cache_write_tokens: 0,
+        cache_write_1h_tokens: 0,
         reasoning_tokens: 0,
+        web_searches: 0,
         hold_usd: 0.000665,
         charge_usd: 0.00005775,
         attempts: [

@@ -30,13 +30,15 @@ export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
     : Either.right({ since, until })
 }
 
-const countsOf = ({ completionTokens, promptTokens, requests }: UsageSum) => ({
+const countsOf = ({ cacheWriteTokens, completionTokens, promptTokens, requests, webSearches }: UsageSum) => ({
   requests,
   prompt_tokens: promptTokens,
-  completion_tokens: completionTokens
+  completion_tokens: completionTokens,
+  cache_write_tokens: cacheWriteTokens,
+  web_searches: webSearches
 })
 
-const columns = ["requests", "prompt_tokens", "completion_tokens", "charge_usd"]
+const columns = ["requests", "prompt_tokens", "completion_tokens", "cache_write_tokens", "web_searches", "charge_usd"]
 
 const groupOf = (by: CustomerGrouping, { group, label }: UsageSum) => ({
   [by]: group,
@@ -73,7 +75,10 @@ const requestJson = (request: CustomerRequest) => ({
   prompt_tokens: request.promptTokens,
   completion_tokens: request.completionTokens,
   cached_tokens: request.cachedTokens,
+  cache_write_tokens: request.cacheWriteTokens,
+  cache_write_1h_tokens: request.cacheWriteHourTokens,
   reasoning_tokens: request.reasoningTokens,
+  web_searches: request.webSearches,
   hold_usd: request.hold === null ? null : toUsd(request.hold),
   charge_usd: toUsd(request.charge),
   attempts: request.attempts.map(({ ms, outcome }) => ({ outcome, ms })),

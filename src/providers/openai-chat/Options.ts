@@ -1,6 +1,6 @@
 import { identity, Predicate, Schema } from "effect"
 import type { Feature, RouteOptions } from "../../domain/Model.ts"
-import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
+import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
   max_tokens_field: optional(oneOf("max_tokens", "max_completion_tokens")),
@@ -9,7 +9,8 @@ export const Options = Schema.Struct({
   inline_images: optional(Schema.Boolean),
   stop: optional(oneOf("cut")),
   /** Anything but a mapping revokes the provider's option. */
-  web_search: optional(Schema.Unknown)
+  web_search: optional(Schema.Unknown),
+  search_fee: searchFee
 })
 export type Options = typeof Options.Type
 

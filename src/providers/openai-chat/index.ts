@@ -31,10 +31,10 @@ export const make = makeChatProvider<Options, Quirks>("openai-chat", {
   inlines: inlinesImages,
   endpoint: () => ({ path: "/chat/completions", authorization: bearer }),
   encode: encodeRequest,
-  decode: (body, { newId }) => decodeAnswer(body, newId),
-  decoder: ({ newId }) => makeDecoder(newId),
+  decode: decodeAnswer,
+  decoder: makeDecoder,
   errorIn,
-  usageIn: ({ usage }) => decodeUsage(usage),
+  usageIn: ({ usage }) => decodeUsage(usage, undefined),
   quirks: ({ max_tokens_field = "max_tokens" }) => ({ maxTokensField: max_tokens_field, streamOptions: true }),
   adapt,
   ownStops

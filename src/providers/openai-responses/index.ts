@@ -7,7 +7,7 @@ import { parseJson } from "../client/Json.ts"
 import { bearer } from "../client/Upstream.ts"
 import { features, type Options, options } from "./Options.ts"
 import { encodeRequest, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
+import { countSearches, decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
 import { makeDecoder } from "./Stream.ts"
 
 /** Below this, no host bills a part of the prompt at its cached price. */
@@ -17,6 +17,7 @@ const cacheableCharacters = 4_096
 const adapt = ({ quirks }: ChatCall<Options, Quirks>, { body }: UpstreamResponse): Adaptation<Quirks> | undefined => {
   const { param, words = [] } = readHostError(parseJson(body)) ?? {}
   if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
+  if (param === "max_tool_calls" && quirks.callLimit) return { changes: { callLimit: false }, isLasting: true }
   if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting: true }
   return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined
 }
@@ -33,8 +34,8 @@ export const make = makeChatProvider<Options, Quirks>("openai-responses", {
     return makeDecoder(newId, isShort, failureIn)
   },
   errorIn,
-  usageIn: ({ usage }) => decodeUsage(usage),
-  quirks: () => ({ summary: true, stream: true }),
+  usageIn: ({ output, usage }) => decodeUsage(usage, countSearches(output)),
+  quirks: () => ({ summary: true, stream: true, callLimit: true }),
   adapt,
   ownStops: ({ stop }) => stop
 })

@@ -196,9 +196,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             output.take(received.events)
           }
           if (!output.started) return
-          return yield* Effect.ignore(
-            settle(job, held, yield* measure(job, undefined, output.text()), output.route?.cost)
-          )
+          const searched = { ...Pricing.noUsage, webSearches: output.usage?.webSearches }
+          const measured = yield* measure(job, searched, output.text())
+          return yield* Effect.ignore(settle(job, held, measured, output.route?.cost))
         }
         const measured = yield* measure(job, output.usage, output.text())
         const settled = yield* Effect.either(settle(job, held, measured, output.route?.cost))

@@ -92,7 +92,11 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   promptTokens: Schema.NullOr(Schema.NumberFromString),
   completionTokens: Schema.NullOr(Schema.NumberFromString),
   cachedTokens: Schema.NullOr(Schema.NumberFromString),
+  cacheWriteTokens: Schema.NullOr(Schema.NumberFromString),
+  /** Of those, the ones kept for an hour. */
+  cacheWriteHourTokens: Schema.NullOr(Schema.NumberFromString),
   reasoningTokens: Schema.NullOr(Schema.NumberFromString),
+  webSearches: Schema.NullOr(Schema.NumberFromString),
   holdId: Schema.NullOr(Schema.String),
   charge: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
@@ -133,7 +137,10 @@ const toRow = (entry: RequestEntry) => ({
   prompt_tokens: entry.usage?.prompt ?? null,
   completion_tokens: entry.usage?.completion ?? null,
   cached_tokens: entry.usage?.cached ?? null,
+  cache_write_tokens: entry.usage?.cacheWrite ?? null,
+  cache_write_hour_tokens: entry.usage?.cacheWriteHour ?? null,
   reasoning_tokens: entry.usage?.reasoning ?? null,
+  web_searches: entry.usage?.webSearches ?? null,
   hold_id: entry.hold ?? null,
   charge: entry.charge.toString(),
   cost: amount(entry.cost) ?? null,
@@ -162,7 +169,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
       const sql = yield* SqlClient.SqlClient
       const rows = rowsOf(RequestRow)
       const columns = sql.literal(`id, request_id, at, surface, status, code, org_id, key_id, address, user_agent,
-        model, route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
+        model, route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches,
+        hold_id, charge, cost,
         first_byte_ms, total_ms`)
       const withStatus = (status: StatusFilter) => {
         if (status === "ok") return sql`request_log.status < 400 AND code IS NULL`
