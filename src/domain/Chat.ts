@@ -102,6 +102,8 @@ export interface ChatRequest {
   readonly conversation?: string | undefined
   /** An effort that the model lacks becomes its nearest, or none. */
   readonly effortIsHint?: boolean | undefined
+  /** A model or a route that cannot search does without. */
+  readonly webSearchIsHint?: boolean | undefined
   /** Requests with the same key share a cache, at hosts that can be told. */
   readonly promptCacheKey?: string | undefined
   readonly promptCacheRetention?: "in_memory" | "24h" | undefined

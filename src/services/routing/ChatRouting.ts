@@ -1,6 +1,6 @@
 import { Array as Arr, type Context, Effect, ExecutionStrategy, Exit, FiberId, Option, Runtime, Scope } from "effect"
 import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
-import { needs, unsupportedCombination } from "../../domain/ChatRules.ts"
+import { keepHints, needs, unsupportedCombination } from "../../domain/ChatRules.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
@@ -38,7 +38,15 @@ export const makeChatRouting = (
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
 
   const chatOf = ({ provider }: Route) => providers.get(provider.adapter)?.chat
-  const declined = (request: ChatRequest) => (route: Route) => chatOf(route)?.declines?.(route, request)
+  const declines = (request: ChatRequest, route: Route) => chatOf(route)?.declines?.(route, request)
+
+  /** A route gets of the hints what it can do. */
+  const fit = (request: ChatRequest, route: Route): ChatRequest => {
+    const kept = keepHints(request, (capability) => route.capabilities?.has(capability) !== false)
+    if (kept.webSearchIsHint !== true || !kept.webSearch || declines(kept, route) === undefined) return kept
+    return keepHints(kept, (capability) => capability !== "web_search")
+  }
+  const declined = (request: ChatRequest) => (route: Route) => declines(fit(request, route), route)
 
   const candidates = (model: ChatModel, request: ChatRequest): ReadonlyArray<Route> =>
     Candidates.able(model.routes, () => needs(request)).filter((route) => declined(request)(route) === undefined)
@@ -86,8 +94,12 @@ export const makeChatRouting = (
       Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) !== false)
     )
 
-  const as = (request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest =>
-    request.inlined !== undefined && inlines?.(route) !== false ? { ...request, messages: request.inlined } : request
+  const as = (asked: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest => {
+    const request = fit(asked, route)
+    return request.inlined !== undefined && inlines?.(route) !== false
+      ? { ...request, messages: request.inlined }
+      : request
+  }
 
   const complete = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
     Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
