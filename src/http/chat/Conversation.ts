@@ -52,11 +52,7 @@ const opening = ({ messages }: ChatRequest): string => {
 export const conversationOf = (
   { id, routes }: ChatModel,
   request: ChatRequest,
-  {
-    bytes,
-    headers,
-    org
-  }: { readonly bytes: number; readonly headers: IncomingHttpHeaders; readonly org: OrgId }
+  { bytes, headers, org }: { readonly bytes: number; readonly headers: IncomingHttpHeaders; readonly org: OrgId }
 ): string | undefined => {
   if (routes.length < 2) return undefined
   const given = request.promptCacheKey || headerOf(headers) || sessionIn(request)

@@ -48,6 +48,22 @@ const turn = (account: Account, model: string, nth: number, begins = prompt, sen
 }
 
 withLayer(served, { excludeTestServices: true })("a conversation over several providers", (it) => {
+  it.effect("is named by a header however short it is, and moves with a failure", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Upstreams
+      const account = yield* openAccount({})
+      const short = (nth: number) => turn(account, "fallback", nth, "hi", { headers: { "x-session-affinity": "s" } })
+      yield* first.script(json(503, {}), replies)
+      yield* second.script(replies, replies)
+      const before = yield* counts
+      const route = "fallback@second"
+      assert.deepInclude(yield* short(0), { route, preferredRoute: null })
+      assert.deepInclude(yield* short(1), { route, preferredRoute: route })
+      assert.deepInclude(yield* turn(account, "fallback", 0, "hi"), { route: "fallback@first", preferredRoute: null })
+      assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
+    })
+  )
+
   it.effect("stays for thirty turns at one of two equals, and its rows name that route", () =>
     Effect.gen(function* () {
       const account = yield* openAccount({})
@@ -72,22 +88,6 @@ withLayer(served, { excludeTestServices: true })("a conversation over several pr
       const begin = (n: number) => turn(account, "spread", 0, `${n} ${prompt}`)
       yield* Effect.forEach(Array.from(Array(200).keys()), begin, { concurrency: 8, discard: true })
       assert.closeTo((first.calls.length - before) / 200, 0.75, 0.17)
-    })
-  )
-
-  it.effect("is named by a header however short it is, and moves with a failure", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const account = yield* openAccount({})
-      const short = (nth: number) => turn(account, "fallback", nth, "hi", { headers: { "x-session-affinity": "s" } })
-      yield* first.script(json(503, {}))
-      yield* script(3)
-      const before = yield* counts
-      const moved = { route: "fallback@second", preferredRoute: "fallback@second" }
-      assert.deepInclude(yield* short(0), { ...moved, preferredRoute: null })
-      assert.deepInclude(yield* short(1), moved)
-      assert.deepInclude(yield* turn(account, "fallback", 0, "hi"), { route: "fallback@first", preferredRoute: null })
-      assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
     })
   )
 })
