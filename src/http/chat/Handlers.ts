@@ -28,10 +28,19 @@ export const chatEndpoints = Effect.gen(function* () {
   const limits = yield* Limits
   const clock = yield* Effect.clock
 
-  const jobOf = (asked: ChatRequest, record: RequestRecord): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+  const jobOf = (
+    { fitsHold = false }: ChatDialect,
+    asked: ChatRequest,
+    record: RequestRecord
+  ): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
     const model = catalog.current.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
-    return Either.map(applyRules(model, asked), (request) => ({ model, request, record }))
+    return Either.map(applyRules(model, asked), (request) => ({
+      model,
+      request,
+      record,
+      fitsHold: fitsHold || record.caller.fitHolds
+    }))
   }
 
   const read = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
@@ -44,8 +53,8 @@ export const chatEndpoints = Effect.gen(function* () {
         if (Either.isLeft(decoded)) return decoded.left
         record.stream = decoded.right.stream
         return bytes > largeRequest
-          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(asked, record))
-          : jobOf(decoded.right, record)
+          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(dialect, asked, record))
+          : jobOf(dialect, decoded.right, record)
       }
     )
 
@@ -77,6 +86,7 @@ export const chatEndpoints = Effect.gen(function* () {
       surface: "chat",
       scope: "chat",
       admitsWithHold: true,
+      fitsHold: dialect.fitsHold,
       encodeError: dialect.encodeError,
       answer: (admitted) => answer(dialect, admitted)
     })
