@@ -103,6 +103,11 @@ export const failovers = Metric.counter("gateway_failovers_total", {
   incremental: true
 })
 
+export const affinity = Metric.counter("gateway_affinity_total", {
+  description: "Answers to conversations of models with several routes, by what became of their route",
+  incremental: true
+})
+
 export const circuits = Metric.gauge("gateway_circuits", {
   description: "Processes in which the route's circuit is in the state"
 })

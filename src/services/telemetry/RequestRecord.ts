@@ -73,6 +73,7 @@ export class RequestRecord extends Data.Class<{
       userAgent: this.client?.userAgent,
       model: this.model,
       route: this.route?.id,
+      preferredRoute: this.attempts.preferredRoute,
       provider: this.route?.provider.name,
       stream: this.stream,
       attempts: this.attempts.list,
