@@ -24,9 +24,10 @@ const bench = (credits: bigint) =>
     const ledger = yield* Ledger
     const { books, org, record: first } = yield* openChat(credits)
     const { caller } = first
+    const blank = { surface: "chat", caller, limit: 600, at: 0, startedAt: 0 } as const
     const ask = (to: Route, more: Partial<ChatRequest> = {}) => {
       const id = crypto.randomUUID()
-      const record = new RequestRecord({ ...first, id, requestId: id, caller })
+      const record = new RequestRecord({ ...blank, id, requestId: id })
       const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, fitsHold: true }
       return Effect.map(Effect.fork(chat.complete(job)), (fiber) => ({ fiber, record }))
     }
