@@ -29,6 +29,7 @@ export const chatEndpoints = Effect.gen(function* () {
   const clock = yield* Effect.clock
 
   const jobOf = (
+    dialect: ChatDialect,
     asked: ChatRequest,
     { record, request: { headers } }: Admitted,
     bytes: number
@@ -36,8 +37,14 @@ export const chatEndpoints = Effect.gen(function* () {
     const model = catalog.current.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
     return Either.map(applyRules(model, asked), (request) => {
-      const conversation = conversationOf(model, request, { org: record.caller.org, headers, bytes })
-      return { model, request: conversation === undefined ? request : { ...request, conversation }, record }
+      const { fitHolds, org } = record.caller
+      const conversation = conversationOf(model, request, { org, headers, bytes })
+      return {
+        model,
+        request: conversation === undefined ? request : { ...request, conversation },
+        record,
+        fitsHold: dialect.fitsHold === true || fitHolds
+      }
     })
   }
 
@@ -51,8 +58,8 @@ export const chatEndpoints = Effect.gen(function* () {
         if (Either.isLeft(decoded)) return decoded.left
         record.stream = decoded.right.stream
         return bytes > largeRequest
-          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(asked, admitted, bytes))
-          : jobOf(decoded.right, admitted, bytes)
+          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(dialect, asked, admitted, bytes))
+          : jobOf(dialect, decoded.right, admitted, bytes)
       }
     )
 
@@ -84,6 +91,7 @@ export const chatEndpoints = Effect.gen(function* () {
       surface: "chat",
       scope: "chat",
       admitsWithHold: true,
+      fitsHold: dialect.fitsHold,
       encodeError: dialect.encodeError,
       answer: (admitted) => answer(dialect, admitted)
     })

@@ -65,6 +65,11 @@ export const usageEstimated = Metric.counter("gateway_usage_estimated_total", {
   incremental: true
 })
 
+export const capsLowered = Metric.counter("gateway_caps_lowered_total", {
+  description: "Chats whose output cap was lowered to what their organization can pay",
+  incremental: true
+})
+
 export const chargedNanoUsd = Metric.counter("gateway_charged_nano_usd_total", {
   description: "Charged, in nano-USD",
   bigint: true,

@@ -31,6 +31,8 @@ export class RequestRecord extends Data.Class<{
   route: RouteBase | undefined
   stream = false
   hold: string | undefined
+  /** The output that the balance covers, where that is less than was asked for. */
+  cap: number | undefined
   usage: Usage | undefined
   charge = 0n
   cost: bigint | undefined
