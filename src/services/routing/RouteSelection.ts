@@ -36,6 +36,24 @@ export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, second
       (reference === undefined ? route.referenceImage !== "required" : route.imageModel !== undefined)
   )
 
+/**
+ * Puts the route with this id first, within its preference only, or over all. Weight 0 keeps a route out of the usual
+ * choice, so it is a preference of its own.
+ */
+export const preferring = <R extends RouteBase>(
+  routes: ReadonlyArray<R>,
+  id: string,
+  among: "equals" | "all"
+): ReadonlyArray<R> => {
+  const preferred = routes.find((route) => route.id === id)
+  if (preferred === undefined) return routes
+  const isEqual = ({ preference, weight }: R) =>
+    preference === preferred.preference && (weight === 0) === (preferred.weight === 0)
+  const at = among === "all" ? 0 : routes.findIndex(isEqual)
+  const others = routes.filter((route) => route !== preferred)
+  return others.toSpliced(at, 0, preferred)
+}
+
 const chance = (weight: number): Effect.Effect<number> =>
   weight > 0 ? Effect.map(Random.next, (random) => -Math.log(1 - random) / weight) : Effect.succeed(Infinity)
 
