@@ -35,7 +35,7 @@ interface Position {
   readonly mark: Fields | undefined
 }
 
-const withoutMark = ({ cache_control: _, ...rest }: Fields): Fields => rest
+const withoutMark = (block: Fields): Fields => ({ ...block, cache_control: undefined })
 
 const positionsIn = (body: Fields): ReadonlyArray<Position> => {
   const { messages, model, system, thinking, tool_choice, tools } = body

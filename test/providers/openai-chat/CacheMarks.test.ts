@@ -39,10 +39,11 @@ const withMarks = (marks: object, onTool: object, onUser: object) => ({
 describe("marks for the cache of an openai-chat host", () => {
   it("are not sent to a host that is not known to take them", () => {
     const { messages = [] } = conversation
+    const parts = [text("Weather?"), text("In Bern.")]
     const plain = {
       tools: [weatherTool],
-      messages: messages.map(({ cache_control: _, ...message }) =>
-        message.role === "user" ? { ...message, content: [text("Weather?"), text("In Bern.")] } : message
+      messages: messages.map((message) =>
+        message.role === "user" ? { ...message, content: parts } : { ...message, cache_control: undefined }
       )
     }
     assert.deepStrictEqual(bodyOf(conversation), bodyOf(plain))
