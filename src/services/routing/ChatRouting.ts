@@ -79,7 +79,7 @@ export const makeChatRouting = (
   }
 
   const chatPlan = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since: number | undefined) =>
-    Effect.map(Candidates.inOrder(candidates(model, request)), (routes) => ({
+    Effect.map(Candidates.inOrder(candidates(model, request), request.conversation), (routes) => ({
       model,
       routes: prefer(routes, request, attempts),
       attempts,

@@ -49,6 +49,21 @@ for (const { ask, surface } of surfaces) {
       })
     )
 
+    it.effect("begins on the same route at every instance, and after every restart", () =>
+      Effect.gen(function* () {
+        const chosen: ReadonlyArray<Array<string>> = [[], []]
+        for (const [instance, routes] of chosen.entries()) {
+          yield* routed(new ProviderFake(), function* () {
+            // What was drawn before makes no difference.
+            yield* Effect.replicateEffect(turn(equals(a, b, c), {}), instance)
+            for (let n = 0; n < 50; n++) routes.push(yield* answeredBy(equals(a, b, c), `talk ${n}`))
+          })
+        }
+        assert.deepStrictEqual(chosen[0], chosen[1])
+        assert.sameMembers([...new Set(chosen[0])], [a.id, b.id, c.id])
+      })
+    )
+
     it.effect("is nothing to a request without one", () =>
       routed(new ProviderFake(), function* () {
         const attempts = yield* Effect.replicateEffect(turn(equals(a, b), {}), 50)
