@@ -43,7 +43,7 @@ export const chatEndpoints = Effect.gen(function* () {
         model,
         request: conversation === undefined ? request : { ...request, conversation },
         record,
-        fitsHold: dialect.fitsHold === true || fitHolds
+        fitsHold: dialect.fitsHold || fitHolds
       }
     })
   }
