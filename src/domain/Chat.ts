@@ -98,8 +98,12 @@ export interface ChatRequest {
   readonly inlined?: ReadonlyArray<Message> | undefined
   readonly isLarge?: boolean | undefined
   readonly native?: NativeRequest | undefined
+  /** The same for all requests of one conversation of an organization with a model. */
+  readonly conversation?: string | undefined
   /** An effort that the model lacks becomes its nearest, or none. */
   readonly effortIsHint?: boolean | undefined
+  /** A model or a route that cannot search does without. */
+  readonly webSearchIsHint?: boolean | undefined
   /** Requests with the same key share a cache, at hosts that can be told. */
   readonly promptCacheKey?: string | undefined
   readonly promptCacheRetention?: "in_memory" | "24h" | undefined

@@ -1,8 +1,8 @@
 import { Either } from "effect"
 import type { ChatRequest } from "./Chat.ts"
 import { InvalidRequest } from "./Failure.ts"
-import type { Capability, ChatModel } from "./Model.ts"
-import { quoteModel } from "./Model.ts"
+import type { Capability, ChatModel, ReasoningEffort } from "./Model.ts"
+import { quoteModel, reasoningEfforts } from "./Model.ts"
 
 export const hasImage = ({ messages }: ChatRequest): boolean =>
   messages.some(
@@ -10,13 +10,14 @@ export const hasImage = ({ messages }: ChatRequest): boolean =>
       role === "user" && typeof content !== "string" && content.some((part) => part.type === "image_url")
   )
 
+/** Without what is only a hint. */
 export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
   const capabilities = new Set<Capability>()
   if (request.tools.length > 0) capabilities.add("tools")
   if (hasImage(request)) capabilities.add("vision")
   if (request.responseFormat !== undefined) capabilities.add("response_format")
-  if (request.webSearch) capabilities.add("web_search")
-  if (request.reasoningEffort !== undefined) capabilities.add("reasoning")
+  if (request.webSearch && request.webSearchIsHint !== true) capabilities.add("web_search")
+  if (request.reasoningEffort !== undefined && request.effortIsHint !== true) capabilities.add("reasoning")
   return capabilities
 }
 
@@ -32,9 +33,9 @@ const refusals: Record<Exclude<Capability, "reasoning">, (model: string) => Refu
   web_search: (model) => ({ param: "web_search", message: `\`web_search\` is not available for ${quoteModel(model)}.` })
 }
 
-const effortRefusal = (model: ChatModel, { reasoningEffort }: ChatRequest): Refusal | undefined => {
+const effortRefusal = (model: ChatModel, { effortIsHint, reasoningEffort }: ChatRequest): Refusal | undefined => {
   const param = "reasoning_effort"
-  if (reasoningEffort === undefined || model.reasoning === "binary") return undefined
+  if (reasoningEffort === undefined || effortIsHint === true || model.reasoning === "binary") return undefined
   if (model.reasoning === "none")
     return { param, message: `\`${param}\` is not available for ${quoteModel(model.id)}.` }
   if (model.reasoning.includes(reasoningEffort)) return undefined
@@ -56,6 +57,38 @@ const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined 
   return effortRefusal(model, request) ?? capRefusal(model, request)
 }
 
+/** Of two as near, the lesser. */
+const nearestEffort = (
+  efforts: ReadonlyArray<ReasoningEffort>,
+  wanted: ReasoningEffort
+): ReasoningEffort | undefined => {
+  const distance = (effort: ReasoningEffort) =>
+    Math.abs(reasoningEfforts.indexOf(effort) - reasoningEfforts.indexOf(wanted))
+  return reasoningEfforts
+    .filter((effort) => efforts.includes(effort))
+    .reduce<ReasoningEffort | undefined>(
+      (best, effort) => (best !== undefined && distance(best) <= distance(effort) ? best : effort),
+      undefined
+    )
+}
+
+const effortOf = ({ reasoning }: ChatModel, { reasoningEffort: wanted }: ChatRequest) => {
+  if (wanted === undefined || reasoning === "none") return undefined
+  return reasoning === "binary" ? wanted : nearestEffort(reasoning, wanted)
+}
+
+/** What stays of the hints where only `has` can be done. */
+export const keepHints = (request: ChatRequest, has: (capability: Capability) => boolean): ChatRequest => {
+  const dropsEffort = request.effortIsHint === true && request.reasoningEffort !== undefined && !has("reasoning")
+  const dropsSearch = request.webSearchIsHint === true && request.webSearch && !has("web_search")
+  if (!dropsEffort && !dropsSearch) return request
+  return {
+    ...request,
+    ...(dropsEffort ? { reasoningEffort: undefined } : undefined),
+    ...(dropsSearch ? { webSearch: false } : undefined)
+  }
+}
+
 const noSampling = {
   temperature: undefined,
   topP: undefined,
@@ -68,10 +101,12 @@ const noSampling = {
 export const applyRules = (model: ChatModel, request: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
   const refusal = refusalOf(model, request)
   if (refusal !== undefined) return Either.left(new InvalidRequest(refusal))
+  const kept = keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability))
   return Either.right({
-    ...request,
+    ...kept,
+    ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
     ...(model.sampling ? undefined : noSampling),
-    ...(request.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
+    ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
     maxTokens: Math.min(request.maxTokens, model.maxOutput)
   })
 }

@@ -20,6 +20,7 @@ const row = RequestRow.make({
   userAgent: null,
   model: "m",
   route: "m@p",
+  preferredRoute: null,
   stream: false,
   attempts: [],
   providerRequestId: null,

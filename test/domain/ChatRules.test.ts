@@ -138,6 +138,25 @@ describe("applyRules", () => {
     ])
   })
 
+  it.each([
+    ["xhigh", ["low", "high"], "high"],
+    ["medium", ["low", "high"], "low"],
+    ["low", ["medium", "high"], "medium"],
+    ["high", ["low", "medium", "high"], "high"],
+    ["high", "binary", "high"],
+    ["high", "none", undefined]
+  ] as const)("takes the hint %s with reasoning %j for %s", (reasoningEffort, reasoning, expected) => {
+    const fitted = applied({ reasoning }, { reasoningEffort, effortIsHint: true })
+    assert.strictEqual(fitted.reasoningEffort, expected)
+  })
+
+  it("drops a search that is only a hint where the model has none", () => {
+    const asked = { webSearch: true, webSearchIsHint: true }
+    assert.isFalse(applied(bare, asked).webSearch)
+    assert.isTrue(applied({}, asked).webSearch)
+    assert.deepStrictEqual([...needs({ ...request, ...asked, reasoningEffort: "low", effortIsHint: true })], [])
+  })
+
   const sampling = { temperature: 0.5, topP: 0.9, seed: 7, frequencyPenalty: 1, presencePenalty: -1 }
 
   it("drops sampling where the family takes none and keeps everything else", () => {

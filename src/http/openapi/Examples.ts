@@ -153,6 +153,7 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
             requests: 12,
             prompt_tokens: 5210,
             completion_tokens: 1840,
+            cached_tokens: 4096,
             cache_write_tokens: 0,
             web_searches: 0,
             charge_usd: 0.0348775
@@ -162,6 +163,7 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
             requests: 1,
             prompt_tokens: 9,
             completion_tokens: 3,
+            cached_tokens: 0,
             cache_write_tokens: 0,
             web_searches: 0,
             charge_usd: 0.00005775

@@ -30,15 +30,24 @@ export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
     : Either.right({ since, until })
 }
 
-const countsOf = ({ cacheWriteTokens, completionTokens, promptTokens, requests, webSearches }: UsageSum) => ({
-  requests,
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  cache_write_tokens: cacheWriteTokens,
-  web_searches: webSearches
+const countsOf = (sum: UsageSum) => ({
+  requests: sum.requests,
+  prompt_tokens: sum.promptTokens,
+  completion_tokens: sum.completionTokens,
+  cached_tokens: sum.cachedTokens,
+  cache_write_tokens: sum.cacheWriteTokens,
+  web_searches: sum.webSearches
 })
 
-const columns = ["requests", "prompt_tokens", "completion_tokens", "cache_write_tokens", "web_searches", "charge_usd"]
+const columns = [
+  "requests",
+  "prompt_tokens",
+  "completion_tokens",
+  "cached_tokens",
+  "cache_write_tokens",
+  "web_searches",
+  "charge_usd"
+]
 
 const groupOf = (by: CustomerGrouping, { group, label }: UsageSum) => ({
   [by]: group,

@@ -36,9 +36,9 @@ const log = Effect.fnUntraced(function* ({ key, org }: Account, row: Row) {
   const { at, attempts = [], charge = 0n, model = null, requestId = "r", status = 200, tokens = null } = row
   yield* sql`
     INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, prompt_tokens,
-      completion_tokens, attempts, first_byte_ms, total_ms)
-    VALUES (${randomUUID()}, ${requestId}, ${at}, 'chat', ${status}, ${org}, ${key}, ${model}, ${charge}, ${tokens},
-      ${tokens}, ${JSON.stringify(attempts)}::text::jsonb, 3, 5)`
+      completion_tokens, cached_tokens, attempts, first_byte_ms, total_ms)
+    VALUES (${randomUUID()}, ${requestId}, ${at}, 'chat', ${status}, ${org}, ${key}, ${model}, ${charge},
+      ${tokens && 3 * tokens}, ${tokens && 2 * tokens}, ${tokens}, ${JSON.stringify(attempts)}::text::jsonb, 3, 5)`
 })
 
 const dataOf = ({ status, text }: { readonly status: number; readonly text: string }) => {
@@ -61,8 +61,8 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
   })
   const range = "from=2026-01-01&to=2026-01-03"
   const sum = (requests: number, tokens: number, charge_usd: number) => {
-    const searches = { cache_write_tokens: 0, web_searches: 0 }
-    return { requests, prompt_tokens: tokens, completion_tokens: tokens, ...searches, charge_usd }
+    const cached = { cached_tokens: tokens, cache_write_tokens: 0, web_searches: 0 }
+    return { requests, prompt_tokens: 3 * tokens, completion_tokens: 2 * tokens, ...cached, charge_usd }
   }
 
   it.effect("is added up by day, model and key, of its own requests only", () =>
@@ -107,9 +107,9 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
       const account = yield* opened
       const sql = yield* SqlClient.SqlClient
       yield* sql`UPDATE api_keys SET name = '=cmd|x, "y"' WHERE id = ${account.key}`
-      const line = `${account.key},"'=cmd|x, ""y""",4,7,7,0,0,20.000000013\r\n`
+      const line = `${account.key},"'=cmd|x, ""y""",4,21,14,7,0,0,20.000000013\r\n`
       const columns =
-        "key,key_name,requests,prompt_tokens,completion_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
+        "key,key_name,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
       for (const accept of ["text/csv", "TEXT/CSV;q=0.8, application/json;q=0.5", "text/html, text/csv, */*"]) {
         const answer = yield* ask(account, `?by=key&${range}`, accept)
         assert.deepStrictEqual([answer.status, answer.text], [200, columns + line], accept)
@@ -119,7 +119,7 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
       const nobody = yield* openAccount({})
       assert.strictEqual(
         (yield* ask(nobody, "", "text/csv")).text,
-        "day,requests,prompt_tokens,completion_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
+        "day,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
       )
       for (const accept of [
         "*/*",
@@ -217,9 +217,9 @@ withLayer(layer, { excludeTestServices: true })("a request of an organization", 
             stream: false,
             status: 200,
             code: null,
-            prompt_tokens: 2,
-            completion_tokens: 2,
-            cached_tokens: null,
+            prompt_tokens: 6,
+            completion_tokens: 4,
+            cached_tokens: 2,
             cache_write_tokens: null,
             cache_write_1h_tokens: null,
             reasoning_tokens: null,

@@ -65,4 +65,33 @@ describe("the routes that a request may take", () => {
   for (const [name, asked, routes, expected] of rows) {
     it.effect(name, () => Effect.map(chosen(asked, ...routes), (outcome) => assert.strictEqual(outcome, expected)))
   }
+
+  it.each([
+    ["a route that can search and reason", able("a", "tools", "web_search", "reasoning"), true, "low"],
+    ["a route of which nothing is narrowed", route("a"), true, "low"],
+    ["a route that can do neither", able("a", "tools"), false, undefined],
+    ["a route that cannot search beside tools", picky("a"), false, "low"]
+  ] as const)("of hints %s gets what it can do", async (_, able, webSearch, reasoningEffort) => {
+    const hints = { ...tools, ...search, webSearchIsHint: true, reasoningEffort: "low", effortIsHint: true } as const
+    const received: Array<ChatRequest> = []
+    const { chat } = new ProviderFake()
+    const declines = ({ options }: Route, { webSearch }: ChatRequest) =>
+      options.picky === true && webSearch ? "web_search" : undefined
+    const complete: typeof chat.complete = (to, asked) => {
+      received.push(asked)
+      return chat.complete(to, asked)
+    }
+    const provider = { adapter: "fake", chat: { ...chat, complete, declines } }
+    await Effect.runPromise(
+      Effect.flatMap(ProviderRouter, (router) =>
+        router.complete(model(able), request(hints), new AttemptHistory())
+      ).pipe(
+        Effect.provide(Layer.provide(ProviderRouter.layer(), Layer.succeed(Providers, new Map([["fake", provider]]))))
+      )
+    )
+    assert.deepStrictEqual(
+      received.map((one) => [one.webSearch, one.reasoningEffort]),
+      [[webSearch, reasoningEffort]]
+    )
+  })
 })
