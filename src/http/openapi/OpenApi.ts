@@ -27,7 +27,12 @@ const headersOf: Readonly<Record<string, object>> = {
   "503": { "retry-after": countHeader("Seconds to wait, where the gateway is busy or restarting.") }
 }
 
-const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
+const surfaces: Readonly<Record<string, Surface>> = {
+  chat: "chat",
+  responses: "chat",
+  images: "image",
+  videos: "video"
+}
 
 const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
 
@@ -106,6 +111,7 @@ const Published = Api.annotate(OpenApi.Transform, ({ components, paths, ...rest 
 
 const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["chat", "ChatCompletionRequest"],
+  ["chat", "ResponsesRequest"],
   ["image", "ImageGenerationRequest"],
   ["image", "ImageEditRequest"],
   ["image", "ImageEditForm"],
