@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
-import { imagesIn } from "../../domain/Pricing.ts"
+import { type AgentCall, agentCalls, isAgent, withoutReminders } from "./AgentTools.ts"
 import { withoutSwitches } from "./Faults.ts"
 import { jsonFromSchema } from "./json/JsonFromSchema.ts"
 import { wordsOf } from "./json/Words.ts"
@@ -17,6 +17,7 @@ const maxTools = 1_000
 /** What an answer depends on: the last messages, and their last characters. */
 const maxMessages = 50
 const maxRead = 8_000
+const maxQuoted = 400
 
 const closings = [
   "Your request arrived whole and everything about it is in order.",
@@ -58,7 +59,6 @@ const plural = (count: number, noun: string): string => `${count} ${noun}${count
 /** `auto` calls the tools that the question names, or the first, until results have come back. */
 const chooseTools = (request: ChatRequest, question: string): ReadonlyArray<Tool> => {
   const { toolChoice = "auto", tools } = request
-  if (toolChoice === "none") return []
   if (typeof toolChoice === "object")
     return tools.filter(({ function: { name } }) => name === toolChoice.function.name).slice(0, 1)
   if (toolChoice === "auto" && request.messages.at(-1)?.role !== "user") return []
@@ -68,12 +68,23 @@ const chooseTools = (request: ChatRequest, question: string): ReadonlyArray<Tool
   return named.slice(0, request.parallelToolCalls === false ? 1 : maxCalls)
 }
 
-const callsOf = (request: ChatRequest, question: string, seed: string): ReadonlyArray<ToolCall> =>
-  chooseTools(request, question).map(({ function: { name, parameters = { type: "object" } } }, index, chosen) => ({
-    id: `call_${digest([seed, String(index), name]).slice(0, 24)}`,
-    type: "function",
-    function: { name, arguments: JSON.stringify(jsonFromSchema(parameters, question, chosen.length)) }
+const chosenCalls = (request: ChatRequest, question: string): ReadonlyArray<AgentCall> =>
+  chooseTools(request, question).map(({ function: { name, parameters = { type: "object" } } }, _, chosen) => ({
+    name,
+    arguments: jsonFromSchema(parameters, question, chosen.length)
   }))
+
+const callsOf = (request: ChatRequest, question: string, seed: string): ReadonlyArray<ToolCall> => {
+  const { toolChoice = "auto" } = request
+  if (toolChoice === "none") return []
+  const calls =
+    toolChoice === "auto" && isAgent(request) ? agentCalls(request, question) : chosenCalls(request, question)
+  return calls.map((call, index) => ({
+    id: `call_${digest([seed, String(index), call.name]).slice(0, 24)}`,
+    type: "function",
+    function: { name: call.name, arguments: JSON.stringify(call.arguments) }
+  }))
+}
 
 const reactionTo = ({ messages }: ChatRequest, question: string): string => {
   const start = messages.findLastIndex((message) => message.role !== "tool") + 1
@@ -85,15 +96,35 @@ const reactionTo = ({ messages }: ChatRequest, question: string): string => {
   const name = calls.findLast((call) => call.id === first.tool_call_id)?.function.name ?? "the tool"
   const others = messages.length - start - 1
   const more = others === 0 ? "" : ` and ${plural(others, "further result")}`
-  return `I have what ${name} returned, "${shorten(withoutSwitches(startOf(first)))}"${more}, and would go on from there.`
+  return `I have what ${name} returned, "${shorten(withoutSwitches(startOf(first)), maxQuoted)}"${more}, and would go on from there.`
+}
+
+const imagesIn = ({ content }: Message): ReadonlyArray<string> =>
+  typeof content === "string" || content === null
+    ? []
+    : content.flatMap((part) => (part.type === "image_url" ? [part.image_url.url] : []))
+
+/** A PNG's sides are in its first 24 bytes. */
+const describe = (url: string): string => {
+  const [prefix = "", type] = /^data:([\w/+.-]{1,40});base64,/i.exec(url.slice(0, 60)) ?? []
+  if (type === undefined) return "a link"
+  const data = url.slice(prefix.length)
+  const head = Buffer.from(data.slice(0, 32), "base64")
+  const sides =
+    type === "image/png" && head.length === 24 ? `, ${head.readUInt32BE(16)} × ${head.readUInt32BE(20)}` : ""
+  return `${type}${sides}, ${Buffer.byteLength(data, "base64")} bytes`
 }
 
 const answerTo = (request: ChatRequest, question: string, seed: string): string => {
-  const images = request.messages.reduce((sum, message) => sum + imagesIn(message), 0)
+  const images = request.messages.flatMap(imagesIn)
   return [
     `This is the sandbox answering in place of ${request.model}; no provider was called.`,
     reactionTo(request, question),
-    ...(images === 0 ? [] : [`I see ${plural(images, "picture")} in the conversation.`]),
+    ...(images.length === 0
+      ? []
+      : [
+          `I see ${plural(images.length, "picture")} in the conversation, the last one ${describe(images.at(-1) ?? "")}.`
+        ]),
     ...(request.webSearch ? ["You allowed a web search, which the sandbox only pretends to make."] : []),
     closings[Number.parseInt(seed.slice(0, 8), 16) % closings.length]
   ].join(" ")
@@ -121,7 +152,8 @@ const contentOf = (request: ChatRequest, question: string, seed: string): string
 }
 
 /** The same request always gets the same script, whatever its sampling parameters. */
-export const scriptFor = (request: ChatRequest): Script => {
+export const scriptFor = (whole: ChatRequest): Script => {
+  const request = isAgent(whole) ? { ...whole, messages: withoutReminders(whole.messages) } : whole
   const asked = request.messages.findLast((message) => message.role === "user")
   const question = asked === undefined ? "" : withoutSwitches(startOf(asked))
   const seed = digest([request.model, ...request.messages.slice(-maxMessages).map(startOf)])
