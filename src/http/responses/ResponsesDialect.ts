@@ -47,6 +47,7 @@ class ResponsesEncoder implements StreamEncoder {
 export const responses: ChatDialect = {
   path: "/v1/responses",
   idPrefix: "resp",
+  fitsHold: true,
   decode: decodeResponsesBody,
   encodeAnswer: responseJson,
   encoder: (name, request) => new ResponsesEncoder(name, request),
