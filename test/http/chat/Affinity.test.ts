@@ -52,30 +52,35 @@ const turn = (account: Account, model: string, nth: number, begins = prompt) => 
 interface Name {
   readonly by: string
   readonly path?: string
+  readonly asked?: object
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: Readonly<Record<string, unknown>>
+  readonly named?: object
 }
+
+const responses = { path: "/v1/responses", asked: { model: "fallback", input: "hi" } }
 
 const names: ReadonlyArray<Name> = [
   { by: "a header", headers: { "x-session-affinity": "s" } },
-  { by: "its body's key", body: { prompt_cache_key: "s" } }
+  { by: "its body's key", named: { prompt_cache_key: "s" } },
+  { by: "Codex's header", ...responses, headers: { "session-id": "s" } },
+  { by: "Codex's key", ...responses, named: { prompt_cache_key: "s" } }
 ]
 
 withLayer(served, { excludeTestServices: true })("a conversation over several providers", (it) => {
-  for (const { by, body, headers = {}, path = chatPath } of names) {
+  for (const { asked = talk("fallback"), by, headers = {}, named, path = chatPath } of names) {
     it.effect(`is named by ${by}, however short it is, and stays where a failure brought it`, () =>
       Effect.gen(function* () {
         const { first, second } = yield* Upstreams
         const account = yield* openAccount({})
-        const ask = (sent: Sent, more: object = {}) =>
-          Effect.flatMap(post(path)(account, { ...talk("fallback"), ...more }, sent), rowOf)
+        const ask = (more?: object, sent?: Sent) =>
+          Effect.flatMap(post(path)(account, { ...asked, ...more }, sent), rowOf)
         yield* first.script(json(503, {}), replies)
         yield* second.script(replies, replies)
         const before = yield* counts
         const route = "fallback@second"
-        assert.deepInclude(yield* ask({ headers }, body), { route, preferredRoute: null })
-        assert.deepInclude(yield* ask({ headers }, body), { route, preferredRoute: route })
-        assert.deepInclude(yield* ask({}), { route: "fallback@first", preferredRoute: null })
+        assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: null })
+        assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: route })
+        assert.deepInclude(yield* ask(), { route: "fallback@first", preferredRoute: null })
         assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
       })
     )
