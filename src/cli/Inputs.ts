@@ -17,6 +17,7 @@ const placeholders: Readonly<Record<string, string>> = {
   credits: "USD",
   expires: "WHEN",
   feed: "FILE",
+  "fit-holds": "on|off",
   limit: "N",
   note: "TEXT",
   rpm: "N",

@@ -16,6 +16,7 @@ const recordOf = (organization: Organization) => ({
   balance_usd: organization.balance,
   held_usd: organization.held,
   available_usd: available(organization),
+  fit_holds: organization.fitHolds,
   ...(organization.notifyBelow !== null && { notify_below_usd: organization.notifyBelow })
 })
 
@@ -86,6 +87,23 @@ const notify = command(
   })
 )
 
+const onOrOff = ["on", "off"] as const
+
+const update = command(
+  "update",
+  "Change how an organization's requests are held.",
+  {
+    org: Inputs.orgArgument,
+    fitHolds: Inputs.oneOf("fit-holds", onOrOff).pipe(
+      Options.withDescription("whether chats run with a lower cap where the balance does not cover theirs")
+    )
+  },
+  Effect.fnUntraced(function* (given) {
+    const { fitHolds } = yield* Organizations
+    return Output.record(recordOf(yield* fitHolds(given.org, given.fitHolds === "on")))
+  })
+)
+
 const confirm = Effect.fnUntraced(function* (name: string) {
   if (!process.stdin.isTTY) return yield* new CommandFailed({ message: `To delete ${name} for good, add --yes.` })
   const typed = yield* Prompt.text({ message: `To delete ${name} for good, type its name` })
@@ -112,6 +130,7 @@ export const orgs = Inputs.group("orgs", "Organizations and what they have.").pi
     create,
     list,
     rename,
+    update,
     remove,
     notify,
     one("show", "Show an organization's balance, what is held of it, and what is available."),

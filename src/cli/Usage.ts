@@ -17,6 +17,10 @@ const columnsOf = ([by, thenBy]: Groupings) => [
   ...columns
 ]
 
+/** Null without prompt tokens. */
+const hitRate = (cached: number, prompt: number) =>
+  prompt === 0 ? null : Math.round((cached / prompt) * 10_000) / 10_000
+
 const recordOf = ([by, thenBy]: Groupings, row: UsageRow): Output.Fields => ({
   [by]: row.group,
   ...(isNamed(by) && { name: row.label }),
@@ -27,6 +31,7 @@ const recordOf = ([by, thenBy]: Groupings, row: UsageRow): Output.Fields => ({
   completion_tokens: row.completionTokens,
   total_tokens: row.promptTokens + row.completionTokens,
   cached_tokens: row.cachedTokens,
+  cache_hit_rate: hitRate(row.cachedTokens, row.promptTokens),
   reasoning_tokens: row.reasoningTokens,
   spend_usd: row.spend,
   cost_usd: row.cost,
@@ -38,6 +43,7 @@ const columns = [
   "requests",
   "prompt_tokens",
   "completion_tokens",
+  "cache_hit_rate",
   "spend_usd",
   "cost_usd",
   "margin_usd",
@@ -47,10 +53,14 @@ const columns = [
 const totalsOf = (rows: ReadonlyArray<UsageRow>): Output.Fields => {
   const count = (of: (row: UsageRow) => number) => rows.reduce((total, row) => total + of(row), 0)
   const amount = (of: (row: UsageRow) => bigint | null) => rows.reduce((total, row) => total + (of(row) ?? 0n), 0n)
+  const cached = count((row) => row.cachedTokens)
+  const prompt = count((row) => row.promptTokens)
   return {
     requests: count((row) => row.requests),
-    prompt_tokens: count((row) => row.promptTokens),
+    prompt_tokens: prompt,
     completion_tokens: count((row) => row.completionTokens),
+    cached_tokens: cached,
+    cache_hit_rate: hitRate(cached, prompt),
     spend_usd: amount((row) => row.spend),
     cost_usd: amount((row) => row.cost),
     margin_usd: rows.every((row) => row.margin === null) ? null : amount((row) => row.margin),

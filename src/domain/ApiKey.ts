@@ -21,6 +21,8 @@ export interface Caller {
   readonly scopes: ReadonlyArray<Scope> | undefined
   /** Requests a minute; undefined: the default. */
   readonly rpm: number | undefined
+  /** Its organization wants chats to run with a lower cap where the balance does not cover theirs. */
+  readonly fitHolds?: boolean | undefined
 }
 
 export const hasScope = ({ scopes }: Caller, scope: Scope): boolean => scopes === undefined || scopes.includes(scope)

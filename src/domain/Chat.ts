@@ -98,6 +98,8 @@ export interface ChatRequest {
   readonly inlined?: ReadonlyArray<Message> | undefined
   readonly isLarge?: boolean | undefined
   readonly native?: NativeRequest | undefined
+  /** The same for all requests of one conversation of an organization with a model. */
+  readonly conversation?: string | undefined
   /** An effort that the model lacks becomes its nearest, or none. */
   readonly effortIsHint?: boolean | undefined
   /** A model or a route that cannot search does without. */

@@ -110,14 +110,37 @@ const maxPromptRate = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedP
 
 const roundUp = (total: bigint): NanoUsd => NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)
 
-export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => {
+/** The most that a chat can cost: for its prompt, and for each token of output up to its cap. */
+export interface HoldPrice {
+  /** In nano-USD per million, as what follows. */
+  readonly prompt: bigint
+  readonly outputToken: bigint
+  readonly cap: number
+}
+
+export const holdPrice = (model: ChatModel, request: ChatRequest): HoldPrice => {
   const prompt = promptBound(model, request)
-  const completion = Math.max(0, Math.min(request.maxTokens, model.maxOutput))
   const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, prompt)]
-  return roundUp(
-    BigInt(prompt) * max(...tiers.map(maxPromptRate)) +
-      BigInt(completion) * max(...tiers.map((rates) => rates.completion))
-  )
+  return {
+    prompt: BigInt(prompt) * max(...tiers.map(maxPromptRate)),
+    outputToken: max(...tiers.map((rates) => rates.completion)),
+    cap: Math.max(0, Math.min(request.maxTokens, model.maxOutput))
+  }
+}
+
+export const holdFor = ({ outputToken, prompt }: HoldPrice, output: number): NanoUsd =>
+  roundUp(prompt + BigInt(output) * outputToken)
+
+/** The most output whose hold is within the budget; undefined where it does not even cover the prompt. */
+export const outputWithin = ({ cap, outputToken, prompt }: HoldPrice, budget: bigint): number | undefined => {
+  const left = budget * tokensPerPrice - prompt
+  if (left < 0n) return undefined
+  return left >= BigInt(cap) * outputToken ? cap : Number(left / outputToken)
+}
+
+export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => {
+  const price = holdPrice(model, request)
+  return holdFor(price, price.cap)
 }
 
 export const noUsage: Usage = { prompt: 0, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }

@@ -12,6 +12,7 @@ describe("gateway", () => {
     [["orgs", "create", "a", "b"], "Received unknown argument: 'b'"],
     [["orgs", "list", "--bogus"], "Received unknown argument: '--bogus'"],
     [["orgs", "list", "--JSON"], "Received unknown argument: '--JSON'"],
+    [["orgs", "update", "a", "--fit-holds", "yes"], "--fit-holds must be one of on, off."],
     [["orgs", "create", "a", "--credits", "-5"], "--credits must be an amount in USD, 0 or more,"],
     [["keys", "create"], "Expected to find option: '--org'"],
     [["keys", "create", "--org", "a", "--scopes", "chat,audio"], "--scopes must be"],

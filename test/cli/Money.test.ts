@@ -18,13 +18,16 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
         suspended: false,
         balance_usd: 12.500000001,
         held_usd: 0,
-        available_usd: 12.500000001
+        available_usd: 12.500000001,
+        fit_holds: false
       })
       assert.isTrue(Number.isInteger(made["created_at"]))
       assert.deepStrictEqual(yield* json("orgs", "show", "acme"), made)
       assert.deepStrictEqual(yield* json("orgs", "show", String(made["id"])), made)
       assert.deepStrictEqual(yield* json("orgs", "suspend", "acme"), { ...made, suspended: true })
       assert.deepStrictEqual(yield* json("orgs", "resume", "acme"), made)
+      assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "on"), { ...made, fit_holds: true })
+      assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "off"), made)
       yield* json("orgs", "create", "two words")
       const names = (yield* list("orgs", "list")).map(({ name }) => name)
       assert.deepStrictEqual(names, ["acme", "two words"])

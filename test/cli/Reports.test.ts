@@ -50,6 +50,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
       const served = {
         model: "m",
         route: "m@p",
+        preferred_route: "m@q",
         provider: "p",
         address: "203.0.113.9",
         user_agent: "openai/6",
@@ -102,6 +103,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
           model: "m",
           stream: false,
           route: "m@p",
+          preferred_route: "m@q",
           provider_request_id: "theirs",
           attempts: [{ ...failed, cost_usd: 0.25 }, answered],
           usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14, cached_tokens: 3, reasoning_tokens: 0 },
@@ -118,10 +120,16 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
         model: "m",
         requests: 1,
         total_tokens: 14,
+        cached_tokens: 3,
+        cache_hit_rate: 0.3,
         spend_usd: 1.5,
         cost_usd: 1.25,
         margin_usd: 0.25
       })
+      const shown = ["usage", "--org", "caller", "--until", "2026-03-02"]
+      assert.match(yield* text(...shown), /CACHE_HIT_RATE .*\nm +1 +10 +4 +0\.3 .*\ntotal +1 +10 +4 +0\.3 /)
+      assert.match(yield* text(...shown, "--csv"), /,cache_hit_rate,.*\nm,1,10,4,0\.3,/)
+      assert.match(yield* text("requests", "--model", "m", "--csv"), /,route,preferred_route,.*\n.*,m@p,m@q,/)
       const byProvider = yield* list("usage", "--org", "caller", "--by", "provider", "--until", "2026-03-02")
       assert.deepStrictEqual(
         byProvider.map((row) => [

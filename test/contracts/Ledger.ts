@@ -100,6 +100,23 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
       })
     )
 
+    it.effect("a shared hold takes all of the balance alone, and a quarter of it beside others", () =>
+      Effect.gen(function* () {
+        const { bench, key, ledger, org } = yield* openAccount(usd(8))
+        const share = (upTo: NanoUsd) => Effect.scoped(ledger.hold({ org, key, upTo, isShared: true }))
+        assert.isTrue(Exit.isSuccess(yield* Effect.exit(share(usd(8)))))
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* ledger.hold({ org, key, upTo: usd(1) })
+            assert.strictEqual((yield* Effect.flip(share(NanoUsd(usd(2) + 1n))))._tag, "InsufficientCredits")
+            assert.isTrue(Exit.isSuccess(yield* Effect.exit(share(usd(2)))))
+            yield* ledger.hold({ org, key, upTo: NanoUsd(usd(2) + 1n) })
+          })
+        )
+        assert.isTrue(yield* bench.proved)
+      })
+    )
+
     it.effect("a negative balance admits nothing", () =>
       Effect.gen(function* () {
         const ledger = yield* Ledger

@@ -3,7 +3,7 @@ import { type CapPeriod, KeyId } from "../../src/domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../../src/domain/Failure.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import type { Hold } from "../../src/services/ledger/Hold.ts"
+import { type Hold, shares } from "../../src/services/ledger/Hold.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 
@@ -42,7 +42,7 @@ export const layer = Layer.effectContext(
         (n) => `${prefix}_${n}`
       )
 
-    const reserve = (hold: Hold, isJob: boolean) =>
+    const reserve = (hold: Hold, isJob: boolean, isShared = false) =>
       Ref.modify(state, (now): readonly [Effect.Effect<Hold, InsufficientCredits | SpendLimitReached>, State] => {
         if (now.holds.has(hold.id)) return [Effect.succeed(hold), now]
         const cap = now.caps.get(hold.key)
@@ -55,7 +55,10 @@ export const layer = Layer.effectContext(
         }
         const account = now.accounts.get(hold.org) ?? none
         const available = account.balance - account.held
-        if (available <= 0n || hold.amount > available) return [Effect.fail(new InsufficientCredits()), now]
+        const isGreedy = isShared && account.held > 0n && hold.amount > account.balance / shares
+        if (available <= 0n || hold.amount > available || isGreedy) {
+          return [Effect.fail(new InsufficientCredits()), now]
+        }
         return [
           Effect.succeed(hold),
           {
@@ -94,13 +97,13 @@ export const layer = Layer.effectContext(
     const charge = (hold: Hold, cost: NanoUsd) =>
       Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.lost && cost > hold.amount }))
     const ledger = Ledger.of({
-      hold: ({ key, org, upTo }) =>
+      hold: ({ isShared, key, org, upTo }) =>
         Effect.acquireRelease(
-          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false)),
+          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isShared)),
           release
         ),
-      admit: ({ key, org, upTo }) =>
-        Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false)),
+      admit: ({ isShared, key, org, upTo }) =>
+        Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isShared)),
       settle: (hold, cost, { effect = Effect.void } = {}) =>
         effect.pipe(
           Effect.tapError(() => release(hold)),

@@ -3,7 +3,13 @@ import type { CapPeriod } from "../../src/domain/ApiKey.ts"
 /** Amounts are nano-USD; organizations, keys, processes and holds go by their number. */
 export type Command =
   | { readonly do: "top up"; readonly org: number; readonly amount: number }
-  | { readonly do: "hold"; readonly by: number; readonly key: number; readonly amount: number }
+  | {
+      readonly do: "hold"
+      readonly by: number
+      readonly key: number
+      readonly amount: number
+      readonly isShared?: boolean
+    }
   /** At once, over both processes. */
   | { readonly do: "burst"; readonly key: number; readonly amounts: ReadonlyArray<number> }
   | { readonly do: "hold for a job"; readonly by: number; readonly key: number; readonly amount: number }
@@ -75,14 +81,15 @@ export class LedgerModel {
     return keys.map((_, key) => this.#paid(this.holds.filter((hold) => hold.key === key)))
   }
 
-  verdictOf(key: number, amount: bigint): Verdict {
+  verdictOf(key: number, amount: bigint, isShared = false): Verdict {
     const cap = keys[key]?.cap
     const jobs = this.holds.filter((hold) => hold.key === key && hold.isJob && hold.state === "open")
     const spent = jobs.reduce((sum, hold) => sum + hold.amount, this.spent[key] ?? 0n)
     if (cap !== undefined && cap.amount <= spent) return "capped"
     const account = this.accounts[keys[key]?.org ?? 0] ?? { balance: 0n, held: 0n }
     const available = account.balance - account.held
-    return available <= 0n || amount > available ? "insufficient" : "held"
+    const isGreedy = isShared && account.held > 0n && amount > account.balance / 4n
+    return available <= 0n || amount > available || isGreedy ? "insufficient" : "held"
   }
 
   open(key: number, amount: bigint, by: number, isJob: boolean): void {

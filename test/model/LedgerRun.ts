@@ -115,9 +115,11 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
   }
   const payer = (key: number) => world.payers[key] ?? { key: KeyId.make(""), org: OrgId.make("") }
 
-  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint) {
+  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, isShared = false) {
     const scope = yield* Scope.make()
-    const made = yield* Effect.either(Scope.extend(at(by).ledger.hold({ ...payer(key), upTo: NanoUsd(amount) }), scope))
+    const made = yield* Effect.either(
+      Scope.extend(at(by).ledger.hold({ ...payer(key), upTo: NanoUsd(amount), isShared }), scope)
+    )
     return { verdict: verdictOf(made), made: Either.isRight(made) ? { hold: made.right, scope } : undefined }
   })
   const settle = (by: number, { expected, actual }: NonNullable<ReturnType<typeof chosen>>, cost: bigint) => {
@@ -132,8 +134,9 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       yield* books.topUp({ org: world.owners[command.org] ?? OrgId.make(""), amount: NanoUsd(BigInt(command.amount)) })
       model.topUp(command.org, BigInt(command.amount))
     } else if (command.do === "hold") {
-      const expected = model.verdictOf(command.key, BigInt(command.amount))
-      const { made, verdict } = yield* hold(command.by, command.key, BigInt(command.amount))
+      const { amount, by, isShared, key } = command
+      const expected = model.verdictOf(key, BigInt(amount), isShared)
+      const { made, verdict } = yield* hold(by, key, BigInt(amount), isShared)
       assert.strictEqual(verdict, expected)
       if (made !== undefined) {
         held.push(made)

@@ -170,9 +170,37 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "a hold covers the prompt alone",
     file: "src/domain/Pricing.ts",
-    find: "BigInt(completion) * max(...tiers.map((rates) => rates.completion))",
-    replace: "BigInt(completion) * 0n",
+    find: "roundUp(prompt + BigInt(output) * outputToken)",
+    replace: "roundUp(prompt)",
     caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "a lowered cap costs more than its hold",
+    file: "src/domain/Pricing.ts",
+    find: "Number(left / outputToken)",
+    replace: "Number(left / outputToken) + 1",
+    caughtBy: ["test/domain/HoldPrice.test.ts"]
+  },
+  {
+    name: "a lowered cap is told to the client and not to the provider",
+    file: "src/services/chat/ChatCharging.ts",
+    find: "request: { ...request, maxTokens: cap }",
+    replace: "request",
+    caughtBy: ["test/http/chat/FittedHolds.test.ts"]
+  },
+  {
+    name: "a chat that shares the balance takes what others need",
+    file: holdSql,
+    find: "amount <= share OR",
+    replace: "amount <= available OR",
+    caughtBy: [model]
+  },
+  {
+    name: "a chat that waits for its hold waits for ever",
+    file: "src/services/chat/HoldFitting.ts",
+    find: "if (now() >= until || record.departed)",
+    replace: "if (record.departed)",
+    caughtBy: ["test/services/chat/HoldFitting.test.ts"]
   },
   {
     name: "an image is charged although its provider failed",

@@ -19,6 +19,7 @@ const columns = [
   "model",
   "stream",
   "route",
+  "preferred_route",
   "provider_request_id",
   "tries",
   "prompt_tokens",

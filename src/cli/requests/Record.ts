@@ -39,6 +39,7 @@ export const recordOf = (row: RequestRow): Output.Fields => ({
   model: row.model,
   stream: row.stream,
   route: row.route,
+  preferred_route: row.preferredRoute,
   provider_request_id: row.providerRequestId,
   attempts: row.attempts.map(attemptRecord),
   usage: usageOf(row),

@@ -10,7 +10,7 @@ import {
   RateLimited
 } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { available, type OrgId } from "../../domain/Organization.ts"
+import { available } from "../../domain/Organization.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
@@ -41,6 +41,8 @@ export interface Endpoint {
   readonly scope: KeyScope
   /** A small request takes its rate unit and its hold in one statement. */
   readonly admitsWithHold: boolean
+  /** Its requests may wait until others of their organization have closed their holds. */
+  readonly fitsHold?: boolean | undefined
   readonly encodeError?: Answer.EncodeError | undefined
   readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
 }
@@ -58,11 +60,13 @@ interface PaymentServices {
 /** Before a large body is received; a replay passes, since it costs nothing. */
 const checkSolvency = Effect.fnUntraced(function* (
   { idempotency, ledger }: PaymentServices,
-  org: OrgId,
-  endpoint: KeyScope,
+  { fitHolds = false, org }: Caller,
+  { fitsHold = false, scope: endpoint }: Endpoint,
   request: IncomingMessage
 ) {
-  if (available(yield* ledger.balance(org)) > 0n) return
+  const funds = yield* ledger.balance(org)
+  const waits = fitsHold || (fitHolds && endpoint === "chat")
+  if ((waits ? funds.balance : available(funds)) > 0n) return
   const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
   if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
   return yield* new InsufficientCredits()
@@ -156,7 +160,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               record.departed = true
               departure.leave()
             })
-            const admitLarge = checkSolvency(services, caller.org, endpoint.scope, request)
+            const admitLarge = checkSolvency(services, caller, endpoint, request)
             const body = receiver.body(request, caller.org, admitLarge, inFlight.receive)
             const admitted = {
               record,

@@ -23,14 +23,15 @@ type Addressed = Pick<AnsweredRequest, "path" | "surface"> & {
   readonly encodeError?: Answer.EncodeError | undefined
 }
 
-export const headersOf = ({ rate: { allowance }, requestId }: RequestRecord): Record<string, string> =>
-  allowance === undefined
-    ? { "x-request-id": requestId }
-    : {
-        "x-request-id": requestId,
-        "x-ratelimit-limit": String(allowance.limit),
-        "x-ratelimit-remaining": String(allowance.remaining)
-      }
+export const headersOf = ({ cap, rate: { allowance }, requestId }: RequestRecord): Record<string, string> => {
+  const headers: Record<string, string> = { "x-request-id": requestId }
+  if (allowance !== undefined) {
+    headers["x-ratelimit-limit"] = String(allowance.limit)
+    headers["x-ratelimit-remaining"] = String(allowance.remaining)
+  }
+  if (cap !== undefined) headers["x-gateway-max-output-tokens"] = String(cap)
+  return headers
+}
 
 export const explain = (
   cause: Cause.Cause<Failure | BodyCutOff>,

@@ -13,6 +13,7 @@ import {
   refuseAt,
   refused
 } from "../body/Fields.ts"
+import { readCacheMark } from "./CacheControl.ts"
 
 const maxLevels = 100
 
@@ -59,8 +60,10 @@ const readTool = (tool: unknown, index: number): Read<Tool> => {
   if (!isObject(tool.function)) return refuseAt("tools", `${path}.function`, "is required and must be an object")
   const read = readDefinition(tool.function, "tools", `${path}.function`, "parameters")
   if (refused(read)) return read
+  const mark = readCacheMark(tool, "tools", () => path)
+  if (refused(mark)) return mark
   const parameters = read.schema === undefined ? undefined : { parameters: read.schema }
-  return { type: "function", function: { ...read.named, ...parameters } }
+  return { type: "function", function: { ...read.named, ...parameters }, ...mark }
 }
 
 export const readTools = (tools: unknown): Read<ReadonlyArray<Tool>> => {

@@ -18,6 +18,8 @@ export interface AnswerName {
 export interface ChatDialect {
   readonly path: string
   readonly idPrefix: IdPrefix
+  /** Requests that the balance does not cover run with a lower cap, whatever their organization's setting. */
+  readonly fitsHold: boolean
   readonly decode: (json: unknown, headers: IncomingHttpHeaders) => Either.Either<ChatRequest, InvalidRequest>
   readonly encodeAnswer: (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage) => unknown
   readonly encoder: (name: AnswerName, request: ChatRequest) => StreamEncoder

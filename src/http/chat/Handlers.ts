@@ -7,7 +7,6 @@ import { isSandbox } from "../../services/catalog/CatalogRules.ts"
 import type { ChatJob } from "../../services/chat/ChatCharging.ts"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
 import { type Answer, json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { Limits, readDocument } from "../body/Body.ts"
@@ -15,6 +14,7 @@ import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { modelIn } from "../body/Fields.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
 import { chatCompletions } from "./ChatDialect.ts"
+import { conversationOf } from "./Conversation.ts"
 import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
@@ -28,10 +28,24 @@ export const chatEndpoints = Effect.gen(function* () {
   const limits = yield* Limits
   const clock = yield* Effect.clock
 
-  const jobOf = (asked: ChatRequest, record: RequestRecord): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+  const jobOf = (
+    dialect: ChatDialect,
+    asked: ChatRequest,
+    { record, request: { headers } }: Admitted,
+    bytes: number
+  ): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
     const model = catalog.current.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
-    return Either.map(applyRules(model, asked), (request) => ({ model, request, record }))
+    return Either.map(applyRules(model, asked), (request) => {
+      const { fitHolds, org } = record.caller
+      const conversation = conversationOf(model, request, { org, headers, bytes })
+      return {
+        model,
+        request: conversation === undefined ? request : { ...request, conversation },
+        record,
+        fitsHold: dialect.fitsHold || fitHolds
+      }
+    })
   }
 
   const read = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
@@ -44,8 +58,8 @@ export const chatEndpoints = Effect.gen(function* () {
         if (Either.isLeft(decoded)) return decoded.left
         record.stream = decoded.right.stream
         return bytes > largeRequest
-          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(asked, record))
-          : jobOf(decoded.right, record)
+          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(dialect, asked, admitted, bytes))
+          : jobOf(dialect, decoded.right, admitted, bytes)
       }
     )
 
@@ -77,6 +91,7 @@ export const chatEndpoints = Effect.gen(function* () {
       surface: "chat",
       scope: "chat",
       admitsWithHold: true,
+      fitsHold: dialect.fitsHold,
       encodeError: dialect.encodeError,
       answer: (admitted) => answer(dialect, admitted)
     })

@@ -143,8 +143,22 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
       answer: {
         object: "list",
         data: [
-          { day: "2026-11-21", requests: 12, prompt_tokens: 5210, completion_tokens: 1840, charge_usd: 0.0348775 },
-          { day: "2026-11-22", requests: 1, prompt_tokens: 9, completion_tokens: 3, charge_usd: 0.00005775 }
+          {
+            day: "2026-11-21",
+            requests: 12,
+            prompt_tokens: 5210,
+            completion_tokens: 1840,
+            cached_tokens: 4096,
+            charge_usd: 0.0348775
+          },
+          {
+            day: "2026-11-22",
+            requests: 1,
+            prompt_tokens: 9,
+            completion_tokens: 3,
+            cached_tokens: 0,
+            charge_usd: 0.00005775
+          }
         ]
       }
     },

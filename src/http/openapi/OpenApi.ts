@@ -18,6 +18,11 @@ const rate = {
   "x-ratelimit-remaining": countHeader("Requests left in the current minute.")
 }
 const sandbox = { "x-gateway-sandbox": textHeader("`true` if the sandbox made the answer up.") }
+const lowered = {
+  "x-gateway-max-output-tokens": countHeader(
+    "The output that the balance covers, where that is less than was asked for."
+  )
+}
 const replayed = { "idempotency-replayed": textHeader("`true` if this is the kept result of an earlier request.") }
 const headersOf: Readonly<Record<string, object>> = {
   "302": { location: textHeader("The video's `url`.") },
@@ -55,7 +60,8 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
   const made = {
     ...(rated || showingOneVideo.has(operation.operationId) ? sandbox : {}),
-    ...(repeatable ? replayed : {})
+    ...(repeatable ? replayed : {}),
+    ...(operation.tags[0] === "chat" ? lowered : {})
   }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {

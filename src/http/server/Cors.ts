@@ -8,6 +8,7 @@ export const exposedHeaders = [
   "x-should-retry",
   "idempotency-replayed",
   "x-gateway-sandbox",
+  "x-gateway-max-output-tokens",
   "traceresponse",
   "accept-ranges",
   "content-range",

@@ -30,13 +30,14 @@ export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
     : Either.right({ since, until })
 }
 
-const countsOf = ({ completionTokens, promptTokens, requests }: UsageSum) => ({
+const countsOf = ({ cachedTokens, completionTokens, promptTokens, requests }: UsageSum) => ({
   requests,
   prompt_tokens: promptTokens,
-  completion_tokens: completionTokens
+  completion_tokens: completionTokens,
+  cached_tokens: cachedTokens
 })
 
-const columns = ["requests", "prompt_tokens", "completion_tokens", "charge_usd"]
+const columns = ["requests", "prompt_tokens", "completion_tokens", "cached_tokens", "charge_usd"]
 
 const groupOf = (by: CustomerGrouping, { group, label }: UsageSum) => ({
   [by]: group,

@@ -50,6 +50,7 @@ const Sum = Schema.Struct({
   requests: count("Also those that were refused or failed."),
   prompt_tokens: count("Of chats."),
   completion_tokens: count("Of chats."),
+  cached_tokens: count("Of `prompt_tokens`, those that a provider read from its cache."),
   charge_usd: Schema.Number.annotations({ description: "What was charged, less what was given back." })
 })
 

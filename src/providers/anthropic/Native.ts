@@ -4,6 +4,7 @@ import type { Route } from "../../domain/Model.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { inlinesImages, replaceCallId } from "../chat/Messages.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
+import { markNative } from "./NativeMarks.ts"
 import type { Options } from "./Options.ts"
 import { leastAnswer, leastBudget, type Quirks } from "./Request.ts"
 
@@ -124,12 +125,12 @@ const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefine
   return edits.length === 0 ? undefined : { ...asFields(management), edits }
 }
 
-const encode = ({ isStream, quirks, request, route }: Call, body: Body): object => {
+const encode = ({ isStream, options, quirks, request, route }: Call, body: Body): object => {
   const given = Predicate.isRecord(body.thinking) ? body.thinking : undefined
   const thinking = given && quirks.thinking ? thinkingWithin(given, body, request.maxTokens) : undefined
   const isOff = !quirks.thinking || (given !== undefined && thinking === undefined)
   const context_management = editsOf(body.context_management, isOff)
-  return {
+  const encoded = {
     ...without(body, [...refused, "context_management", "stream", "thinking", "tool_choice", "tools"]),
     model: route.model,
     max_tokens: request.maxTokens,
@@ -140,6 +141,7 @@ const encode = ({ isStream, quirks, request, route }: Call, body: Body): object 
     ...toolFields(body, request),
     messages: asList(body.messages).flatMap((message) => encodeMessage(message, quirks.thinking))
   }
+  return options.cache === "auto" ? markNative(encoded) : encoded
 }
 
 export const nativeHeaders = ({ native, options: { version } }: Call): Record<string, string> => {

@@ -1,6 +1,7 @@
 import { Predicate } from "effect"
 import { type NativeRequest, unsigned } from "../../domain/Chat.ts"
 import { type Route, reasoningEfforts } from "../../domain/Model.ts"
+import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { fitCallId, inlinesImages } from "../chat/Messages.ts"
 import { asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
@@ -21,6 +22,20 @@ const refused = [
   "safety_identifier",
   "service_tier",
   "user"
+]
+
+const replaced = [
+  "max_tool_calls",
+  "parallel_tool_calls",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "reasoning",
+  "stream",
+  "stream_options",
+  "temperature",
+  "tool_choice",
+  "tools",
+  "top_p"
 ]
 
 /** Tools that run at the client, or cost nothing but their tokens; `shell` does where its environment is the client's. */
@@ -123,12 +138,12 @@ const encodeReasoning = ({ reasoning }: Body, { options, quirks, request }: Call
 
 const encode = (call: Call, body: Body): object => {
   const { isStream, quirks, request, route } = call
-  const { input, max_output_tokens: _, reasoning: __, stream_options, temperature, top_p, ...rest } = body
+  const { input, prompt_cache_key: key, prompt_cache_retention, stream_options, temperature, top_p } = body
   const items = Array.isArray(input) ? asRecords(input).flatMap((item) => encodeItem(item, call)) : input
   const hasMore = asRecords(items).some(({ type }) => type === "additional_tools")
   const streams = isStream && quirks.stream
   return {
-    ...without(rest, [...refused, "stream", "tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"]),
+    ...without(body, [...refused, ...replaced]),
     model: route.model,
     input: items,
     store: false,
@@ -138,6 +153,8 @@ const encode = (call: Call, body: Body): object => {
       stream: streams ? true : undefined,
       stream_options: streams ? stream_options : undefined,
       reasoning: encodeReasoning(body, call),
+      prompt_cache_key: typeof key === "string" && quirks.cacheKey !== false ? fitCacheKey(key) : undefined,
+      prompt_cache_retention: quirks.cacheRetention === false ? undefined : prompt_cache_retention,
       // What the model's rules left of them: this wire refuses sampling for models that reason.
       temperature: request.temperature === undefined ? undefined : temperature,
       top_p: request.topP === undefined ? undefined : top_p

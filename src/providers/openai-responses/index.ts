@@ -23,6 +23,12 @@ const adapt = (
   if (words.includes("invalid_encrypted_content") && native !== undefined && quirks.encrypted) {
     return { changes: { encrypted: false }, isLasting: false }
   }
+  if (param === "prompt_cache_key" && quirks.cacheKey !== false)
+    return { changes: { cacheKey: false }, isLasting: true }
+  // Models differ in the values that they take.
+  if (param === "prompt_cache_retention" && quirks.cacheRetention !== false) {
+    return { changes: { cacheRetention: false }, isLasting: false }
+  }
   if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
   if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting: true }
   return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined

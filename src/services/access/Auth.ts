@@ -72,7 +72,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
           Effect.map(
             Effect.flatMap(
               sql`
-                SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, rpm,
+                SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, rpm, fit_holds,
                   (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms
                 FROM api_keys JOIN organizations ON organizations.id = api_keys.org_id
                 WHERE hash IN (SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h))
@@ -97,10 +97,17 @@ export class Auth extends Context.Tag("gateway/Auth")<
         })
       }
 
-      const callerOf = ({ expiresAt, id, orgId, rpm, scopes }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
+      const callerOf = ({
+        expiresAt,
+        fitHolds,
+        id,
+        orgId,
+        rpm,
+        scopes
+      }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
         if (expiresAt <= now()) return new InvalidApiKey()
         noteUse(id)
-        return Effect.succeed({ key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined })
+        return Effect.succeed({ key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined, fitHolds })
       }
 
       const authenticate = (
@@ -130,6 +137,7 @@ const KeyRow = Schema.Struct({
   hash: Schema.String,
   scopes: Schema.NullOr(Schema.Array(Scope)),
   rpm: Schema.NullOr(Schema.Number),
+  fitHolds: Schema.Boolean,
   leftMs: Schema.NullOr(Schema.Number)
 })
 type KeyRow = typeof KeyRow.Type

@@ -15,6 +15,8 @@ export class Organization extends Schema.Class<Organization>("Organization")({
   deletedAt: Schema.NullOr(Schema.DateFromSelf),
   /** A charge that takes the balance below it is told to the organization's webhook endpoints. */
   notifyBelow: Schema.NullOr(NanoUsdFromRow),
+  /** Chats run with a lower cap where the balance does not cover theirs. */
+  fitHolds: Schema.Boolean,
   ...Balance.fields
 }) {}
 
@@ -73,6 +75,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       reference: string,
       amount: NanoUsd | null
     ) => Effect.Effect<Organization, OrganizationNotFound>
+    readonly fitHolds: (reference: string, isOn: boolean) => Effect.Effect<Organization, OrganizationNotFound>
     /** Refuses every key until it is resumed. */
     readonly suspend: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly resume: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
@@ -164,6 +167,9 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         ),
         notifyBelow: Effect.fn("Organizations.notifyBelow")((reference: string, amount: NanoUsd | null) =>
           one(reference, update(reference, sql`notify_below = ${amount}`))
+        ),
+        fitHolds: Effect.fn("Organizations.fitHolds")((reference: string, isOn: boolean) =>
+          one(reference, update(reference, sql`fit_holds = ${isOn}`))
         )
       })
     })

@@ -4,6 +4,7 @@ import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -11,6 +12,7 @@ import { rowOf } from "../telemetry/RequestLog.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
 import { type Measured, usageOf } from "./ChatUsage.ts"
+import { makeHoldFitting } from "./HoldFitting.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
 export interface ChatJob {
@@ -18,6 +20,10 @@ export interface ChatJob {
   /** After the model's rules were applied. */
   readonly request: ChatRequest
   readonly record: RequestRecord
+  /** A hold that the balance does not cover is lowered, or waits for others to close. */
+  readonly fitsHold?: boolean | undefined
+  /** On the monotonic clock: when it began to wait for its hold. */
+  readonly since?: number | undefined
 }
 
 const countTokens = (usage: Usage): void => {
@@ -31,31 +37,53 @@ export const makeChatCharging = Effect.gen(function* () {
   const tokens = yield* TokenCounter
   const failpoint = yield* Failpoint
   const clock = yield* Effect.clock
+  const fitHold = yield* makeHoldFitting(yield* (yield* ProviderRouter).requestTimeoutMillis)
+
+  /** Places a hold that was refused, if the balance covers a lower cap. */
+  const fit = (job: ChatJob) => {
+    const { model, record, request } = job
+    const { key, org } = record.caller
+    const since = Monotonic.millisOf(clock)
+    return Effect.map(fitHold(model, request, { id: record.id, org, key }, record), ({ cap, hold }) => {
+      if (cap < request.maxTokens) {
+        record.cap = cap
+        record.notes.add("cap_lowered")
+        Metrics.capsLowered.unsafeUpdate(1, [])
+      }
+      return { hold, job: { ...job, request: { ...request, maxTokens: cap }, since } }
+    })
+  }
 
   /** Releases the hold at the end if nothing has closed it. */
-  const holding = <A, E>({ model, record, request }: ChatJob, use: (held: Hold) => Effect.Effect<A, E>) =>
+  const holding = <A, E>(job: ChatJob, use: (held: Hold, job: ChatJob) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
+      const { fitsHold: isShared = false, model, record, request } = job
       const { caller, rate } = record
       const { key, org } = caller
       record.trace?.resolve(model.id, request.stream)
       const upTo = Pricing.chatHold(model, request)
       // The same id lets a refund find the log's row by its hold.
       const id = record.id
-      return ledger.admit({ id, org, key, upTo, rate: rate.allowance === undefined ? rate : undefined })
-    }).pipe(
-      Effect.flatMap((held) => {
-        record.hold = held.id
+      const allowance = rate.allowance === undefined ? rate : undefined
+      const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared })
+      let held = job
+      const fitted = () =>
+        Effect.map(fit(job), (lowered) => {
+          held = lowered.job
+          return lowered.hold
+        })
+      return Effect.flatMap(isShared ? Effect.catchTag(admitted, "InsufficientCredits", fitted) : admitted, (hold) => {
+        record.hold = hold.id
         record.trace?.admit()
         return Effect.matchCauseEffect(
-          Effect.flatMap(failpoint.reach("after_hold"), () => use(held)),
+          Effect.flatMap(failpoint.reach("after_hold"), () => use(hold, held)),
           {
-            onFailure: (cause) => Effect.zipRight(ledger.release(held), Effect.failCause(cause)),
-            onSuccess: (done) => Effect.as(ledger.release(held), done)
+            onFailure: (cause) => Effect.zipRight(ledger.release(hold), Effect.failCause(cause)),
+            onSuccess: (done) => Effect.as(ledger.release(hold), done)
           }
         )
-      }),
-      Effect.uninterruptible
-    )
+      })
+    }).pipe(Effect.uninterruptible)
 
   const settle = (
     { model, record }: ChatJob,

@@ -42,7 +42,7 @@ export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFa
 
 const headAfterMillis = 25_000
 
-const asIs = ({ request }: ChatJob): PreparedRequest => ({ request, since: undefined })
+const asIs = ({ request, since }: ChatJob): PreparedRequest => ({ request, since })
 
 const producedIn = ({ content, reasoning, toolCalls }: ChatAnswer): string => {
   let produced = (reasoning ?? "") + (content ?? "")
@@ -72,8 +72,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const clock = yield* Effect.clock
       const { holding, measure, settle } = yield* makeChatCharging
 
-      const prepareRequest = ({ model, request }: ChatJob): Effect.Effect<PreparedRequest, InvalidRequest> =>
-        Effect.flatMap(router.inlines(model, request), (inline) => prepareImages(references, request, inline))
+      const prepareRequest = ({ model, request, since }: ChatJob): Effect.Effect<PreparedRequest, InvalidRequest> =>
+        Effect.map(
+          Effect.flatMap(router.inlines(model, request), (inline) => prepareImages(references, request, inline)),
+          (prepared) => (since === undefined ? prepared : { ...prepared, since })
+        )
 
       /** Undefined for a client that leaves meanwhile. */
       const prepareWhileConnected = (job: ChatJob, departure: ClientDeparture) =>
@@ -81,8 +84,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
         )
 
-      const complete = (job: ChatJob) =>
-        Effect.flatMap(router.admit(job.model, job.request), () => holding(job, (held) => completeHeld(job, held)))
+      const complete = (asked: ChatJob) =>
+        Effect.flatMap(router.admit(asked.model, asked.request), () =>
+          holding(asked, (held, job) => completeHeld(job, held))
+        )
 
       const completeHeld = (job: ChatJob, held: Hold) => {
         const { model, record, request } = job
@@ -205,11 +210,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(measured.billed)
       })
 
-      const stream = (job: ChatJob, sink: ChatSink) =>
-        Effect.flatMap(router.admit(job.model, job.request), () =>
+      const stream = (asked: ChatJob, sink: ChatSink) =>
+        Effect.flatMap(router.admit(asked.model, asked.request), () =>
           holding(
-            job,
-            Effect.fnUntraced(function* (held) {
+            asked,
+            Effect.fnUntraced(function* (held, job) {
               const prepared = hasImage(job.request) ? yield* prepareWhileConnected(job, sink.departure) : asIs(job)
               if (prepared === undefined) return
               const output = new StreamOutput()

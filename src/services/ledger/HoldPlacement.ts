@@ -54,14 +54,14 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     Effect.flatMap(retryRarely(submitOnce(hold), { schedule: brief, while: (error) => !isTimeUp(error) }), (result) => {
       const { ordinal, remaining, verdict } = result
       const mayFit = verdict === "insufficient" && remaining > 0n && hold.amount <= remaining
-      if (!mayFit || rounds === 0) return Effect.succeed(result)
+      if (!mayFit || hold.isShared === true || rounds === 0) return Effect.succeed(result)
       return Effect.map(submit({ ...hold, rateLimit: undefined }, rounds - 1), (again) => ({ ...again, ordinal }))
     })
 
-  const place = (hold: Hold, rate: RateUnit | undefined) =>
+  const place = (hold: Hold, rate: RateUnit | undefined, isShared = false) =>
     Effect.suspend(() => {
       placing.set(hold.id, false)
-      const submitted = Effect.catchAllCause(submit({ ...hold, rateLimit: rate?.limit }), (cause) => {
+      const submitted = Effect.catchAllCause(submit({ ...hold, rateLimit: rate?.limit, isShared }), (cause) => {
         noteFailure(hold.id, cause)
         return Effect.orDie(Effect.failCause(cause))
       })

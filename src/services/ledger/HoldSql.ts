@@ -3,7 +3,7 @@ import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
-import type { Hold } from "./Hold.ts"
+import { type Hold, shares } from "./Hold.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 
 /** Always true; the commit does not wait for the disk, because a lost hold is no money. */
@@ -11,6 +11,8 @@ const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT
 
 export interface RatedHold extends Hold {
   readonly rateLimit: number | undefined
+  /** Beside other open holds it takes no more than its share of the balance. */
+  readonly isShared?: boolean | undefined
 }
 
 export interface HoldResult {
@@ -43,8 +45,8 @@ export const addsUnits = `ON CONFLICT (key_id) DO UPDATE SET
 
 const placeText = (forInstance: boolean) => `
   WITH input AS (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
-      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, ord)
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[])
+      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ord)
   ), known AS (
     SELECT id FROM holds WHERE id IN (SELECT id FROM input)
   ), taken_units AS (
@@ -64,7 +66,7 @@ const placeText = (forInstance: boolean) => `
       END AS ordinal
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
-    SELECT id, balance - held AS available FROM organizations
+    SELECT id, balance - held AS available, held, balance / ${shares} AS share FROM organizations
     WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
       AND (SELECT count(*) FROM taken_units) >= 0 AND id IN (SELECT org_id FROM input)
     ORDER BY id FOR NO KEY UPDATE
@@ -83,7 +85,7 @@ const placeText = (forInstance: boolean) => `
       WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL
     )
   ), asked AS (
-    SELECT input.*, payers.available, capped.cap_period,
+    SELECT input.*, payers.available, payers.held, payers.share, capped.cap_period,
       coalesce(input.ordinal > input.rate_limit, false) AS limited,
       coalesce(sum(input.amount) FILTER (WHERE NOT input.known AND capped.id IS NULL
           AND coalesce(input.ordinal <= input.rate_limit, true))
@@ -93,6 +95,7 @@ const placeText = (forInstance: boolean) => `
   ), admitted AS (
     SELECT * FROM asked WHERE NOT known AND NOT limited AND cap_period IS NULL
       AND up_to - amount < available AND up_to <= available AND (SELECT yes FROM alive)
+      AND (NOT is_shared OR amount <= share OR (held = 0 AND up_to = amount))
   ), taken AS (
     SELECT org_id, sum(amount)::bigint AS amount FROM admitted GROUP BY org_id
   ), reserved AS (
@@ -125,7 +128,8 @@ export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>):
     batch.map(({ key }) => key),
     batch.map(({ amount }) => amount),
     batch.map(({ rateLimit }) => rateLimit ?? null),
-    instance
+    instance,
+    batch.map(({ isShared = false }) => isShared)
   ],
   read: readHoldResult
 })

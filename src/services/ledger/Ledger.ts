@@ -28,6 +28,8 @@ export interface HoldRequest {
   readonly org: OrgId
   readonly key: KeyId
   readonly upTo: NanoUsd
+  /** Refused beside other open holds, too, where it is more than its share of the balance. */
+  readonly isShared?: boolean | undefined
 }
 
 /** Each operation is one idempotent, uninterruptible statement, retried except for jobs; an outage is a defect. */
@@ -74,12 +76,15 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       // A closing scope needs a statement only if its hold is still open.
       const open = new Set<string>()
 
-      const admit = ({ id, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
+      const admit = ({ id, isShared, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
         Effect.suspend(() =>
-          Effect.map(place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate), (hold) => {
-            open.add(hold.id)
-            return hold
-          })
+          Effect.map(
+            place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate, isShared),
+            (hold) => {
+              open.add(hold.id)
+              return hold
+            }
+          )
         ).pipe(Effect.uninterruptible)
 
       const release = (hold: Hold) =>

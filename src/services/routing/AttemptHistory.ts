@@ -28,6 +28,8 @@ export interface AttemptEntry {
 export class AttemptHistory {
   /** Parent of the attempts' spans; undefined without a trace. */
   readonly trace: SpanParent | undefined
+  /** The id of the route that has the conversation's prompt cache. */
+  preferredRoute: string | undefined
   readonly #list: Array<AttemptEntry> = []
 
   constructor(trace?: SpanParent) {

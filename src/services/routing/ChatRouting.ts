@@ -5,6 +5,8 @@ import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { Affinity, overridesPreference } from "./Affinity.ts"
 import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { setUsage, setUsageOf } from "./AttemptSpan.ts"
@@ -59,10 +61,27 @@ export const makeChatRouting = (
       return Effect.fail(unsupportedCombination(model, param ?? null))
     })
 
+  const affinity = new Affinity()
+
+  /** The usual order after the route that has the conversation's cache. */
+  const prefer = (routes: ReadonlyArray<Route>, { conversation }: ChatRequest, attempts: AttemptHistory) => {
+    const last = conversation === undefined ? undefined : affinity.find(conversation, now())
+    if (last === undefined) return routes
+    attempts.preferredRoute = last.route
+    return Candidates.preferring(routes, last.route, overridesPreference(last, now()) ? "all" : "equals")
+  }
+
+  const remember = ({ conversation }: ChatRequest, { preferredRoute }: AttemptHistory, { id }: Route) => {
+    if (conversation === undefined) return
+    affinity.remember(conversation, id, now())
+    const outcome = preferredRoute === undefined ? "new" : preferredRoute === id ? "kept" : "moved"
+    Metrics.unsafeCount(Metrics.affinity, { outcome })
+  }
+
   const chatPlan = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since: number | undefined) =>
-    Effect.map(Candidates.inOrder(candidates(model, request)), (routes) => ({
+    Effect.map(Candidates.inOrder(candidates(model, request), request.conversation), (routes) => ({
       model,
-      routes,
+      routes: prefer(routes, request, attempts),
       attempts,
       costOf: chatCost,
       within: since === undefined ? within : Math.max(0, within - now() + since),
@@ -91,6 +110,7 @@ export const makeChatRouting = (
           Effect.flatMap(adapterOf(providers, route, "chat"), (adapter) =>
             Effect.map(adapter.complete(route, as(request, adapter, route)), (answer) => {
               setUsage(span, answer.usage)
+              remember(request, attempts, route)
               return { route, answer }
             })
           )
@@ -108,7 +128,10 @@ export const makeChatRouting = (
             Effect.flatMap(adapterOf(providers, attempt.route, "chat"), (adapter) =>
               openStream(adapter, as(request, adapter, attempt.route), attempt, scope)
             ),
-          onAnswer: (attempt, opened) => watch(means, endsAt, attempt, opened)
+          onAnswer: (attempt, opened) => {
+            remember(request, attempts, attempt.route)
+            return watch(means, endsAt, attempt, opened)
+          }
         })
       )
     })

@@ -71,6 +71,8 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>
     /** Fails where no route supports all features of the request together. */
     readonly admit: (model: ChatModel, request: ChatRequest) => Effect.Effect<void, InvalidRequest>
+    /** What a request may take, up to the first output of a stream. */
+    readonly requestTimeoutMillis: Effect.Effect<number>
     readonly health: Effect.Effect<ReadonlyArray<RouteReport>>
     /** After a reload: forgets the circuits of routes that are changed or gone. */
     readonly follow: (models: ReadonlyArray<Routed>) => Effect.Effect<void>
@@ -161,6 +163,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
     image,
     submit,
     renderer: (route) => adapterOf(providers, route, "video"),
+    requestTimeoutMillis: Effect.succeed(within),
     health,
     follow: (models) => Effect.sync(() => circuits.follow(models)),
     disable: (routes) => Effect.sync(() => circuits.disable(routes, now())),

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto"
 import { Effect, Random } from "effect"
 import { type ImageRequest, makesShape } from "../../domain/Image.ts"
 import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../../domain/Model.ts"
@@ -36,20 +37,59 @@ export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, second
       (reference === undefined ? route.referenceImage !== "required" : route.imageModel !== undefined)
   )
 
-const chance = (weight: number): Effect.Effect<number> =>
-  weight > 0 ? Effect.map(Random.next, (random) => -Math.log(1 - random) / weight) : Effect.succeed(Infinity)
+/**
+ * Puts the route with this id first, within its preference only, or over all. Weight 0 keeps a route out of the usual
+ * choice, so it is a preference of its own.
+ */
+export const preferring = <R extends RouteBase>(
+  routes: ReadonlyArray<R>,
+  id: string,
+  among: "equals" | "all"
+): ReadonlyArray<R> => {
+  const preferred = routes.find((route) => route.id === id)
+  if (preferred === undefined) return routes
+  const isEqual = ({ preference, weight }: R) =>
+    preference === preferred.preference && (weight === 0) === (preferred.weight === 0)
+  const at = among === "all" ? 0 : routes.findIndex(isEqual)
+  const others = routes.filter((route) => route !== preferred)
+  return others.toSpliced(at, 0, preferred)
+}
 
-/** By preference, then at random by weight; weight 0 comes last. */
-export const inOrder = <R extends RouteBase>(routes: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>> => {
+interface Drawn<R> {
+  readonly route: R
+  readonly turn: number
+}
+
+/** `random` is in [0, 1). */
+const draw = <R extends RouteBase>(route: R, random: number): Drawn<R> => ({
+  route,
+  turn: route.weight > 0 ? -Math.log(1 - random) / route.weight : Infinity
+})
+
+const sorted = <R extends RouteBase>(drawn: ReadonlyArray<Drawn<R>>): ReadonlyArray<R> =>
+  drawn
+    .toSorted((a, b) => a.route.preference - b.route.preference || (a.turn < b.turn ? -1 : a.turn > b.turn ? 1 : 0))
+    .map(({ route }) => route)
+
+const randomOf = (text: string): number => hash("sha256", text, "buffer").readUInt32BE() / 2 ** 32
+
+/**
+ * By preference, then at random by weight; weight 0 comes last. A conversation draws the same at every instance, so that
+ * it finds its cache wherever a turn arrives.
+ */
+export const inOrder = <R extends RouteBase>(
+  routes: ReadonlyArray<R>,
+  conversation?: string
+): Effect.Effect<ReadonlyArray<R>> => {
   const preferences = new Set(routes.map(({ preference }) => preference))
   if (preferences.size === routes.length) {
     return Effect.succeed(routes.toSorted((a, b) => a.preference - b.preference))
   }
+  if (conversation !== undefined) {
+    return Effect.succeed(sorted(routes.map((route) => draw(route, randomOf(`${conversation}\n${route.id}`)))))
+  }
   return Effect.map(
-    Effect.forEach(routes, (route) => Effect.map(chance(route.weight), (turn) => ({ route, turn }))),
-    (drawn) =>
-      drawn
-        .toSorted((a, b) => a.route.preference - b.route.preference || (a.turn < b.turn ? -1 : a.turn > b.turn ? 1 : 0))
-        .map(({ route }) => route)
+    Effect.forEach(routes, (route) => Effect.map(Random.next, (random) => draw(route, random))),
+    sorted
   )
 }

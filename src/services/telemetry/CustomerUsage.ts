@@ -19,6 +19,7 @@ const UsageSum = Schema.Struct({
   requests: Schema.NumberFromString,
   promptTokens: Schema.NumberFromString,
   completionTokens: Schema.NumberFromString,
+  cachedTokens: Schema.NumberFromString,
   charge: NanoUsdFromRow
 })
 export type UsageSum = typeof UsageSum.Type
@@ -93,14 +94,16 @@ export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
               WITH named AS (
                 SELECT ${sql.literal(request)} AS name, bool_or(${sql.literal(isKnown)}) AS is_known,
                   count(*) AS requests, sum(prompt_tokens) AS prompt_tokens,
-                  sum(completion_tokens) AS completion_tokens, sum(${sql.literal(charge)}) AS charge
+                  sum(completion_tokens) AS completion_tokens, sum(cached_tokens) AS cached_tokens,
+                  sum(${sql.literal(charge)}) AS charge
                 FROM request_log r
                 WHERE r.org_id = ${org} AND r.at >= ${new Date(since)} AND r.at < ${new Date(until)} GROUP BY 1
               )
               SELECT CASE WHEN is_known THEN name END AS "group",
                 ${sql.literal(by === "key" ? "min((SELECT k.name FROM api_keys k WHERE k.id = named.name))" : "NULL::text")} AS label,
                 sum(requests) AS requests, coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
-                coalesce(sum(completion_tokens), 0) AS completion_tokens, sum(charge) AS charge
+                coalesce(sum(completion_tokens), 0) AS completion_tokens,
+                coalesce(sum(cached_tokens), 0) AS cached_tokens, sum(charge) AS charge
               FROM named GROUP BY 1 ORDER BY ${sql.literal(order[by])}`
           )
           return yield* rowsOf(UsageSum)(Effect.succeed(sums))

@@ -65,6 +65,11 @@ export const usageEstimated = Metric.counter("gateway_usage_estimated_total", {
   incremental: true
 })
 
+export const capsLowered = Metric.counter("gateway_caps_lowered_total", {
+  description: "Chats whose output cap was lowered to what their organization can pay",
+  incremental: true
+})
+
 export const chargedNanoUsd = Metric.counter("gateway_charged_nano_usd_total", {
   description: "Charged, in nano-USD",
   bigint: true,
@@ -95,6 +100,11 @@ export const attemptSeconds = Metric.histogram(
 
 export const failovers = Metric.counter("gateway_failovers_total", {
   description: "Calls to another route after one failed, by model",
+  incremental: true
+})
+
+export const affinity = Metric.counter("gateway_affinity_total", {
+  description: "Answers to conversations of models with several routes, by what became of their route",
   incremental: true
 })
 

@@ -32,10 +32,12 @@ const jsonLine = (answered: AnsweredRequest, times: Times | undefined, model: st
     organization: record?.caller.org,
     model: model === "" ? undefined : model,
     route: record?.route?.id,
+    preferred_route: record?.attempts.preferredRoute,
     attempts: record?.attempts.list.length,
     failed: failed?.length ? failed : undefined,
     prompt_tokens: record?.usage?.prompt,
     completion_tokens: record?.usage?.completion,
+    cached_tokens: record?.usage?.cached || undefined,
     charge_usd: record === undefined ? undefined : toUsdText(record.charge),
     first_byte_ms: times?.firstByte,
     total_ms: times?.total,
@@ -47,13 +49,16 @@ const jsonLine = (answered: AnsweredRequest, times: Times | undefined, model: st
 const prettyLine = (answered: AnsweredRequest, times: Times | undefined, model: string, worker: number | undefined) => {
   const { code, method, path, record, requestId, status } = answered
   const usage = record?.usage
+  const preferred = record?.attempts.preferredRoute
   const failed = failedOf(answered)?.map(({ outcome, route, status }) => `${route} ${outcome} ${status ?? "-"}`)
   const parts = [
     [method, path ?? "-", status, code].filter(Boolean).join(" "),
     model,
     record?.route?.id ?? "",
+    preferred === undefined || preferred === record?.route?.id ? "" : `preferred: ${preferred}`,
     times === undefined ? "" : `${times.total} ms`,
     usage === undefined ? "" : `${usage.prompt}+${usage.completion} tokens`,
+    usage?.cached ? `${usage.cached} cached` : "",
     record === undefined || record.charge === 0n ? "" : `${toUsdText(record.charge)} USD`,
     failed?.length ? `failed: ${failed.join(", ")}` : "",
     record?.caller.key ?? "",

@@ -26,10 +26,11 @@ export interface RequestEntry {
   readonly userAgent?: string | undefined
   readonly model: string | undefined
   readonly route: string | undefined
+  readonly preferredRoute?: string | undefined
   readonly provider: string | undefined
   readonly stream: boolean
   readonly attempts: ReadonlyArray<AttemptEntry>
-  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed">
+  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered">
   readonly usage: Usage | undefined
   readonly hold: string | undefined
   readonly charge: bigint
@@ -72,6 +73,8 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   userAgent: Schema.NullOr(Schema.String),
   model: Schema.NullOr(Schema.String),
   route: Schema.NullOr(Schema.String),
+  /** The one that had the conversation's prompt cache. */
+  preferredRoute: Schema.NullOr(Schema.String),
   stream: Schema.Boolean,
   attempts: Schema.Array(
     Schema.Struct({
@@ -122,6 +125,7 @@ const toRow = (entry: RequestEntry) => ({
   user_agent: withoutControls(entry.userAgent),
   model: toStorable(entry.model),
   route: entry.route ?? null,
+  preferred_route: entry.preferredRoute ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
   attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => {
@@ -162,7 +166,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
       const sql = yield* SqlClient.SqlClient
       const rows = rowsOf(RequestRow)
       const columns = sql.literal(`id, request_id, at, surface, status, code, org_id, key_id, address, user_agent,
-        model, route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
+        model, route, preferred_route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
         first_byte_ms, total_ms`)
       const withStatus = (status: StatusFilter) => {
         if (status === "ok") return sql`request_log.status < 400 AND code IS NULL`

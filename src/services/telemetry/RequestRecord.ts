@@ -31,6 +31,8 @@ export class RequestRecord extends Data.Class<{
   route: RouteBase | undefined
   stream = false
   hold: string | undefined
+  /** The output that the balance covers, where that is less than was asked for. */
+  cap: number | undefined
   usage: Usage | undefined
   charge = 0n
   cost: bigint | undefined
@@ -71,6 +73,7 @@ export class RequestRecord extends Data.Class<{
       userAgent: this.client?.userAgent,
       model: this.model,
       route: this.route?.id,
+      preferredRoute: this.attempts.preferredRoute,
       provider: this.route?.provider.name,
       stream: this.stream,
       attempts: this.attempts.list,

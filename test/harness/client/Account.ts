@@ -22,6 +22,7 @@ export const openAccount = (options: {
   readonly scopes?: ReadonlyArray<KeyScope>
   readonly rpm?: number
   readonly cap?: { readonly amount: bigint; readonly period: CapPeriod }
+  readonly fitHolds?: boolean
 }) =>
   Effect.gen(function* () {
     const organizations = yield* Organizations
@@ -31,6 +32,7 @@ export const openAccount = (options: {
       name: `test-${randomUUID()}`,
       ...(credits > 0n ? { credits: NanoUsd(credits) } : {})
     })
+    if (options.fitHolds === true) yield* organizations.fitHolds(id, true)
     const { record, secret } = yield* keys.create({
       org: id,
       scopes: options.scopes,

@@ -28,7 +28,7 @@ const drive = Effect.gen(function* () {
   yield* second.script(answers())
   yield* chat(account, talk("talk"))
   yield* chat(account, { ...talk("talk"), stream: true })
-  yield* chat(account, talk("moves-on"))
+  yield* chat(account, talk("moves-on"), { headers: { "session-id": "s" } })
   yield* chat(account, talk("refused"))
   yield* draw(account, { model: "picture", prompt: "a tree", response_format: "b64_json" })
   yield* chat(account, talk("invented"))
@@ -53,6 +53,7 @@ const counters: ReadonlyArray<readonly [name: string, labels: Labels, by: number
   ["gateway_attempt_seconds_count", { route: "talk@first" }, 2],
   ["gateway_attempt_seconds_count", { route: "moves-on@first" }, 1],
   ["gateway_failovers_total", { model: "moves-on" }, 1],
+  ["gateway_affinity_total", {}, 1],
   ["gateway_tokens_total", { kind: "prompt" }, 3 * usual.prompt_tokens],
   ["gateway_tokens_total", { kind: "completion" }, 3 * usual.completion_tokens],
   ["gateway_charged_nano_usd_total", {}, 3 * 20_000 + 40_000_000],

@@ -36,9 +36,9 @@ const log = Effect.fnUntraced(function* ({ key, org }: Account, row: Row) {
   const { at, attempts = [], charge = 0n, model = null, requestId = "r", status = 200, tokens = null } = row
   yield* sql`
     INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, prompt_tokens,
-      completion_tokens, attempts, first_byte_ms, total_ms)
-    VALUES (${randomUUID()}, ${requestId}, ${at}, 'chat', ${status}, ${org}, ${key}, ${model}, ${charge}, ${tokens},
-      ${tokens}, ${JSON.stringify(attempts)}::text::jsonb, 3, 5)`
+      completion_tokens, cached_tokens, attempts, first_byte_ms, total_ms)
+    VALUES (${randomUUID()}, ${requestId}, ${at}, 'chat', ${status}, ${org}, ${key}, ${model}, ${charge},
+      ${tokens && 3 * tokens}, ${tokens && 2 * tokens}, ${tokens}, ${JSON.stringify(attempts)}::text::jsonb, 3, 5)`
 })
 
 const dataOf = ({ status, text }: { readonly status: number; readonly text: string }) => {
@@ -61,7 +61,7 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
   })
   const range = "from=2026-01-01&to=2026-01-03"
   const sum = (requests: number, tokens: number, charge_usd: number) => {
-    return { requests, prompt_tokens: tokens, completion_tokens: tokens, charge_usd }
+    return { requests, prompt_tokens: 3 * tokens, completion_tokens: 2 * tokens, cached_tokens: tokens, charge_usd }
   }
 
   it.effect("is added up by day, model and key, of its own requests only", () =>
@@ -106,8 +106,8 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
       const account = yield* opened
       const sql = yield* SqlClient.SqlClient
       yield* sql`UPDATE api_keys SET name = '=cmd|x, "y"' WHERE id = ${account.key}`
-      const line = `${account.key},"'=cmd|x, ""y""",4,7,7,20.000000013\r\n`
-      const columns = "key,key_name,requests,prompt_tokens,completion_tokens,charge_usd\r\n"
+      const line = `${account.key},"'=cmd|x, ""y""",4,21,14,7,20.000000013\r\n`
+      const columns = "key,key_name,requests,prompt_tokens,completion_tokens,cached_tokens,charge_usd\r\n"
       for (const accept of ["text/csv", "TEXT/CSV;q=0.8, application/json;q=0.5", "text/html, text/csv, */*"]) {
         const answer = yield* ask(account, `?by=key&${range}`, accept)
         assert.deepStrictEqual([answer.status, answer.text], [200, columns + line], accept)
@@ -117,7 +117,7 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
       const nobody = yield* openAccount({})
       assert.strictEqual(
         (yield* ask(nobody, "", "text/csv")).text,
-        "day,requests,prompt_tokens,completion_tokens,charge_usd\r\n"
+        "day,requests,prompt_tokens,completion_tokens,cached_tokens,charge_usd\r\n"
       )
       for (const accept of [
         "*/*",
@@ -215,9 +215,9 @@ withLayer(layer, { excludeTestServices: true })("a request of an organization", 
             stream: false,
             status: 200,
             code: null,
-            prompt_tokens: 2,
-            completion_tokens: 2,
-            cached_tokens: null,
+            prompt_tokens: 6,
+            completion_tokens: 4,
+            cached_tokens: 2,
             reasoning_tokens: null,
             hold_usd: null,
             charge_usd: 0.000_000_005,

@@ -70,6 +70,13 @@ describe("a body of the Messages dialect", () => {
     }
   })
 
+  it("is marked for the cache where the route says so, and the client marked nothing", () => {
+    const messages = [question, { role: "assistant", content: "a".repeat(5000) }, question]
+    const call = callOf({ maxTokens: 64_000 }, { cache: "auto" })
+    assert.include(JSON.stringify(native.encode(call, { ...asked, messages })), '"cache_control"')
+    assert.notInclude(JSON.stringify(encode({ ...asked, messages })), '"cache_control"')
+  })
+
   it("buys no priority", () => {
     assert.deepInclude(encode({ ...asked, service_tier: "auto" }), { service_tier: "standard_only" })
   })

@@ -179,6 +179,16 @@ describe("a body of the Responses dialect", () => {
     assert.deepInclude(encode(sampled, { temperature: 0.5, topP: 0.9 }), { temperature: 0.5, top_p: 0.9 })
   })
 
+  it("has a cache key that its host takes, and none where it takes none", () => {
+    const cached = { ...asked, prompt_cache_key: "k".repeat(500), prompt_cache_retention: "24h" }
+    const { prompt_cache_key, prompt_cache_retention } = Object(encode(cached))
+    assert.isAtMost(String(prompt_cache_key).length, 64)
+    assert.strictEqual(prompt_cache_retention, "24h")
+    const refusing = { ...usual, cacheKey: false, cacheRetention: false }
+    assert.deepStrictEqual<unknown>(encode(cached, {}, {}, refusing), plain)
+    assert.deepStrictEqual<unknown>(encode({ ...asked, prompt_cache_key: 7 }), plain)
+  })
+
   const { route } = callTo(openAiResponses, decoder, usual)({})
   const accepts = (item: unknown, options = {}) => {
     const given = { ...route, options }

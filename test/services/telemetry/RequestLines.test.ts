@@ -18,7 +18,8 @@ const record = () => {
   })
   made.attempts.add({ route: "m@a", provider: "a", outcome: "retry", status: 503, ms: 7, detail: "their words" })
   made.attempts.add({ route: "m@b", provider: "b", outcome: "ok", status: 200, ms: 20 })
-  made.usage = { prompt: 10, completion: 5, cached: 0, cacheWrite: 0, reasoning: 0 }
+  made.usage = { prompt: 10, completion: 5, cached: 8, cacheWrite: 0, reasoning: 0 }
+  made.attempts.preferredRoute = "m@a"
   made.charge = 20_000n
   return made
 }
@@ -64,10 +65,12 @@ describe("the lines of requests", () => {
         key_id: "key_1",
         organization: "org_1",
         model: "m",
+        preferred_route: "m@a",
         attempts: 2,
         failed: [{ route: "m@a", outcome: "retry", status: 503 }],
         prompt_tokens: 10,
         completion_tokens: 5,
+        cached_tokens: 8,
         charge_usd: "0.00002",
         first_byte_ms: 28,
         total_ms: 30,
@@ -92,7 +95,7 @@ describe("the lines of requests", () => {
       const [first = "", ...more] = yield* written("pretty")
       assert.strictEqual(
         first.replace(/^\[[\d:.]{12}\] /, ""),
-        "INFO: POST /v1/chat/completions 200 · m · 30 ms · 10+5 tokens · 0.00002 USD · failed: m@a retry 503 · key_1 · req_1"
+        "INFO: POST /v1/chat/completions 200 · m · preferred: m@a · 30 ms · 10+5 tokens · 8 cached · 0.00002 USD · failed: m@a retry 503 · key_1 · req_1"
       )
       assert.lengthOf(more, 1)
     })

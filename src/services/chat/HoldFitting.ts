@@ -1,0 +1,110 @@
+import { Effect } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
+import { InsufficientCredits } from "../../domain/Failure.ts"
+import type { ChatModel } from "../../domain/Model.ts"
+import { max, min, NanoUsd } from "../../domain/Money.ts"
+import { available } from "../../domain/Organization.ts"
+import * as Pricing from "../../domain/Pricing.ts"
+import { type Hold, shares } from "../ledger/Hold.ts"
+import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
+import { ensureSync } from "../runtime/Fibers.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import type { RequestRecord } from "../telemetry/RequestRecord.ts"
+
+/** An answer with less is of no use. */
+const leastOutput = 1_024
+const longestWait = 60_000
+const pauseMillis = 250
+const mostWaiting = 64
+
+export interface FittedHold {
+  readonly hold: Hold
+  /** The output that the hold covers. */
+  readonly cap: number
+}
+
+interface Waiter {
+  wake: () => void
+}
+
+/**
+ * What a hold may take: alone all that the request asks for, or else half of what is there; beside others a share of the
+ * balance. Never less than the least output costs.
+ */
+const budgetOf = (price: Pricing.HoldPrice, least: NanoUsd, free: NanoUsd, balance: NanoUsd, isAlone: boolean) => {
+  if (!isAlone) return max(least, min(free, NanoUsd(balance / shares)))
+  return Pricing.holdFor(price, price.cap) <= free ? free : max(least, NanoUsd(free / 2n))
+}
+
+/** Places holds that were refused: with a lower cap, and once holds of other requests are closed. */
+export const makeHoldFitting = (requestTimeoutMillis: number) =>
+  Effect.gen(function* () {
+    const ledger = yield* Ledger
+    const clock = yield* Effect.clock
+    const queues = new Map<string, Array<Waiter>>()
+    const now = () => Monotonic.millisOf(clock)
+    // The rest of the request's time is for the provider.
+    const patience = Math.min(longestWait, requestTimeoutMillis / 4)
+
+    const enter = (org: string, waiter: Waiter): Array<Waiter> => {
+      const queue = queues.get(org) ?? []
+      queues.set(org, queue)
+      queue.push(waiter)
+      return queue
+    }
+    const leave = (org: string, queue: Array<Waiter>, waiter: Waiter): void => {
+      queue.splice(queue.indexOf(waiter), 1)
+      if (queue.length === 0) queues.delete(org)
+      else queue[0]?.wake()
+    }
+    const pause = (waiter: Waiter): Effect.Effect<void> =>
+      Effect.interruptible(
+        Effect.raceFirst(
+          Effect.sleep(pauseMillis),
+          Effect.async<void>((resume) => {
+            waiter.wake = () => resume(Effect.void)
+          })
+        )
+      )
+
+    /** First come, first served within an organization. */
+    return (
+      model: ChatModel,
+      request: ChatRequest,
+      wanted: Omit<HoldRequest, "upTo">,
+      record: RequestRecord
+    ): Effect.Effect<FittedHold, HoldRefused> =>
+      Effect.suspend(() => {
+        const { org } = wanted
+        if ((queues.get(org)?.length ?? 0) >= mostWaiting) return new InsufficientCredits()
+        const price = Pricing.holdPrice(model, request)
+        const least = Pricing.holdFor(price, Math.min(price.cap, leastOutput))
+        const until = now() + patience
+        const waiter: Waiter = { wake: () => {} }
+        const queue = enter(org, waiter)
+
+        const place = Effect.fnUntraced(function* () {
+          const funds = yield* ledger.balance(org)
+          const free = NanoUsd(available(funds))
+          if (least > funds.balance || funds.balance <= 0n) return yield* new InsufficientCredits()
+          if (free <= 0n || least > free) return undefined
+          const budget = budgetOf(price, least, free, funds.balance, funds.held === 0n && queue.length === 1)
+          const cap = Pricing.outputWithin(price, budget) ?? 0
+          return yield* ledger.admit({ ...wanted, upTo: Pricing.holdFor(price, cap) }).pipe(
+            Effect.map((hold) => ({ hold, cap })),
+            // Another request was faster; the rate unit was taken before.
+            Effect.catchTags({ InsufficientCredits: () => Effect.succeed(undefined), RateLimited: Effect.die })
+          )
+        })
+
+        const placed = Effect.gen(function* () {
+          while (true) {
+            const fitted = queue[0] === waiter ? yield* place() : undefined
+            if (fitted !== undefined) return fitted
+            if (now() >= until || record.departed) return yield* new InsufficientCredits()
+            yield* pause(waiter)
+          }
+        })
+        return ensureSync(placed, () => leave(org, queue, waiter))
+      })
+  })

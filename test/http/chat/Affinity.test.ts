@@ -1,0 +1,93 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Predicate } from "effect"
+import { type Account, openAccount } from "../../harness/client/Account.ts"
+import { chat, type Sent } from "../../harness/client/HttpCalls.ts"
+import * as Metrics from "../../harness/client/Metrics.ts"
+import { logged } from "../../harness/gateway/ServedGateway.ts"
+import { json, type Reply } from "../../harness/upstream/FakeUpstream.ts"
+import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+
+const equals = [
+  { ...onFirst, preference: 1, weight: 3 },
+  { ...onSecond, preference: 1, weight: 1 }
+]
+
+const served = gateway({ spread: { routes: equals }, fallback: { routes: [onFirst, onSecond] } })
+
+/** In the form that was asked for. */
+const replies: Reply = (response, received) => {
+  const isStream = Predicate.isRecord(received.body) && received.body["stream"] === true
+  return (isStream ? streams("fine") : answers())(response, received)
+}
+
+const script = Effect.fnUntraced(function* (times: number) {
+  const { first, second } = yield* Upstreams
+  const all = Array.from({ length: times }, () => replies)
+  yield* first.script(...all)
+  yield* second.script(...all)
+})
+
+const counts = Effect.map(Metrics.scrape, (samples) => {
+  const of = (outcome: string) => Metrics.sumOf(samples, "gateway_affinity_total", { outcome })
+  return { kept: of("kept"), moved: of("moved"), new: of("new") }
+})
+
+const prompt = "Some words that a provider would cache. ".repeat(150)
+
+/** A turn with all before it, as agents send them; returns its row. */
+const turn = (account: Account, model: string, nth: number, begins = prompt, sent: Sent = {}) => {
+  const later = Array.from({ length: nth }, (_, n) => [
+    { role: "assistant", content: `answer ${n}` },
+    { role: "user", content: `question ${n}` }
+  ])
+  const body = { model, stream: nth % 2 === 1, messages: [{ role: "user", content: begins }, ...later.flat()] }
+  return Effect.flatMap(chat(account, body, sent), (answer) => {
+    assert.strictEqual(answer.status, 200, answer.text)
+    return logged(answer.headers.get("x-request-id"))
+  })
+}
+
+withLayer(served, { excludeTestServices: true })("a conversation over several providers", (it) => {
+  it.effect("is named by a header however short it is, and moves with a failure", () =>
+    Effect.gen(function* () {
+      const { first, second } = yield* Upstreams
+      const account = yield* openAccount({})
+      const short = (nth: number) => turn(account, "fallback", nth, "hi", { headers: { "x-session-affinity": "s" } })
+      yield* first.script(json(503, {}), replies)
+      yield* second.script(replies, replies)
+      const before = yield* counts
+      const route = "fallback@second"
+      assert.deepInclude(yield* short(0), { route, preferredRoute: null })
+      assert.deepInclude(yield* short(1), { route, preferredRoute: route })
+      assert.deepInclude(yield* turn(account, "fallback", 0, "hi"), { route: "fallback@first", preferredRoute: null })
+      assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
+    })
+  )
+
+  it.effect("stays for thirty turns at one of two equals, and its rows name that route", () =>
+    Effect.gen(function* () {
+      const account = yield* openAccount({})
+      yield* script(30)
+      const before = yield* counts
+      const first = yield* turn(account, "spread", 0)
+      assert.isNull(first.preferredRoute)
+      for (let nth = 1; nth < 30; nth++) {
+        const { attempts, preferredRoute, route } = yield* turn(account, "spread", nth)
+        assert.deepStrictEqual([route, preferredRoute, attempts.length], [first.route, first.route, 1])
+      }
+      assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 29, new: before.new + 1 })
+    })
+  )
+
+  it.effect("begins where the weights send it", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const account = yield* openAccount({})
+      yield* script(200)
+      const before = first.calls.length
+      const begin = (n: number) => turn(account, "spread", 0, `${n} ${prompt}`)
+      yield* Effect.forEach(Array.from(Array(200).keys()), begin, { concurrency: 8, discard: true })
+      assert.closeTo((first.calls.length - before) / 200, 0.75, 0.17)
+    })
+  )
+})

@@ -1,0 +1,209 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Deferred, Effect, Schema } from "effect"
+import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { type Answer, assertRefused, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { builtIn } from "../../harness/fixtures/Catalogs.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { json, type Received, type Reply, steps } from "../../harness/upstream/FakeUpstream.ts"
+import {
+  answers,
+  completion,
+  gateway,
+  maxOutput,
+  nanoPerToken,
+  streams,
+  Upstreams,
+  usual
+} from "../../harness/upstream/Upstreams.ts"
+
+const header = "x-gateway-max-output-tokens"
+const leastOutput = 1_024
+const { completion: perOutput, prompt: perPrompt } = nanoPerToken
+/** What "hi" is held as. */
+const prompt = 50n * perPrompt
+const holdOf = (output: number) => prompt + BigInt(output) * perOutput
+const full = { ...talk("talk"), max_tokens: maxOutput }
+
+const told = ({ headers }: Answer) => {
+  const cap = headers.get(header)
+  return cap === null ? undefined : Number(cap)
+}
+const Capped = Schema.Struct({ max_tokens: Schema.Number })
+const capIn = (call: Received | undefined) => Schema.decodeUnknownSync(Capped)(call?.body).max_tokens
+
+const gated = (gate: Deferred.Deferred<void>): Reply =>
+  steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(completion("fine", usual)))
+
+const fitting = (nanoUsd: bigint) => Served.customer({ nanoUsd, fitHolds: true })
+
+withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a chat whose hold is fitted", (it) => {
+  it.effect.each([false, true])("runs with a lower cap, which the header tells (stream: %s)", (stream) =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const customer = yield* fitting(holdOf(maxOutput) - 1n)
+      yield* first.script(stream ? streams("fine") : answers())
+      const answer = yield* chat(customer, { ...full, stream })
+      assert.strictEqual(answer.status, 200, answer.text)
+      const cap = told(answer)
+      // One that runs alone gets half of what is there.
+      assert.strictEqual(cap, Number(((holdOf(maxOutput) - 1n) / 2n - prompt) / perOutput))
+      assert.strictEqual(capIn(first.calls.at(-1)), cap)
+      assert.deepStrictEqual((yield* Served.logged(answer.headers.get("x-request-id"))).notes, ["cap_lowered"])
+      assert.strictEqual(yield* customer.spentInTheEnd, 20_000n)
+    })
+  )
+
+  it.effect("keeps its cap where the balance covers it, and nothing is told", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      yield* first.script(answers())
+      const answer = yield* chat(yield* fitting(holdOf(maxOutput)), full)
+      assert.deepStrictEqual([answer.status, told(answer)], [200, undefined])
+      assert.strictEqual(capIn(first.calls.at(-1)), maxOutput)
+    })
+  )
+
+  it.effect("is billed for no more output than the lower cap", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const customer = yield* fitting(holdOf(leastOutput))
+      const produced = { prompt_tokens: 10, completion_tokens: 5_000, total_tokens: 5_010 }
+      yield* first.script(json(200, completion("fine", produced)))
+      const answer = yield* chat(customer, full)
+      assert.deepStrictEqual([answer.status, told(answer)], [200, leastOutput])
+      assert.strictEqual(yield* customer.spentInTheEnd, 10n * perPrompt + BigInt(leastOutput) * perOutput)
+    })
+  )
+
+  it.effect("is refused where its prompt with 1,024 tokens of output is not covered, to the nano-dollar", () =>
+    Effect.gen(function* () {
+      assertRefused(yield* chat(yield* fitting(holdOf(leastOutput) - 1n), full), refusals.insufficient)
+      const { first } = yield* Upstreams
+      yield* first.script(answers())
+      const short = yield* chat(yield* fitting(holdOf(10)), { ...talk("talk"), max_tokens: 10 })
+      assert.deepStrictEqual([short.status, told(short)], [200, undefined])
+      assertRefused(
+        yield* chat(yield* fitting(holdOf(10) - 1n), { ...talk("talk"), max_tokens: 10 }),
+        refusals.insufficient
+      )
+    })
+  )
+
+  it.effect("is refused like any other where its organization has not asked for it", () =>
+    Effect.gen(function* () {
+      const customer = yield* Served.customer({ nanoUsd: holdOf(maxOutput) - 1n })
+      assertRefused(yield* chat(customer, full), refusals.insufficient)
+      const { first } = yield* Upstreams
+      yield* (yield* Organizations).fitHolds(customer.org, true)
+      yield* first.script(answers())
+      yield* soon(Effect.map(chat(customer, full), ({ status }) => assert.strictEqual(status, 200)))
+    })
+  )
+
+  it.effect("waits until another's hold is closed, if only that stands in its way, also with a large body", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const customer = yield* fitting(holdOf(maxOutput))
+      const gate = yield* Deferred.make<void>()
+      const calls = first.calls.length
+      yield* first.script(gated(gate), answers(), answers())
+      const second = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
+        Effect.zipRight(
+          Effect.all(
+            [
+              chat(customer, full),
+              chat(customer, { ...full, metadata: { filler: "x".repeat(2_000_000) } }),
+              Effect.delay(Deferred.succeed(gate, undefined), "700 millis")
+            ],
+            { concurrency: "unbounded" }
+          )
+        )
+      )
+      const [one, [two, three]] = yield* Effect.all([chat(customer, full), second], { concurrency: "unbounded" })
+      assert.deepStrictEqual([one.status, two.status, three.status], [200, 200, 200], two.text + three.text)
+      assert.strictEqual(told(one), undefined)
+      assert.strictEqual(yield* customer.spentInTheEnd, 60_000n)
+    })
+  )
+
+  it.effect("is refused at once where its key's cap is reached", () =>
+    Effect.gen(function* () {
+      const { first } = yield* Upstreams
+      const cap = { amount: 20_000n, period: "day" } as const
+      const customer = yield* Served.customer({ nanoUsd: 3_000_000n, fitHolds: true, cap })
+      yield* first.script(answers())
+      assert.strictEqual((yield* chat(customer, full)).status, 200)
+      assertRefused(yield* chat(customer, full), refusals.capped("day"))
+    })
+  )
+})
+
+const Listed = Schema.Struct({
+  data: Schema.Array(
+    Schema.Struct({
+      id: Schema.String,
+      pricing: Schema.Struct({ completion_per_1m_usd: Schema.optional(Schema.Number) })
+    })
+  )
+})
+const dearest = Effect.gen(function* () {
+  const { url } = yield* Served.ServedGateway
+  const { secret } = yield* Served.customer()
+  const listed = yield* Effect.promise(async () => {
+    const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
+    return Schema.decodeUnknownSync(Listed)(await response.json())
+  })
+  const priced = listed.data.map(({ id, pricing }) => ({ id, price: pricing.completion_per_1m_usd ?? 0 }))
+  return priced.reduce((best, one) => (one.price > best.price ? one : best)).id
+})
+
+const agents = [0, 1, 2, 3]
+const turns = [0, 1, 2]
+const five = 5_000_000_000n
+
+/** The built-in catalog, in which no cap is refused. */
+const catalog = builtIn
+  .replace("max_output_policy: reject", "max_output_policy: clamp")
+  .replace("max_output: 8192", "max_output: 128000")
+
+withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })), { excludeTestServices: true })(
+  "four agents on five dollars",
+  (it) => {
+    it.effect.each([
+      [false, 0],
+      [true, 0],
+      [true, 40]
+    ] as const)(
+      "run at once on the dearest model without one refusal (stream: %s, %s ms between them)",
+      ([stream, apart]) =>
+        Effect.gen(function* () {
+          const model = yield* dearest
+          const customer = yield* Served.customer({ nanoUsd: five, fitHolds: true })
+          const request = (turn: number) => ({
+            ...talk(model, `[sandbox delay=${turn === 0 ? 2_000 : 1_000}] ${"word ".repeat(10_000)}`),
+            max_tokens: 64_000,
+            stream
+          })
+          const agent = (number: number) =>
+            Effect.delay(
+              Effect.forEach(turns, (turn) => chat(customer, request(turn))),
+              number * apart
+            )
+          const answered = (yield* Effect.forEach(agents, agent, { concurrency: "unbounded" })).flat()
+          assert.deepStrictEqual(
+            answered.flatMap(({ status, text }) => (status === 200 ? [] : [text])),
+            []
+          )
+          for (const cap of answered.map(told)) if (cap !== undefined) assert.isAtLeast(cap, leastOutput)
+          assert.isTrue(
+            answered.some((answer) => told(answer) !== undefined),
+            "all had their full cap"
+          )
+          assert.isAbove(Number(yield* customer.spentInTheEnd), 0)
+          assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
+        }),
+      60_000
+    )
+  }
+)

@@ -1,0 +1,183 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, TestClock } from "effect"
+import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import type { Route } from "../../../src/domain/Model.ts"
+import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { References } from "../../../src/services/media/References.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import * as LedgerFake from "../../fakes/LedgerFake.ts"
+import { answers, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+import * as TokensFake from "../../fakes/TokensFake.ts"
+import { openChat, priced } from "./ChatBench.ts"
+
+const [a, b, c] = [route("a"), route("b"), route("c")]
+/** What "hi" is held as with so much output. */
+const holdOf = (output: number) => 50n + BigInt(output) * 10n
+const full = holdOf(8_192)
+const least = holdOf(1_024)
+
+const bench = (credits: bigint) =>
+  Effect.gen(function* () {
+    const chat = yield* ChatCompletions
+    const ledger = yield* Ledger
+    const { books, org, record: first } = yield* openChat(credits)
+    const { caller } = first
+    const blank = { surface: "chat", caller, limit: 600, at: 0, startedAt: 0 } as const
+    const ask = (to: Route, more: Partial<ChatRequest> = {}) => {
+      const id = crypto.randomUUID()
+      const record = new RequestRecord({ ...blank, id, requestId: id })
+      const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, fitsHold: true }
+      return Effect.map(Effect.fork(chat.complete(job)), (fiber) => ({ fiber, record }))
+    }
+    return { ask, books, ledger, org }
+  })
+
+type Bench = Effect.Effect.Success<ReturnType<typeof bench>>
+
+/** A chat on the route `a` that is held first and does not end. */
+const running = (
+  credits: bigint,
+  body: (bench: Bench) => Effect.fn.Return<unknown, unknown>,
+  { requestTimeoutSeconds = 290, fake = new ProviderFake() } = {}
+) =>
+  Effect.flatMap(bench(credits), Effect.fnUntraced(body)).pipe(
+    Effect.provide(
+      ChatCompletions.layer.pipe(
+        Layer.provide(Layer.mock(References, {})),
+        Layer.provideMerge(
+          Layer.mergeAll(
+            Layer.provide(ProviderRouter.layer({ requestTimeoutSeconds }), fake.on(a, hangs).layer),
+            LedgerFake.layer,
+            TokensFake.layer
+          )
+        )
+      )
+    )
+  )
+
+/** Undefined while it runs. */
+const endOf = ({ fiber }: { readonly fiber: Fiber.RuntimeFiber<unknown, { readonly _tag: string }> }) =>
+  Effect.map(fiber.poll, (polled) =>
+    polled._tag === "None" ? undefined : Exit.match(polled.value, { onSuccess: () => "answered", onFailure: String })
+  )
+const isRefused = (end: string | undefined) => end?.includes("InsufficientCredits") === true
+
+describe("a hold that is fitted", () => {
+  it.effect("is a quarter of the balance beside others, at least what 1,024 tokens of output cost", () =>
+    running(full * 2n, function* ({ ask, ledger, org }) {
+      yield* ask(a)
+      yield* TestClock.adjust(0)
+      assert.strictEqual((yield* ledger.balance(org)).held, full)
+      const { record } = yield* ask(b)
+      yield* TestClock.adjust(0)
+      assert.strictEqual(record.cap, Number(((full * 2n) / 4n - 50n) / 10n))
+      const third = yield* ask(a, { messages: [{ role: "user", content: "x".repeat(35_000) }] })
+      yield* TestClock.adjust(0)
+      assert.strictEqual(third.record.cap, 1_024)
+    })
+  )
+
+  it.effect("waits a minute for others, and is refused then", () =>
+    running(full + least - 1n, function* ({ ask, books, org }) {
+      yield* ask(a)
+      yield* TestClock.adjust(0)
+      const waiting = yield* ask(b)
+      yield* TestClock.adjust("59 seconds")
+      assert.isUndefined(yield* endOf(waiting))
+      yield* TestClock.adjust("2 seconds")
+      assert.isTrue(isRefused(yield* endOf(waiting)))
+      assert.strictEqual(yield* books.openHolds(org), 1)
+    })
+  )
+
+  it.effect("waits no longer than a quarter of what a request may take", () =>
+    running(
+      full,
+      function* ({ ask }) {
+        yield* ask(a)
+        yield* TestClock.adjust(0)
+        const waiting = yield* ask(b)
+        yield* TestClock.adjust("9 seconds")
+        assert.isUndefined(yield* endOf(waiting))
+        yield* TestClock.adjust("2 seconds")
+        assert.isTrue(isRefused(yield* endOf(waiting)))
+      },
+      { requestTimeoutSeconds: 40 }
+    )
+  )
+
+  it.effect("is refused at once where the balance would not cover it even without others", () =>
+    running(least, function* ({ ask }) {
+      yield* ask(a, { maxTokens: 10 })
+      yield* TestClock.adjust(0)
+      const refused = yield* ask(b, { messages: [{ role: "user", content: "hi!" }] })
+      yield* TestClock.adjust(0)
+      assert.isTrue(isRefused(yield* endOf(refused)))
+    })
+  )
+
+  it.effect("is placed in the order of waiting, once there is room", () => {
+    const fake = new ProviderFake().on(b, answers("b", "1 second")).on(c, answers("c", "1 second"))
+    return running(
+      full,
+      function* ({ ask, books, org }) {
+        const first = yield* ask(a)
+        yield* TestClock.adjust(0)
+        const waiting = [yield* ask(b), yield* ask(c), yield* ask(b), yield* ask(c)]
+        yield* TestClock.adjust("30 seconds")
+        assert.deepStrictEqual(fake.calls, ["m@a"])
+        yield* Fiber.interrupt(first.fiber)
+        yield* TestClock.adjust("3 seconds")
+        assert.deepStrictEqual(
+          yield* Effect.forEach(waiting, endOf),
+          waiting.map(() => "answered")
+        )
+        assert.deepStrictEqual(fake.calls, ["m@a", "m@b", "m@c", "m@b", "m@c"])
+        assert.strictEqual(yield* books.openHolds(org), 0)
+        assert.isTrue(yield* books.proved)
+      },
+      { fake }
+    )
+  })
+
+  it.effect("is given up by a client that leaves, and by a stop, and the next in line goes on", () => {
+    const fake = new ProviderFake().on(c, answers("c", "1 second"))
+    return running(
+      full,
+      function* ({ ask, books, org }) {
+        const first = yield* ask(a)
+        yield* TestClock.adjust(0)
+        const [leaving, stopped, staying] = [yield* ask(b), yield* ask(b), yield* ask(c)]
+        yield* TestClock.adjust("1 second")
+        leaving.record.departed = true
+        yield* Fiber.interruptFork(stopped.fiber)
+        yield* TestClock.adjust("1 second")
+        assert.isTrue(isRefused(yield* endOf(leaving)))
+        assert.include(yield* endOf(stopped), "interrupted")
+        assert.isUndefined(yield* endOf(staying))
+        yield* Fiber.interrupt(first.fiber)
+        yield* TestClock.adjust("2 seconds")
+        assert.strictEqual(yield* endOf(staying), "answered")
+        assert.notInclude(fake.calls, "m@b")
+        assert.strictEqual(yield* books.openHolds(org), 0)
+      },
+      { fake }
+    )
+  })
+
+  it.effect("is refused at once where 64 wait already", () =>
+    running(full, function* ({ ask }) {
+      yield* ask(a)
+      yield* TestClock.adjust(0)
+      const waiting = yield* Effect.forEach(Array.from({ length: 65 }), () => ask(b))
+      yield* TestClock.adjust("1 second")
+      const ends = yield* Effect.forEach(waiting, endOf)
+      assert.deepStrictEqual(
+        ends.map((end) => end !== undefined),
+        waiting.map((_, index) => index === 64)
+      )
+    })
+  )
+})
