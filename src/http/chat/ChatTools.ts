@@ -18,7 +18,7 @@ import { readCacheMark } from "./CacheControl.ts"
 const maxLevels = 100
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
-const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
+export const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
 const nameRule = "is required and must be 1 to 64 letters, digits, underscores or dashes"
 
 interface Definition {
@@ -26,7 +26,7 @@ interface Definition {
   readonly schema: JsonObject | undefined
 }
 
-const readDefinition = (
+export const readDefinition = (
   definition: JsonObject,
   param: string,
   path: string,
