@@ -31,7 +31,7 @@ const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 
 /** Only the start: the rest is base64, judged once it is decoded. */
-const isReference = (url: string): boolean =>
+export const isReference = (url: string): boolean =>
   webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
 const readImage = (part: JsonObject, path: Path): Read<ImagePart> => {

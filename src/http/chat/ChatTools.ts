@@ -14,7 +14,7 @@ import {
   refused
 } from "../body/Fields.ts"
 
-const maxLevels = 100
+export const maxLevels = 100
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
 const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
