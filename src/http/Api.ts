@@ -6,6 +6,8 @@ import { Images } from "./images/Schema.ts"
 import { MessagesStreamEvent } from "./messages/AnswerSchema.ts"
 import { Messages } from "./messages/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
+import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
+import { Responses } from "./responses/Schema.ts"
 import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
 
@@ -19,13 +21,14 @@ export const about = {
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
   .add(Messages)
+  .add(Responses)
   .add(Images)
   .add(Videos)
   .add(Models)
   .add(Credits)
   .add(Usage)
   .prefix("/v1")
-  .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, MessagesStreamEvent])
+  .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, MessagesStreamEvent, ResponseStreamEvent])
   .annotateContext(
     OpenApi.annotations({
       ...about,

@@ -7,12 +7,13 @@ import { type Answer, json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { messages } from "../messages/MessagesDialect.ts"
+import { responses } from "../responses/ResponsesDialect.ts"
 import { chatCompletions } from "./ChatDialect.ts"
 import { makeJobReader } from "./ChatJobs.ts"
 import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
-const dialects: ReadonlyArray<ChatDialect> = [chatCompletions, messages]
+const dialects: ReadonlyArray<ChatDialect> = [chatCompletions, responses, messages]
 
 /** One endpoint for each dialect. */
 export const chatEndpoints = Effect.gen(function* () {

@@ -34,7 +34,7 @@ export class NativeShare {
 }
 
 /** Of a document whose length cannot be known: the whole context. */
-export const unbounded = Number.MAX_SAFE_INTEGER
+export const unbounded = Number.POSITIVE_INFINITY
 
 export const cacheControlOf = ({ cache_control: mark }: JsonObject): { readonly cache_control?: CacheControl } => {
   if (!isObject(mark) || mark.type !== "ephemeral") return {}

@@ -1,3 +1,5 @@
+import { messagesExamples } from "./MessagesExamples.ts"
+
 export interface Examples {
   readonly request?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly answer: unknown
@@ -87,50 +89,53 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
         usage
       }
     },
-    createMessage: {
+    createResponse: {
       request: {
         "application/json": {
-          text: { ...ask("Say hello in one sentence."), max_tokens: 1024 },
-          agent: {
-            ...ask([{ type: "text", text: "Weather in Oslo?", cache_control: { type: "ephemeral" } }]),
-            max_tokens: 4096,
-            stream: true,
-            system: "You are brief.",
-            thinking: { type: "adaptive" },
+          text: { model, input: "Say hello in one sentence." },
+          stream: { model, input: [{ role: "user", content: "Say hello." }], stream: true },
+          tools: {
+            model,
+            input: "Weather in Oslo?",
             tools: [
               {
+                type: "function",
                 name: "get_weather",
-                input_schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+                parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
               }
             ]
           }
         }
       },
       answer: {
-        id: "msg_019ab2c4d5e67f8091a2b3c4d5e6f708",
-        type: "message",
-        role: "assistant",
+        id: "resp_c3828b03a9664179aaf5c5abecc6c987",
+        object: "response",
+        created_at: created,
+        status: "completed",
+        error: null,
+        incomplete_details: null,
         model,
-        content: [{ type: "text", text: "Hello there!", citations: null }],
-        stop_reason: "end_turn",
-        stop_sequence: null,
-        stop_details: null,
-        container: null,
+        output: [
+          {
+            type: "message",
+            id: "msg_c3828b03a9664179aaf5c5abecc6c987_0",
+            status: "completed",
+            role: "assistant",
+            content: [{ type: "output_text", text: "Hello there!", annotations: [] }]
+          }
+        ],
         usage: {
           input_tokens: 9,
-          cache_creation_input_tokens: 0,
-          cache_read_input_tokens: 0,
-          cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+          input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
           output_tokens: 3,
-          output_tokens_details: { thinking_tokens: 0 },
-          server_tool_use: null
-        }
+          output_tokens_details: { reasoning_tokens: 0 },
+          total_tokens: 12
+        },
+        store: false,
+        metadata: {}
       }
     },
-    countTokens: {
-      request: { "application/json": { text: ask("Say hello in one sentence.") } },
-      answer: { input_tokens: 12 }
-    },
+    ...messagesExamples(model),
     createImage: {
       request: {
         "application/json": {

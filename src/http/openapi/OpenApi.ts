@@ -36,6 +36,7 @@ const headersOf: Readonly<Record<string, object>> = {
 const surfaces: Readonly<Record<string, Surface>> = {
   chat: "chat",
   messages: "chat",
+  responses: "chat",
   images: "image",
   videos: "video"
 }
@@ -127,6 +128,7 @@ const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["chat", "ChatCompletionRequest"],
   ["chat", "MessagesRequest"],
   ["chat", "CountTokensRequest"],
+  ["chat", "ResponsesRequest"],
   ["image", "ImageGenerationRequest"],
   ["image", "ImageEditRequest"],
   ["image", "ImageEditForm"],

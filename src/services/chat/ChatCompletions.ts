@@ -236,9 +236,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
 
       const countTokens = ({ model, request }: Pick<ChatJob, "model" | "request">) =>
-        Effect.map(tokens.prompt(request, model.imageTokens), (counted) =>
-          Math.min(counted + (request.native?.extraTokens ?? 0), model.contextLength)
-        )
+        tokens.prompt(request, model.imageTokens)
 
       return ChatCompletions.of({ complete, countTokens, stream })
     })
