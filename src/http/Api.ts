@@ -4,6 +4,8 @@ import { Chat } from "./chat/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
 import { Images } from "./images/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
+import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
+import { Responses } from "./responses/Schema.ts"
 import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
 
@@ -16,13 +18,14 @@ export const about = {
 
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
+  .add(Responses)
   .add(Images)
   .add(Videos)
   .add(Models)
   .add(Credits)
   .add(Usage)
   .prefix("/v1")
-  .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent])
+  .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, ResponseStreamEvent])
   .annotateContext(
     OpenApi.annotations({
       ...about,

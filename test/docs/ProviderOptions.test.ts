@@ -47,12 +47,14 @@ const adapters: Readonly<Record<string, Adapter>> = {
     words: {
       auth: ["x-api-key", "bearer"],
       thinking: ["adaptive", "budget", "always"],
-      thinking_off: ["disabled", "between_tools"]
+      thinking_off: ["disabled", "between_tools"],
+      cache: ["manual", "auto"]
     },
     wrong: { thinkin: "budget" },
     defaults: {
       auth: `\`${anthropicDefaults.auth}\` (default)`,
       thinking: `\`${anthropicDefaults.thinking}\` (default)`,
+      cache: `\`${anthropicDefaults.cache}\` (default)`,
       version: `\`${anthropicDefaults.version}\` (default)`
     },
     assertRoute: (route) => {
@@ -81,7 +83,7 @@ const adapters: Readonly<Record<string, Adapter>> = {
     section: "A host that speaks OpenAI's Responses API",
     names: Object.keys(OpenAiResponses.Options.fields),
     decode: OpenAiResponses.options.decode,
-    words: { reasoning_summary: ["auto", "concise", "detailed", "none"] },
+    words: { reasoning_summary: ["auto", "concise", "detailed", "none"], cache: ["none", "breakpoints"] },
     wrong: { inline_image: true, web_search: "yes" },
     defaults: {},
     assertRoute: decodes(OpenAiResponses.options)

@@ -36,6 +36,10 @@ const stopsOf = ({ stop }: typeof Body.Type): ReadonlyArray<string> => {
   return stop ?? []
 }
 
+/** Earlier clients spell it with a dash. */
+const retentionOf = ({ prompt_cache_retention: retention }: typeof Body.Type) =>
+  retention === "in-memory" ? "in_memory" : (retention ?? undefined)
+
 const readRequest = (body: typeof Body.Type): Read<ChatRequest> => {
   const { messages, model, tools = [] } = body
   const toolChoice = readToolChoice(body.tool_choice, tools)
@@ -61,6 +65,8 @@ const readRequest = (body: typeof Body.Type): Read<ChatRequest> => {
     parallelToolCalls: tools.length === 0 ? undefined : (body.parallel_tool_calls ?? undefined),
     reasoningEffort: effortOf(body),
     responseFormat,
+    promptCacheKey: body.prompt_cache_key ?? undefined,
+    promptCacheRetention: retentionOf(body),
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
     seed: body.seed ?? undefined,

@@ -16,6 +16,7 @@ import {
   refused
 } from "../body/Fields.ts"
 import { isWithin, longestUrl } from "../schema/Constraints.ts"
+import { readCacheMark } from "./CacheControl.ts"
 import { longestName } from "./Schema.ts"
 
 /** Lazy, since it is needed only for errors. */
@@ -31,7 +32,7 @@ const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 
 /** Only the start: the rest is base64, judged once it is decoded. */
-const isReference = (url: string): boolean =>
+export const isReference = (url: string): boolean =>
   webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
 const readImage = (part: JsonObject, path: Path): Read<ImagePart> => {
@@ -66,13 +67,25 @@ const readAny: ReadPart<Part> = (part, path) => {
   return part.type === "image_url" ? readImage(part, path) : wrongIn(path, "type", "must be one of text, image_url")
 }
 
-const readContent = <A>(content: unknown, path: Path, readPart: ReadPart<A>): Read<string | ReadonlyArray<A>> => {
+const readMark = <A extends object>(read: A, from: JsonObject, path: Path): Read<A> => {
+  if (isAbsent(from.cache_control)) return read
+  const mark = readCacheMark(from, "messages", path)
+  return refused(mark) ? mark : { ...read, ...mark }
+}
+
+const readContent = <A extends object>(
+  content: unknown,
+  path: Path,
+  readPart: ReadPart<A>
+): Read<string | ReadonlyArray<A>> => {
   if (isString(content)) return content
   if (!isArray(content)) return wrongIn(path, "content", "must be a string or an array of content parts")
   if (content.length === 0) return wrongIn(path, "content", "must not be an empty array")
   return each(content, (part, index) => {
     const at = () => `${path()}.content[${index}]`
-    return isObject(part) ? readPart(part, at) : wrong(at, "must be an object")
+    if (!isObject(part)) return wrong(at, "must be an object")
+    const read = readPart(part, at)
+    return refused(read) ? read : readMark(read, part, at)
   })
 }
 
@@ -160,8 +173,7 @@ const readSystem = (message: JsonObject, path: Path): Read<Message> => {
   return refused(name) ? name : { role: "system", content, name }
 }
 
-const readMessage = (message: unknown, path: Path, calls: Set<string>): Read<Message> => {
-  if (!isObject(message)) return wrong(path, "must be an object")
+const readRole = (message: JsonObject, path: Path, calls: Set<string>): Read<Message> => {
   switch (message.role) {
     case "user":
       return readUser(message, path)
@@ -177,6 +189,12 @@ const readMessage = (message: unknown, path: Path, calls: Set<string>): Read<Mes
     default:
       return wrongIn(path, "role", "must be one of system, developer, user, assistant, tool")
   }
+}
+
+const readMessage = (message: unknown, path: Path, calls: Set<string>): Read<Message> => {
+  if (!isObject(message)) return wrong(path, "must be an object")
+  const read = readRole(message, path, calls)
+  return refused(read) ? read : readMark(read, message, path)
 }
 
 /** In order: a tool's result must answer a call made before it. */

@@ -13,11 +13,12 @@ import {
   refuseAt,
   refused
 } from "../body/Fields.ts"
+import { readCacheMark } from "./CacheControl.ts"
 
 const maxLevels = 100
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
-const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
+export const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
 const nameRule = "is required and must be 1 to 64 letters, digits, underscores or dashes"
 
 interface Definition {
@@ -25,7 +26,7 @@ interface Definition {
   readonly schema: JsonObject | undefined
 }
 
-const readDefinition = (
+export const readDefinition = (
   definition: JsonObject,
   param: string,
   path: string,
@@ -59,8 +60,10 @@ const readTool = (tool: unknown, index: number): Read<Tool> => {
   if (!isObject(tool.function)) return refuseAt("tools", `${path}.function`, "is required and must be an object")
   const read = readDefinition(tool.function, "tools", `${path}.function`, "parameters")
   if (refused(read)) return read
+  const mark = readCacheMark(tool, "tools", () => path)
+  if (refused(mark)) return mark
   const parameters = read.schema === undefined ? undefined : { parameters: read.schema }
-  return { type: "function", function: { ...read.named, ...parameters } }
+  return { type: "function", function: { ...read.named, ...parameters }, ...mark }
 }
 
 export const readTools = (tools: unknown): Read<ReadonlyArray<Tool>> => {

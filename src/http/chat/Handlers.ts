@@ -12,13 +12,14 @@ import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { modelIn } from "../body/Fields.ts"
+import { responses } from "../responses/ResponsesDialect.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
 import { chatCompletions } from "./ChatDialect.ts"
 import { conversationOf } from "./Conversation.ts"
 import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
-const dialects: ReadonlyArray<ChatDialect> = [chatCompletions]
+const dialects: ReadonlyArray<ChatDialect> = [chatCompletions, responses]
 
 /** One endpoint for each dialect. */
 export const chatEndpoints = Effect.gen(function* () {

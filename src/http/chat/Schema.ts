@@ -22,6 +22,7 @@ import {
 } from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated } from "../schema/Headers.ts"
+import { CacheMark } from "./CacheControl.ts"
 import { ChatCompletion } from "./CompletionSchema.ts"
 
 const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
@@ -29,10 +30,12 @@ const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).
   jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
 })
 
-const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }).annotations({
+const marked = { cache_control: optional(CacheMark) }
+
+const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, ...marked }).annotations({
   identifier: "TextPart"
 })
-const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
+const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...marked })
 const ImagePart = Schema.Struct({
   type: Schema.Literal("image_url"),
   image_url: Schema.Struct({
@@ -46,7 +49,8 @@ const ImagePart = Schema.Struct({
       arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["http", "https"] })
     }),
     detail: optional(Schema.Literal("auto", "low", "high"))
-  })
+  }),
+  ...marked
 }).annotations({ identifier: "ImagePart" })
 
 const textOr = <A, I>(part: Schema.Schema<A, I>) => Schema.Union(Schema.String, Schema.NonEmptyArray(part))
@@ -54,13 +58,17 @@ const textOr = <A, I>(part: Schema.Schema<A, I>) => Schema.Union(Schema.String, 
 const SystemMessage = Schema.Struct({
   role: Schema.Literal("system", "developer"),
   content: textOr(TextPart),
-  name: optional(Schema.String)
+  name: optional(Schema.String),
+  ...marked
 }).annotations({ identifier: "SystemMessage" })
 const UserMessage = Schema.Struct({
   role: Schema.Literal("user"),
   content: textOr(Schema.Union(TextPart, ImagePart)),
-  name: optional(Schema.String)
+  name: optional(Schema.String),
+  ...marked
 }).annotations({ identifier: "UserMessage" })
+
+const longestCacheKey = 1024
 
 /** Of a call or its function: longer texts make slow keys. */
 export const longestName = 4096
@@ -94,12 +102,14 @@ const AssistantMessage = Schema.Struct({
   refusal: optional(Schema.String),
   reasoning_content: optional(Schema.String),
   tool_calls: optional(Schema.Array(EarlierToolCall)),
-  function_call: described(Schema.Null, "Not supported: send `tool_calls`.")
+  function_call: described(Schema.Null, "Not supported: send `tool_calls`."),
+  ...marked
 }).annotations({ identifier: "AssistantMessage" })
 const ToolMessage = Schema.Struct({
   role: Schema.Literal("tool"),
   content: textOr(TextPart),
-  tool_call_id: Filled.annotations({ description: "A tool call of an earlier assistant message." })
+  tool_call_id: Filled.annotations({ description: "A tool call of an earlier assistant message." }),
+  ...marked
 }).annotations({ identifier: "ToolMessage" })
 
 const Tool = Schema.Struct({
@@ -109,7 +119,8 @@ const Tool = Schema.Struct({
     description: optional(Schema.String),
     parameters: optional(JsonSchema),
     strict: optional(Schema.Boolean)
-  })
+  }),
+  ...marked
 }).annotations({ identifier: "Tool" })
 
 const ToolChoice = Schema.Union(
@@ -156,6 +167,11 @@ const Stop = Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(maxStops))).a
   )
 )
 
+const CacheKey = Filled.pipe(upTo(longestCacheKey)).annotations(
+  problem(`must be a non-empty string of at most ${longestCacheKey} characters`)
+)
+const Retention = Schema.Literal("in_memory", "in-memory", "24h").annotations(problem("must be one of in_memory, 24h"))
+
 const samplingOnly = "Ignored by models without sampling parameters."
 
 export const ChatCompletionRequest = Schema.Struct({
@@ -187,7 +203,9 @@ export const ChatCompletionRequest = Schema.Struct({
   stop: optional(Stop, "Generation stops before any of these texts."),
   tools: optional(Schema.Array(Tool), "Functions that the model may call. Not every model has tools."),
   tool_choice: optional(ToolChoice, "Whether the model may or must call a function, or which one of `tools`."),
-  response_format: optional(ResponseFormat, "Makes the answer JSON, or JSON of a schema. Not every model can.")
+  response_format: optional(ResponseFormat, "Makes the answer JSON, or JSON of a schema. Not every model can."),
+  prompt_cache_key: optional(CacheKey, "The same for requests that share a long beginning, which vendors may cache."),
+  prompt_cache_retention: optional(Retention, "How long a vendor that has the choice keeps a cached prompt.")
 }).annotations({ identifier: "ChatCompletionRequest" })
 
 const streaming = `Answers with JSON, or with server-sent events when \`stream\` is true:

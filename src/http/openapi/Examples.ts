@@ -87,6 +87,52 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
         usage
       }
     },
+    createResponse: {
+      request: {
+        "application/json": {
+          text: { model, input: "Say hello in one sentence." },
+          stream: { model, input: [{ role: "user", content: "Say hello." }], stream: true },
+          tools: {
+            model,
+            input: "Weather in Oslo?",
+            tools: [
+              {
+                type: "function",
+                name: "get_weather",
+                parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+              }
+            ]
+          }
+        }
+      },
+      answer: {
+        id: "resp_c3828b03a9664179aaf5c5abecc6c987",
+        object: "response",
+        created_at: created,
+        status: "completed",
+        error: null,
+        incomplete_details: null,
+        model,
+        output: [
+          {
+            type: "message",
+            id: "msg_c3828b03a9664179aaf5c5abecc6c987_0",
+            status: "completed",
+            role: "assistant",
+            content: [{ type: "output_text", text: "Hello there!", annotations: [] }]
+          }
+        ],
+        usage: {
+          input_tokens: 9,
+          input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+          output_tokens: 3,
+          output_tokens_details: { reasoning_tokens: 0 },
+          total_tokens: 12
+        },
+        store: false,
+        metadata: {}
+      }
+    },
     createImage: {
       request: {
         "application/json": {

@@ -32,7 +32,12 @@ const headersOf: Readonly<Record<string, object>> = {
   "503": { "retry-after": countHeader("Seconds to wait, where the gateway is busy or restarting.") }
 }
 
-const surfaces: Readonly<Record<string, Surface>> = { chat: "chat", images: "image", videos: "video" }
+const surfaces: Readonly<Record<string, Surface>> = {
+  chat: "chat",
+  responses: "chat",
+  images: "image",
+  videos: "video"
+}
 
 const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
 
@@ -112,6 +117,7 @@ const Published = Api.annotate(OpenApi.Transform, ({ components, paths, ...rest 
 
 const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["chat", "ChatCompletionRequest"],
+  ["chat", "ResponsesRequest"],
   ["image", "ImageGenerationRequest"],
   ["image", "ImageEditRequest"],
   ["image", "ImageEditForm"],

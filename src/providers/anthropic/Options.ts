@@ -11,7 +11,8 @@ export const Options = Schema.Struct({
   thinking: withDefault(oneOf("adaptive", "budget", "always"), "adaptive"),
   thinking_off: optional(oneOf("disabled", "between_tools")),
   forced_tools: withDefault(Schema.Boolean, true),
-  inline_images: optional(Schema.Boolean)
+  inline_images: optional(Schema.Boolean),
+  cache: withDefault(oneOf("manual", "auto"), "manual")
 })
 export type Options = typeof Options.Type
 

@@ -1,6 +1,7 @@
 import type { ChatRequest, Message, Part, TextPart } from "../../domain/Chat.ts"
+import { cacheMarks, type FindMark, type Marked, markField, markLast, noMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { parseArguments, textsOf } from "../chat/Messages.ts"
+import { parseArguments } from "../chat/Messages.ts"
 import { defined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
@@ -9,16 +10,19 @@ export interface Quirks {
 }
 
 type MediaType = "image/jpeg" | "image/png" | "image/gif" | "image/webp"
-type TextBlock = { type: "text"; text: string }
-type ImageBlock = {
+type TextBlock = { type: "text"; text: string } & Partial<Marked>
+type ImageBlock = Partial<Marked> & {
   type: "image"
   source: { type: "url"; url: string } | { type: "base64"; media_type: MediaType; data: string }
 }
 type Block =
   | TextBlock
   | ImageBlock
-  | { type: "tool_use"; id: string; name: string; input: Readonly<Record<string, unknown>> }
-  | { type: "tool_result"; tool_use_id: string; content?: Array<TextBlock> }
+  | (Partial<Marked> &
+      (
+        | { type: "tool_use"; id: string; name: string; input: Readonly<Record<string, unknown>> }
+        | { type: "tool_result"; tool_use_id: string; content?: Array<TextBlock> }
+      ))
 
 interface Turn {
   readonly role: "user" | "assistant"
@@ -28,10 +32,16 @@ interface Turn {
 /** This wire refuses white space alone. */
 const isBlank = (text: string): boolean => text.trim() === ""
 
-const encodeTexts = (content: string | ReadonlyArray<TextPart> | null): Array<TextBlock> =>
-  textsOf(content)
-    .filter((text) => !isBlank(text))
-    .map((text) => ({ type: "text", text }))
+const encodeTexts = (
+  content: string | ReadonlyArray<TextPart> | null,
+  markOf: FindMark = noMarks
+): Array<TextBlock> => {
+  const parts: ReadonlyArray<TextPart> =
+    typeof content === "string" ? [{ type: "text", text: content }] : (content ?? [])
+  return parts
+    .filter(({ text }) => !isBlank(text))
+    .map((part) => ({ type: "text", text: part.text, ...markField(markOf(part)) }))
+}
 
 const signatures: ReadonlyArray<readonly [string, MediaType]> = [
   ["/9j/", "image/jpeg"],
@@ -49,8 +59,10 @@ const encodeImage = (url: string): ImageBlock => {
   return { type: "image", source: { type: "base64", media_type, data } }
 }
 
-const encodePart = (part: Part): Array<TextBlock | ImageBlock> =>
-  part.type === "text" ? encodeTexts(part.text) : [encodeImage(part.image_url.url)]
+const encodePart = (part: Part, markOf: FindMark): Array<TextBlock | ImageBlock> =>
+  part.type === "text"
+    ? encodeTexts([part], markOf)
+    : [{ ...encodeImage(part.image_url.url), ...markField(markOf(part)) }]
 
 /** Other vendors' ids may be too long, hold other characters, or repeat. */
 const makeCallIds = () => {
@@ -69,22 +81,27 @@ const makeCallIds = () => {
   }
 }
 
-const encodeMessage = (message: Message, ids: ReturnType<typeof makeCallIds>): Array<Block> => {
+const encodeBlocks = (message: Message, ids: ReturnType<typeof makeCallIds>, markOf: FindMark): Array<Block> => {
   switch (message.role) {
     case "system":
       return []
     case "user":
-      return typeof message.content === "string" ? encodeTexts(message.content) : message.content.flatMap(encodePart)
+      return typeof message.content === "string"
+        ? encodeTexts(message.content)
+        : message.content.flatMap((part) => encodePart(part, markOf))
     case "tool": {
       const content = encodeTexts(message.content)
       const id = ids.ofResult(message.tool_call_id)
-      return [{ type: "tool_result", tool_use_id: id, ...(content.length === 0 ? undefined : { content }) }]
+      const ofParts =
+        typeof message.content === "string" ? undefined : message.content.flatMap((part) => markOf(part) ?? [])
+      const fields = { ...(content.length === 0 ? undefined : { content }), ...markField(ofParts?.at(-1)) }
+      return [{ type: "tool_result", tool_use_id: id, ...fields }]
     }
     default: {
       const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: text, name } }): Block => {
         return { type: "tool_use", id: ids.ofCall(id), name, input: parseArguments(text) }
       })
-      return [...encodeTexts(message.content), ...calls]
+      return [...encodeTexts(message.content, markOf), ...calls]
     }
   }
 }
@@ -101,11 +118,11 @@ const trimEnd = (content: Array<Block>): Array<Block> =>
     block.type === "text" && at === content.length - 1 ? { ...block, text: block.text.trimEnd() } : block
   )
 
-const encodeTurns = (messages: ReadonlyArray<Message>): Array<Turn> => {
+const encodeTurns = (messages: ReadonlyArray<Message>, markOf: FindMark): Array<Turn> => {
   const ids = makeCallIds()
   const turns: Array<Turn> = []
   for (const message of messages) {
-    const content = encodeMessage(message, ids)
+    const content = markLast(encodeBlocks(message, ids, markOf), markOf(message))
     if (content.length === 0) continue
     const role = message.role === "assistant" ? "assistant" : "user"
     const last = turns.at(-1)
@@ -125,7 +142,7 @@ const conversationFields = (system: Array<TextBlock>, turns: Array<Turn>) => {
   const [first, ...others] = system
   if (turns.length === 0) return { messages: [{ role: "user" as const, content: system }] }
   if (first === undefined) return { messages: turns }
-  return { system: others.length === 0 ? first.text : system, messages: turns }
+  return { system: others.length === 0 && first.cache_control === undefined ? first.text : system, messages: turns }
 }
 
 const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
@@ -137,10 +154,12 @@ const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
 }
 
 /** Calls of earlier turns need their tools defined, even where none may be called. */
-const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>) => {
+const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: FindMark) => {
   if (request.tools.length > 0) {
-    const tools = request.tools.map(({ function: { description, name, parameters } }) => {
-      return { name, ...defined({ description }), input_schema: { ...parameters, type: "object" as const } }
+    const tools = request.tools.map((tool) => {
+      const { description, name, parameters } = tool.function
+      const schema = { ...parameters, type: "object" as const }
+      return { name, ...defined({ description }), input_schema: schema, ...markField(markOf(tool)) }
     })
     return { tools, ...defined({ tool_choice: choiceOf(request) }) }
   }
@@ -192,15 +211,18 @@ export const isCountable = ({ options, quirks, request }: ChatCall<Options, Quir
 }
 
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
-  const turns = encodeTurns(request.messages)
-  const system = request.messages.flatMap(({ content, role }) => (role === "system" ? encodeTexts(content) : []))
+  const markOf = cacheMarks(request, options.cache === "auto")
+  const turns = encodeTurns(request.messages, markOf)
+  const system = request.messages.flatMap((message) =>
+    message.role === "system" ? markLast(encodeTexts(message.content, markOf), markOf(message)) : []
+  )
   const stops = request.stop.filter((stop) => !isBlank(stop))
   const thinksLeast = options.thinking === "always" && request.reasoningEffort === undefined
   return {
     model: route.model,
     max_tokens: request.maxTokens,
     ...conversationFields(system, turns),
-    ...toolFields(request, turns),
+    ...toolFields(request, turns, markOf),
     ...defined({
       stream: isStream ? true : undefined,
       stop_sequences: stops.length === 0 ? undefined : stops,

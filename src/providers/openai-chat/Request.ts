@@ -1,5 +1,15 @@
 import { Predicate } from "effect"
-import type { ChatRequest, Message, Part, ResponseFormat, TextPart } from "../../domain/Chat.ts"
+import type { CacheControl, ChatRequest, Message, Part, ResponseFormat, TextPart } from "../../domain/Chat.ts"
+import {
+  asksForAnHour,
+  cacheMarks,
+  type FindMark,
+  fitCacheKey,
+  type Marked,
+  markField,
+  noMarks,
+  partMarks
+} from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { fitCallId } from "../chat/Messages.ts"
 import { sentinel } from "../chat/ThoughtSignatures.ts"
@@ -9,25 +19,51 @@ import type { Options } from "./Options.ts"
 export interface Quirks {
   readonly maxTokensField: "max_tokens" | "max_completion_tokens"
   readonly streamOptions: boolean
+  /** Undefined: not refused so far. */
+  readonly cacheRetention?: boolean
 }
 
 /** OpenAI's own hosts refuse longer ones. */
 const longestCallId = 40
 
-const encodeText = ({ text }: TextPart) => ({ type: "text", text }) as const
+const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } } as const
 
-/** Some hosts take only a plain string outside of user messages. */
-const encodeTexts = (content: string | ReadonlyArray<TextPart>) => {
-  if (typeof content === "string") return content
-  const [first] = content
-  return content.length === 1 && first !== undefined ? first.text : content.map(encodeText)
+interface Marks {
+  readonly markOf: FindMark
+  readonly onTool: (given: CacheControl | undefined) => Marked | undefined
+  readonly onPart: (given: CacheControl | undefined) => Marked | typeof breakpoint | undefined
 }
 
-const encodePart = (part: Part) => {
-  if (part.type === "text") return encodeText(part)
+/** Where the host is told to cache, and how. */
+const marksFor = ({ cache = "none" }: Options, request: ChatRequest): Marks => {
+  const markOf = cache === "none" ? noMarks : cacheMarks(request, cache === "auto")
+  const isForAnHour = asksForAnHour(request)
+  // Such a host's usage does not tell writes for an hour from others: it is sent one kind in a request.
+  const encode = (given: CacheControl | undefined) => given && markField(isForAnHour ? given : { type: given.type })
+  return cache === "breakpoints"
+    ? { markOf, onTool: () => undefined, onPart: (given) => given && breakpoint }
+    : { markOf, onTool: encode, onPart: encode }
+}
+
+type PartMarks = ReadonlyArray<ReturnType<Marks["onPart"]>>
+
+const encodeText = ({ text }: TextPart, marked: PartMarks[number]) => ({ type: "text", text, ...marked }) as const
+
+/** Some hosts take only a plain string outside of user messages. */
+const encodeTexts = (content: string | ReadonlyArray<TextPart>, marks: PartMarks) => {
+  if (typeof content === "string" && marks[0] === undefined) return content
+  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content
+  const [first] = parts
+  return parts.length === 1 && first !== undefined && marks[0] === undefined
+    ? first.text
+    : parts.map((part, at) => encodeText(part, marks[at]))
+}
+
+const encodePart = (part: Part, marked: PartMarks[number]) => {
+  if (part.type === "text") return encodeText(part, marked)
   const { detail, url } = part.image_url
   const isKnown = detail === "auto" || detail === "low" || detail === "high"
-  return { type: "image_url" as const, image_url: isKnown ? ({ url, detail } as const) : { url } }
+  return { type: "image_url" as const, image_url: isKnown ? ({ url, detail } as const) : { url }, ...marked }
 }
 
 interface History {
@@ -36,7 +72,11 @@ interface History {
   readonly isUnsigned: boolean
 }
 
-const encodeAssistant = (message: Extract<Message, { role: "assistant" }>, { hasReasoning, isUnsigned }: History) => {
+const encodeAssistant = (
+  message: Extract<Message, { role: "assistant" }>,
+  { hasReasoning, isUnsigned }: History,
+  marks: PartMarks
+) => {
   const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, index) => ({
     id: fitCallId(id, longestCallId),
     type: "function" as const,
@@ -46,7 +86,7 @@ const encodeAssistant = (message: Extract<Message, { role: "assistant" }>, { has
   return {
     role: "assistant" as const,
     // Hosts take null beside calls only.
-    content: message.content === null && calls.length > 0 ? null : encodeTexts(message.content ?? ""),
+    content: message.content === null && calls.length > 0 ? null : encodeTexts(message.content ?? "", marks),
     ...defined({
       name: message.name,
       reasoning_content: hasReasoning ? message.reasoning_content : undefined,
@@ -55,27 +95,36 @@ const encodeAssistant = (message: Extract<Message, { role: "assistant" }>, { has
   }
 }
 
-const encodeMessage = (message: Message, history: History) => {
+const encodeMessage = (message: Message, history: History, marks: PartMarks) => {
   switch (message.role) {
     case "system":
-      return { role: message.role, content: encodeTexts(message.content), ...defined({ name: message.name }) }
+      return { role: message.role, content: encodeTexts(message.content, marks), ...defined({ name: message.name }) }
     case "user": {
-      const content = typeof message.content === "string" ? message.content : message.content.map(encodePart)
+      const content =
+        typeof message.content === "string"
+          ? encodeTexts(message.content, marks)
+          : message.content.map((part, at) => encodePart(part, marks[at]))
       return { role: message.role, content, ...defined({ name: message.name }) }
     }
     case "tool": {
       const tool_call_id = fitCallId(message.tool_call_id, longestCallId)
-      return { role: message.role, content: encodeTexts(message.content), tool_call_id }
+      return { role: message.role, content: encodeTexts(message.content, marks), tool_call_id }
     }
     default:
-      return encodeAssistant(message, history)
+      return encodeAssistant(message, history, marks)
   }
 }
 
-const encodeMessages = (options: Options, messages: ReadonlyArray<Message>) => {
+const encodeMessages = (options: Options, messages: ReadonlyArray<Message>, marks: Marks) => {
   const turn = messages.findLastIndex(({ role }) => role === "user")
   const { reasoning_history: hasReasoning = false, thought_signatures: isUnsigned = false } = options
-  return messages.map((message, at) => encodeMessage(message, { hasReasoning, isUnsigned: isUnsigned && at > turn }))
+  return messages.map((message, at) =>
+    encodeMessage(
+      message,
+      { hasReasoning, isUnsigned: isUnsigned && at > turn },
+      partMarks(message, marks.markOf).map(marks.onPart)
+    )
+  )
 }
 
 const encodeFormat = (format: ResponseFormat) => {
@@ -84,25 +133,32 @@ const encodeFormat = (format: ResponseFormat) => {
   return { type: "json_schema" as const, json_schema: { name, ...defined({ description, schema, strict }) } }
 }
 
-const encodeTools = ({ tools }: ChatRequest) =>
-  tools.map(({ function: { description, name, parameters, strict } }) => {
-    return { type: "function" as const, function: { name, ...defined({ description, parameters, strict }) } }
+const encodeTools = ({ tools }: ChatRequest, { markOf, onTool }: Marks) =>
+  tools.map((tool) => {
+    const { description, name, parameters, strict } = tool.function
+    const called = { name, ...defined({ description, parameters, strict }) }
+    return { type: "function" as const, function: called, ...onTool(markOf(tool)) }
   })
+
+/** Some hosts have a header for it. */
+export const cacheKeyHeader = ({ cache_key }: Options, { promptCacheKey }: ChatRequest) =>
+  cache_key === "x-grok-conv-id" && promptCacheKey !== undefined ? { [cache_key]: fitCacheKey(promptCacheKey) } : {}
 
 export const ownStops = ({ stop }: ChatRequest, options: Options): ReadonlyArray<string> =>
   options.stop === "cut" ? stop : []
 
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
   const hasTools = request.tools.length > 0
+  const marks = marksFor(options, request)
   const body = {
     model: route.model,
-    messages: encodeMessages(options, request.messages),
+    messages: encodeMessages(options, request.messages, marks),
     [quirks.maxTokensField]: request.maxTokens,
     ...defined({
       stream: isStream ? true : undefined,
       stream_options: isStream && quirks.streamOptions ? { include_usage: true } : undefined,
       stop: request.stop.length === 0 || options.stop === "cut" ? undefined : [...request.stop],
-      tools: hasTools ? encodeTools(request) : undefined,
+      tools: hasTools ? encodeTools(request, marks) : undefined,
       tool_choice: hasTools ? request.toolChoice : undefined,
       parallel_tool_calls: hasTools ? request.parallelToolCalls : undefined,
       temperature: request.temperature,
@@ -111,7 +167,11 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
       frequency_penalty: request.frequencyPenalty,
       presence_penalty: request.presencePenalty,
       reasoning_effort: request.reasoningEffort,
-      response_format: request.responseFormat && encodeFormat(request.responseFormat)
+      response_format: request.responseFormat && encodeFormat(request.responseFormat),
+      ...(options.cache_key === "prompt_cache_key" && {
+        prompt_cache_key: request.promptCacheKey && fitCacheKey(request.promptCacheKey),
+        prompt_cache_retention: quirks.cacheRetention === false ? undefined : request.promptCacheRetention
+      })
     })
   }
   const search = options.web_search

@@ -5,7 +5,7 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
 import { bearer } from "../client/Upstream.ts"
 import { features, type Options, options } from "./Options.ts"
-import { encodeRequest, ownStops, type Quirks } from "./Request.ts"
+import { cacheKeyHeader, encodeRequest, ownStops, type Quirks } from "./Request.ts"
 import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
 import { makeDecoder } from "./Stream.ts"
 
@@ -19,6 +19,10 @@ const adapt = (
     const isRefused = isUnknown || words.includes("unsupported_value")
     return isRefused && quirks.streamOptions ? { changes: { streamOptions: false }, isLasting: true } : undefined
   }
+  // Models differ in the values that they take.
+  if (param === "prompt_cache_retention" && quirks.cacheRetention !== false) {
+    return { changes: { cacheRetention: false }, isLasting: false }
+  }
   if (!isUnknown || adapted.maxTokensField !== undefined) return undefined
   if (param !== "max_tokens" && param !== "max_completion_tokens") return undefined
   const other = quirks.maxTokensField === "max_tokens" ? "max_completion_tokens" : "max_tokens"
@@ -29,7 +33,11 @@ export const make = makeChatProvider<Options, Quirks>("openai-chat", {
   options,
   features,
   inlines: inlinesImages,
-  endpoint: () => ({ path: "/chat/completions", authorization: bearer }),
+  endpoint: ({ options, request }) => ({
+    path: "/chat/completions",
+    authorization: bearer,
+    headers: cacheKeyHeader(options, request)
+  }),
   encode: encodeRequest,
   decode: (body, { newId }) => decodeAnswer(body, newId),
   decoder: ({ newId }) => makeDecoder(newId),

@@ -5,7 +5,8 @@ import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 export const Options = Schema.Struct({
   reasoning_summary: optional(oneOf("auto", "concise", "detailed", "none")),
   web_search: optional(Schema.Struct({ type: Schema.String }, { key: Schema.String, value: Schema.Unknown })),
-  inline_images: optional(Schema.Boolean)
+  inline_images: optional(Schema.Boolean),
+  cache: optional(oneOf("none", "breakpoints"))
 })
 export type Options = typeof Options.Type
 

@@ -1,4 +1,6 @@
+import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolChoice } from "../../domain/Chat.ts"
+import { cacheMarks, type FindMark, fitCacheKey, noMarks, partMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { fitCallId, textsOf } from "../chat/Messages.ts"
 import { defined } from "../client/Json.ts"
@@ -8,6 +10,9 @@ import type { Options } from "./Options.ts"
 export interface Quirks {
   readonly summary: boolean
   readonly stream: boolean
+  /** Undefined: not refused so far. */
+  readonly cacheKey?: boolean
+  readonly cacheRetention?: boolean
 }
 
 /** The host refuses a smaller cap. */
@@ -16,13 +21,23 @@ const longestCallId = 64
 
 const joinTexts = (content: string | ReadonlyArray<TextPart> | null): string => textsOf(content).join("")
 
-const encodeText = ({ text }: TextPart) => ({ type: "input_text", text }) as const
+/** The host sets another one at the end by itself. */
+const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } } as const
 
-const encodePart = (part: Part) => {
-  if (part.type === "text") return encodeText(part)
-  const { detail, url: image_url } = part.image_url
-  return { type: "input_image", image_url, detail: detail === "low" || detail === "high" ? detail : "auto" } as const
+type PartMarks = ReturnType<typeof partMarks>
+
+const encodeText = ({ text }: TextPart, mark: PartMarks[number]) =>
+  ({ type: "input_text", text, ...(mark && breakpoint) }) as const
+
+const encodePart = (part: Part, mark: PartMarks[number]) => {
+  if (part.type === "text") return encodeText(part, mark)
+  const { detail: given, url: image_url } = part.image_url
+  const detail = given === "low" || given === "high" ? given : "auto"
+  return { type: "input_image", image_url, detail, ...(mark && breakpoint) } as const
 }
+
+const encodeString = (text: string, mark: PartMarks[number]) =>
+  mark === undefined ? text : [encodeText({ type: "text", text }, mark)]
 
 /** With an item id the host demands the reasoning item before the call. */
 const encodeAssistant = (message: Extract<Message, { role: "assistant" }>) => {
@@ -34,19 +49,29 @@ const encodeAssistant = (message: Extract<Message, { role: "assistant" }>) => {
 }
 
 /** The host looks for the word JSON in the input, never in `instructions`. */
-const encodeItems = (message: Message) => {
+const encodeItems = (message: Message, markOf: FindMark) => {
+  const marks = partMarks(message, markOf)
   switch (message.role) {
     case "system": {
-      const content = typeof message.content === "string" ? message.content : message.content.map(encodeText)
-      return [{ role: "developer" as const, content }]
+      const { content } = message
+      const parts =
+        typeof content === "string"
+          ? encodeString(content, marks[0])
+          : content.map((part, at) => encodeText(part, marks[at]))
+      return [{ role: "developer" as const, content: parts }]
     }
     case "user": {
-      const content = typeof message.content === "string" ? message.content : message.content.map(encodePart)
-      return [{ role: "user" as const, content }]
+      const { content } = message
+      const parts =
+        typeof content === "string"
+          ? encodeString(content, marks[0])
+          : content.map((part, at) => encodePart(part, marks[at]))
+      return [{ role: "user" as const, content: parts }]
     }
     case "tool": {
       const call_id = fitCallId(message.tool_call_id, longestCallId)
-      return [{ type: "function_call_output" as const, call_id, output: joinTexts(message.content) }]
+      const output = encodeString(joinTexts(message.content), marks.findLast(Predicate.isNotUndefined))
+      return [{ type: "function_call_output" as const, call_id, output }]
     }
     default:
       return encodeAssistant(message)
@@ -88,12 +113,13 @@ const encodeFormat = (format: ResponseFormat) => {
 /** Reasoning has no text without a summary; this wire has no sampling. */
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
   const { reasoning_summary = "auto", web_search = { type: "web_search" } } = options
-  const { reasoningEffort: effort, responseFormat } = request
+  const { promptCacheKey, promptCacheRetention, reasoningEffort: effort, responseFormat } = request
+  const markOf = options.cache === "breakpoints" ? cacheMarks(request, false) : noMarks
   const summary = quirks.summary && reasoning_summary !== "none" ? reasoning_summary : undefined
   return {
     model: route.model,
     input: request.messages.flatMap(
-      (message): ReadonlyArray<ReturnType<typeof encodeItems>[number]> => encodeItems(message)
+      (message): ReadonlyArray<ReturnType<typeof encodeItems>[number]> => encodeItems(message, markOf)
     ),
     store: false,
     max_output_tokens: Math.max(leastOutput, request.maxTokens),
@@ -101,7 +127,9 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
     ...defined({
       stream: isStream && quirks.stream ? true : undefined,
       reasoning: effort === undefined && summary === undefined ? undefined : defined({ effort, summary }),
-      text: responseFormat && { format: encodeFormat(responseFormat) }
+      text: responseFormat && { format: encodeFormat(responseFormat) },
+      prompt_cache_key: quirks.cacheKey === false ? undefined : promptCacheKey && fitCacheKey(promptCacheKey),
+      prompt_cache_retention: quirks.cacheRetention === false ? undefined : promptCacheRetention
     })
   }
 }

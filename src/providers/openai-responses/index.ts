@@ -16,6 +16,12 @@ const cacheableCharacters = 4_096
 /** An unverified organization gets no summaries, and of some models no streams. */
 const adapt = ({ quirks }: ChatCall<Options, Quirks>, { body }: UpstreamResponse): Adaptation<Quirks> | undefined => {
   const { param, words = [] } = readHostError(parseJson(body)) ?? {}
+  if (param === "prompt_cache_key" && quirks.cacheKey !== false)
+    return { changes: { cacheKey: false }, isLasting: true }
+  // Models differ in the values that they take.
+  if (param === "prompt_cache_retention" && quirks.cacheRetention !== false) {
+    return { changes: { cacheRetention: false }, isLasting: false }
+  }
   if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
   if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting: true }
   return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined

@@ -1,6 +1,6 @@
 /** Providers keep a prompt's cache for five to ten minutes after its last use. */
 const rememberedMillis = 600_000
-const mostConversations = 50_000
+const mostInGeneration = 25_000
 
 export interface LastRoute {
   readonly route: string
@@ -11,26 +11,28 @@ export interface LastRoute {
 
 /** Which route answered each conversation last, and so has its prompt cache. Times are on the monotonic clock. */
 export class Affinity {
-  /** In the order of their last use. */
-  readonly #conversations = new Map<string, LastRoute>()
+  // Two generations: a single Map is slow at dropping its oldest entries one by one.
+  #recent = new Map<string, LastRoute>()
+  #older: ReadonlyMap<string, LastRoute> = new Map()
+  #beganAt = Number.NEGATIVE_INFINITY
 
   get size(): number {
-    return this.#conversations.size
+    return this.#recent.size + this.#older.size
   }
 
   find(conversation: string, now: number): LastRoute | undefined {
-    const last = this.#conversations.get(conversation)
+    const last = this.#recent.get(conversation) ?? this.#older.get(conversation)
     return last !== undefined && now - last.usedAt < rememberedMillis ? last : undefined
   }
 
   remember(conversation: string, route: string, now: number): void {
     const last = this.find(conversation, now)
-    this.#conversations.delete(conversation)
-    this.#conversations.set(conversation, { route, since: last?.route === route ? last.since : now, usedAt: now })
-    for (const [oldest, { usedAt }] of this.#conversations) {
-      if (this.size <= mostConversations && now - usedAt < rememberedMillis) break
-      this.#conversations.delete(oldest)
+    if (this.#recent.size >= mostInGeneration || now - this.#beganAt >= rememberedMillis) {
+      this.#older = this.#recent
+      this.#recent = new Map()
+      this.#beganAt = now
     }
+    this.#recent.set(conversation, { route, since: last?.route === route ? last.since : now, usedAt: now })
   }
 }
 

@@ -45,9 +45,17 @@ const remember = <A extends object>(body: A, parts: ReadonlyArray<Part>): A => {
 export const inexpressible: ReadonlyArray<readonly [what: string, in_: RegExp, message: RegExp]> = [
   ["what a reference image holds", /./, /^Failed to process the reference image\.$/],
   ["a file of a form in the place of a text", /Form$/, /must be text, not a file|`input_reference\.image_url` must be/],
-  ["a tool choice and the tools beside it", /^Chat/, /^`tool_choice` (?:must name one of|needs) `tools`\.$/],
-  ["a tool result and the call before it", /^Chat/, /must answer a tool call of an earlier assistant message\.$/],
-  ["how deep a JSON Schema nests", /^Chat/, /must not nest more than 100 levels deep\.$/]
+  [
+    "a tool choice and the tools beside it",
+    /^(?:Chat|Responses)/,
+    /^`tool_choice` (?:must name one of|needs) `tools`\.$/
+  ],
+  [
+    "a tool result and the call before it",
+    /^(?:Chat|Responses)/,
+    /must answer a tool call (?:of an earlier assistant message|earlier in the input)\.$/
+  ],
+  ["how deep a JSON Schema nests", /^(?:Chat|Responses)/, /must not nest more than 100 levels deep\.$/]
 ]
 
 /** Proves that the published schema says of a request's body what the decoder says; `refusal` is its message. */

@@ -12,7 +12,7 @@ describe("the messages of a chat", () => {
     [
       "text parts in every role",
       said(
-        { role: "system", content: [{ type: "text", text: "s", cache_control: {} }] },
+        { role: "system", content: [{ type: "text", text: "s", verbosity: {} }] },
         { role: "user", content: [{ type: "text", text: "u" }] },
         { role: "assistant", content: [{ type: "text", text: "a" }], tool_calls: [call("c")] },
         { role: "tool", content: [{ type: "text", text: "t" }], tool_call_id: "c" }

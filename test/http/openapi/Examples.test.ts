@@ -5,6 +5,7 @@ import * as Failure from "../../../src/domain/Failure.ts"
 import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../../src/http/images/Handlers.ts"
+import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { decodeVideoBody } from "../../../src/http/videos/Handlers.ts"
 import { document, validate } from "../../harness/client/Published.ts"
 
@@ -23,6 +24,7 @@ const examplesOf = (media: object | undefined): ReadonlyArray<unknown> =>
 
 const decoders: Readonly<Record<string, (body: unknown) => Either.Either<unknown, unknown>>> = {
   createChatCompletion: decodeChatBody,
+  createResponse: decodeResponsesBody,
   createImage: (body) => decodeImageBody(body, { needsReference: false }),
   createImageEdit: (body) => decodeImageBody(body, { needsReference: true }),
   createVideo: decodeVideoBody

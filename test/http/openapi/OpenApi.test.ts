@@ -36,6 +36,7 @@ describe("the OpenAPI document", () => {
     const images = [...chats, "409"].toSorted()
     assert.deepStrictEqual(Object.fromEntries(operations), {
       "post /chat/completions": chats,
+      "post /responses": chats,
       "post /images/generations": images,
       "post /images/edits": images,
       "post /videos": images.map((status) => (status === "200" ? "202" : status)),
@@ -92,6 +93,8 @@ describe("the OpenAPI document", () => {
     assert.isTrue(accepts("ChatCompletionRequest", chat))
     assert.isTrue(accepts("ChatCompletionRequest", { ...chat, model: "c-2" }))
     assert.isFalse(accepts("ChatCompletionRequest", { ...chat, model: "i-1" }))
+    assert.isTrue(accepts("ResponsesRequest", { model: "c-2", input: "hi" }))
+    assert.isFalse(accepts("ResponsesRequest", { model: "v-1", input: "hi" }))
     const other = JSON.stringify(openApiDocument([{ id: "c-9", surface: "chat" }], "https://api.test/v1"))
     assert.include(other, '"enum":["c-9"]')
     assert.notInclude(other, "c-1")

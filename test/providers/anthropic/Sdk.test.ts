@@ -109,7 +109,9 @@ describe("the vendor's own client of Anthropic", () => {
       call({ reasoningEffort: "low" }, { thinking: "budget" }),
       call({ reasoningEffort: "low" }, { thinking: "adaptive" }),
       call({}, { thinking_off: "between_tools" }),
-      call({}, { thinking: "always" })
+      call({}, { thinking: "always" }),
+      call({ ...everything, tools: [{ ...weatherTool, cache_control: { type: "ephemeral", ttl: "1h" } }] }),
+      call({ ...everything, toolChoice: "auto" }, { cache: "auto" })
     ].map(encodeRequest)
     for (const { max_tokens, model } of bodies) assert.deepStrictEqual([max_tokens, model], [4096, "claude-model-1"])
   })

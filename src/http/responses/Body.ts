@@ -1,0 +1,79 @@
+import { Either, Schema } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import { isObject, type JsonObject, type Read, refused } from "../body/Fields.ts"
+import { decoder, problem } from "../schema/Decoding.ts"
+import { readInput, tokensOf } from "./Input.ts"
+import { ResponsesRequest } from "./Schema.ts"
+import { readFormat, readToolChoice, readTools } from "./Tools.ts"
+
+/** Items, tools and the format are read by hand, as in chats. */
+const Body = Schema.Struct({
+  ...ResponsesRequest.fields,
+  input: Schema.Unknown,
+  tools: Schema.optional(Schema.NullOr(Schema.Array(Schema.Unknown))).annotations(problem("must be an array")),
+  tool_choice: Schema.Unknown,
+  text: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Unknown }))).annotations(
+    problem("must be an object")
+  )
+})
+
+const decode = decoder(Body)
+
+const effortOf = ({ reasoning }: typeof Body.Type) => {
+  switch (reasoning?.effort) {
+    case "none":
+    case null:
+      return undefined
+    case "minimal":
+      return "low"
+    case "max":
+      return "xhigh"
+    default:
+      return reasoning?.effort
+  }
+}
+
+/** What a host adds to the prompt for a tool of its own. */
+const hostedPreamble = 640
+
+const readRequest = (body: typeof Body.Type, native: JsonObject): Read<ChatRequest> => {
+  const read = readTools(native)
+  if (refused(read)) return read
+  const chosen = readToolChoice(body.tool_choice, read)
+  if (refused(chosen)) return chosen
+  const responseFormat = readFormat(body.text?.format)
+  if (refused(responseFormat)) return responseFormat
+  const input = readInput(body.instructions, body.input, read.names)
+  if (refused(input)) return input
+  const { choice, tools } = chosen
+  const hosted = read.hosted.length === 0 ? 0 : tokensOf(read.hosted) + hostedPreamble * read.hosted.length
+  return {
+    model: body.model,
+    messages: input.messages,
+    native: { dialect: "responses", body: native, headers: {}, extraTokens: input.extraTokens + hosted },
+    stream: body.stream ?? false,
+    includeUsage: false,
+    maxTokens: body.max_output_tokens ?? Number.MAX_SAFE_INTEGER,
+    maxTokensOmitted: true,
+    stop: [],
+    tools,
+    webSearch: read.webSearch,
+    webSearchIsHint: true,
+    toolChoice: choice,
+    parallelToolCalls: tools.length === 0 ? undefined : (body.parallel_tool_calls ?? undefined),
+    reasoningEffort: effortOf(body),
+    effortIsHint: true,
+    responseFormat,
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined,
+    promptCacheKey: body.prompt_cache_key ?? undefined,
+    promptCacheRetention: body.prompt_cache_retention ?? undefined
+  }
+}
+
+export const decodeResponsesBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
+  Either.flatMap(decode(json), (body) => {
+    const request = readRequest(body, isObject(json) ? json : {})
+    return refused(request) ? Either.left(request) : Either.right(request)
+  })

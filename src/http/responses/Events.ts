@@ -1,0 +1,36 @@
+import type { ChatRequest } from "../../domain/Chat.ts"
+import type { AnswerName } from "../chat/Dialect.ts"
+import type { Envelope } from "../errors/ErrorMessages.ts"
+import { failureCode } from "./Failure.ts"
+import { responseHead } from "./Response.ts"
+
+/** Of one stream, numbered in their order. */
+export class Events {
+  private sequence = 0
+  private readonly head: string
+
+  constructor(name: AnswerName, request: ChatRequest) {
+    this.head = JSON.stringify(responseHead(name, request)).slice(0, -1)
+  }
+
+  /** `members`: the event's JSON without its braces. */
+  event(type: string, members: string): string {
+    return `event: ${type}\ndata: {"type":${JSON.stringify(type)},"sequence_number":${this.sequence++},${members}}\n\n`
+  }
+
+  /** An event with the whole response; `more` are members, `output` is items, both as JSON. */
+  response(type: string, status: string, more: string, output = "", usage = "null"): string {
+    const response = `${this.head},"status":"${status}",${more},"output":[${output}],"usage":${usage}}`
+    return this.event(`response.${type}`, `"response":${response}`)
+  }
+
+  start(): string {
+    const nothing = '"error":null,"incomplete_details":null'
+    return this.response("created", "in_progress", nothing) + this.response("in_progress", "in_progress", nothing)
+  }
+
+  failed(body: Envelope, output?: string): string {
+    const error = JSON.stringify({ code: failureCode(body), message: body.error.message })
+    return this.response("failed", "failed", `"error":${error},"incomplete_details":null`, output)
+  }
+}

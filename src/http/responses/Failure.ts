@@ -1,0 +1,35 @@
+import type { EncodeError } from "../Answer.ts"
+import type { Envelope } from "../errors/ErrorMessages.ts"
+
+/** The names that this dialect has for the fields of a chat. */
+const fields: Readonly<Record<string, string>> = {
+  messages: "input",
+  max_tokens: "max_output_tokens",
+  reasoning_effort: "reasoning",
+  response_format: "text",
+  web_search: "tools"
+}
+
+const isTooLong = (reason: string): boolean =>
+  /context.?(?:length|window)|prompt is too long|input is too long|maximum context|exceed.*context/i.test(reason)
+
+/** Says why the provider refused a request: agents recover by it. */
+export const encodeError: EncodeError = ({ body: { error }, reason }) => {
+  const { code, message, param, type } = error
+  const field = fields[param ?? ""] ?? param
+  const renamed = param === null || field === null ? message : message.replaceAll(`\`${param}\``, `\`${field}\``)
+  return {
+    error: {
+      message: reason ?? renamed,
+      type,
+      param: field,
+      code: reason !== undefined && isTooLong(reason) ? "context_length_exceeded" : code
+    }
+  }
+}
+
+/** The codes by which clients of this dialect decide: all others are repeated. */
+export const failureCode = ({ error: { code, type } }: Envelope): string => {
+  if (type === "insufficient_quota" || type === "rate_limit_error") return code ?? type
+  return type === "invalid_request_error" || type === "content_policy_violation" ? "invalid_prompt" : "server_error"
+}

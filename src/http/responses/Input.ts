@@ -1,0 +1,220 @@
+import type { Message, Part, ToolCall } from "../../domain/Chat.ts"
+import { readCallId, unsigned } from "../../domain/Chat.ts"
+import { jsonTexts } from "../../domain/Json.ts"
+import { utf8Bytes } from "../../domain/Pricing.ts"
+import { isArray, isFilled, isObject, isString, type JsonObject, type Read, refused } from "../body/Fields.ts"
+import { longestName } from "../chat/Schema.ts"
+import { isWithin } from "../schema/Constraints.ts"
+import { readParts, readSaid, readShown, readTextOnly, wrong, wrongIn } from "./Parts.ts"
+import { addsTools, type ToolNames } from "./ToolNames.ts"
+import { customArgument } from "./Tools.ts"
+
+const joinTexts = (given: unknown): string =>
+  isArray(given) ? given.map((part) => (isObject(part) && isString(part.text) ? part.text : "")).join("") : ""
+
+/** More than any context holds. */
+const mostTokens = 4_000_000
+/** A token is at least a byte. */
+export const tokensOf = (value: unknown): number => {
+  let bytes = 0
+  for (const text of jsonTexts(value)) {
+    bytes += utf8Bytes(text, mostTokens)
+    if (bytes > mostTokens) break
+  }
+  return bytes
+}
+
+/** Beyond the catalog's `image_tokens`, which are of a scaled picture. */
+const originalImage = 16_384
+
+interface Turn {
+  text: string
+  reasoning: string
+  readonly calls: Array<ToolCall>
+}
+
+/** Items become messages: an assistant's turn is one message, however many items it has. */
+class Conversation {
+  readonly messages: Array<Message> = []
+  /** Of the prompt that only the native body holds. */
+  extraTokens = 0
+  readonly #names: ToolNames
+  readonly #calls = new Set<string>()
+  #turn: Turn | undefined
+  #images: Array<Part> = []
+
+  constructor(names: ToolNames) {
+    this.#names = names
+  }
+
+  #open(): Turn {
+    this.#showImages()
+    this.#turn ??= { text: "", reasoning: "", calls: [] }
+    return this.#turn
+  }
+
+  /** A tool's pictures follow all results, since only a user may show one. */
+  #showImages(): void {
+    if (this.#images.length === 0) return
+    this.messages.push({ role: "user", content: this.#images })
+    this.#images = []
+  }
+
+  close(): void {
+    this.#showImages()
+    this.#closeTurn()
+  }
+
+  #closeTurn(): void {
+    if (this.#turn === undefined) return
+    const { calls, reasoning, text } = this.#turn
+    this.#turn = undefined
+    if (text === "" && calls.length === 0) return
+    this.messages.push({
+      role: "assistant",
+      content: text === "" ? null : text,
+      ...(reasoning === "" ? undefined : { reasoning_content: reasoning }),
+      ...(calls.length === 0 ? undefined : { tool_calls: calls })
+    })
+  }
+
+  readMessage(item: JsonObject, path: string) {
+    const at = `${path}.content`
+    if (item.role === "assistant") {
+      const content = readParts(item.content, at, readSaid)
+      if (refused(content)) return content
+      const said = isString(content) ? content : content.map(({ text }) => text).join("")
+      const turn = this.#open()
+      turn.text += said
+      return undefined
+    }
+    const isSystem = item.role === "system" || item.role === "developer"
+    if (!isSystem && item.role !== "user") {
+      return wrongIn(path, "role", "must be one of system, developer, user, assistant")
+    }
+    if (isArray(item.content) && item.content.length === 0) return wrong(at, "must not be an empty array")
+    this.close()
+    if (isSystem) {
+      const content = readParts(item.content, at, readTextOnly)
+      if (refused(content)) return content
+      this.messages.push({ role: "system", content })
+      return undefined
+    }
+    const content = readParts(item.content, at, readShown)
+    if (refused(content)) return content
+    this.#countOriginals(item.content)
+    this.messages.push({ role: "user", content })
+    return undefined
+  }
+
+  readCall(item: JsonObject, path: string) {
+    if (!isFilled(item.call_id)) return wrongIn(path, "call_id", "is required and must be a non-empty string")
+    if (!isFilled(item.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
+    const isCustom = item.type === "custom_tool_call"
+    const field = isCustom ? "input" : "arguments"
+    const given = item[field]
+    if (!isString(given)) return wrongIn(path, field, "must be a string")
+    const { id, signature } = readCallId(item.call_id)
+    if (!isWithin(longestName, id) || !isWithin(longestName, item.name)) {
+      return wrong(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
+    }
+    const name = this.#names.functionOf(item.name, isFilled(item.namespace) ? item.namespace : undefined)
+    const called = { name, arguments: isCustom ? JSON.stringify({ [customArgument]: given }) : given }
+    this.#calls.add(id)
+    this.#open().calls.push({
+      id,
+      ...(signature === undefined ? undefined : { signature }),
+      type: "function",
+      function: called
+    })
+    return undefined
+  }
+
+  readOutput(item: JsonObject, path: string) {
+    if (!isFilled(item.call_id)) return wrongIn(path, "call_id", "is required and must be a non-empty string")
+    const { id } = readCallId(item.call_id)
+    if (!this.#calls.has(id)) return wrongIn(path, "call_id", "must answer a tool call earlier in the input")
+    const output = readParts(item.output, `${path}.output`, readShown)
+    if (refused(output)) return output
+    this.#closeTurn()
+    if (isString(output)) {
+      this.messages.push({ role: "tool", tool_call_id: id, content: output })
+      return undefined
+    }
+    const texts = output.filter((part) => part.type === "text")
+    const images = output.filter((part) => part.type === "image_url")
+    const note = images.length === 0 ? "" : "(The tool's pictures follow.)"
+    this.messages.push({ role: "tool", tool_call_id: id, content: texts.length === 0 ? note : texts })
+    this.#images.push(...images)
+    this.#countOriginals(item.output)
+    return undefined
+  }
+
+  readReasoning({ content, encrypted_content, summary }: JsonObject): void {
+    const turn = this.#open()
+    const text = joinTexts(summary) + joinTexts(content)
+    turn.reasoning += turn.reasoning !== "" && text !== "" ? `\n\n${text}` : text
+    if (isString(encrypted_content) && encrypted_content !== unsigned) this.keepNative(encrypted_content)
+  }
+
+  keepNative(value: unknown): void {
+    this.extraTokens += tokensOf(value)
+  }
+
+  #countOriginals(parts: unknown): void {
+    if (!isArray(parts)) return
+    for (const part of parts) if (isObject(part) && part.detail === "original") this.extraTokens += originalImage
+  }
+}
+
+const stored = "refers to something stored, and nothing is stored: send the item itself (many clients: `store: false`)"
+
+const readItem = (conversation: Conversation, item: unknown, path: string) => {
+  if (!isObject(item)) return wrong(path, "must be an object")
+  switch (item.type) {
+    case undefined:
+    case null:
+    case "message":
+      return conversation.readMessage(item, path)
+    case "function_call":
+    case "custom_tool_call":
+      return conversation.readCall(item, path)
+    case "function_call_output":
+    case "custom_tool_call_output":
+      return conversation.readOutput(item, path)
+    case "reasoning":
+      conversation.readReasoning(item)
+      return undefined
+    case "item_reference":
+      return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrong(path, stored)
+    default:
+      if (!isFilled(item.type)) return wrongIn(path, "type", "must be a string")
+      if (!addsTools(item)) conversation.keepNative(item)
+      return undefined
+  }
+}
+
+export interface ReadInput {
+  readonly messages: ReadonlyArray<Message>
+  readonly extraTokens: number
+}
+
+export const readInput = (
+  instructions: string | null | undefined,
+  input: unknown,
+  names: ToolNames
+): Read<ReadInput> => {
+  const conversation = new Conversation(names)
+  if (isFilled(instructions)) conversation.messages.push({ role: "system", content: instructions })
+  if (isString(input)) {
+    conversation.messages.push({ role: "user", content: input })
+    return conversation
+  }
+  if (!isArray(input)) return wrong("input", "is required and must be a text or an array of items")
+  for (const [index, item] of input.entries()) {
+    const problem = readItem(conversation, item, `input[${index}]`)
+    if (problem !== undefined) return problem
+  }
+  conversation.close()
+  return conversation.messages.length === 0 ? wrong("input", "must hold at least one message") : conversation
+}

@@ -1,0 +1,55 @@
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
+import { isObject, isString, type JsonObject } from "../body/Fields.ts"
+import type { AnswerName } from "../chat/Dialect.ts"
+import type { StreamEncoder } from "../chat/Sse.ts"
+import type { Envelope } from "../errors/ErrorMessages.ts"
+import type { Events } from "./Events.ts"
+import { nativeResponse } from "./Response.ts"
+
+/** Passes on what the host sends, under our names and numbers. */
+export class NativeEncoder implements StreamEncoder {
+  /** Held back until the money is settled. */
+  private terminal: JsonObject | undefined
+  private readonly events: Events
+  private readonly name: AnswerName
+
+  constructor(events: Events, name: AnswerName) {
+    this.events = events
+    this.name = name
+  }
+
+  encode(events: ReadonlyArray<ChatEvent>): string {
+    let text = ""
+    for (const event of events) if (event.type === "native") text += this.one(event.event)
+    return text
+  }
+
+  finish(usage: Usage): string {
+    return this.terminal === undefined ? "" : this.write(this.terminal, usage)
+  }
+
+  error(body: Envelope): string {
+    return this.events.failed(body)
+  }
+
+  private one(event: JsonObject): string {
+    switch (event.type) {
+      case "response.completed":
+      case "response.incomplete":
+        this.terminal = event
+        return ""
+      // Told in our own words.
+      case "response.failed":
+      case "error":
+        return ""
+      default:
+        return isString(event.type) ? this.write(event) : ""
+    }
+  }
+
+  private write(event: JsonObject, usage?: Usage): string {
+    const response = isObject(event.response) ? nativeResponse(event.response, this.name, usage) : event.response
+    const members = { ...event, response, type: undefined, sequence_number: undefined }
+    return this.events.event(String(event.type), JSON.stringify(members).slice(1, -1))
+  }
+}

@@ -1,0 +1,61 @@
+import type { ImagePart, Part, TextPart } from "../../domain/Chat.ts"
+import {
+  each,
+  isAbsent,
+  isArray,
+  isFilled,
+  isObject,
+  isOneOf,
+  isString,
+  type JsonObject,
+  type Read,
+  refuse,
+  refuseAt
+} from "../body/Fields.ts"
+import { isReference } from "../chat/ChatMessages.ts"
+
+export const wrong = (path: string, problem: string) => refuseAt("input", path, problem)
+export const wrongIn = (path: string, field: string, problem: string) => wrong(`${path}.${field}`, problem)
+
+const isText = isOneOf("input_text", "output_text", "text")
+const isDetail = isOneOf("auto", "low", "high", "original")
+
+const readText = (part: JsonObject, path: string): Read<TextPart> =>
+  isString(part.text) ? { type: "text", text: part.text } : wrongIn(path, "text", "must be a string")
+
+export const readTextOnly = (part: JsonObject, path: string): Read<TextPart> =>
+  isText(part.type) ? readText(part, path) : wrongIn(path, "type", "must be input_text")
+
+export const readSaid = (part: JsonObject, path: string): Read<TextPart> => {
+  if (part.type !== "refusal") return readTextOnly(part, path)
+  return isString(part.refusal) ? { type: "text", text: part.refusal } : wrongIn(path, "refusal", "must be a string")
+}
+
+const readImage = ({ detail, file_id, image_url: url }: JsonObject, path: string): Read<ImagePart> => {
+  if (!isAbsent(file_id)) return wrongIn(path, "file_id", "is not supported: send the picture in `image_url`")
+  if (!isFilled(url)) return wrongIn(path, "image_url", "is required and must be a string")
+  if (!isReference(url)) return refuse("input", "Failed to process the reference image.")
+  if (isAbsent(detail)) return { type: "image_url", image_url: { url } }
+  if (!isDetail(detail)) return wrongIn(path, "detail", "must be one of auto, low, high, original")
+  return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } }
+}
+
+export const readShown = (part: JsonObject, path: string): Read<Part> => {
+  if (isText(part.type)) return readText(part, path)
+  return part.type === "input_image"
+    ? readImage(part, path)
+    : wrongIn(path, "type", "must be one of input_text, input_image")
+}
+
+export const readParts = <A>(
+  content: unknown,
+  path: string,
+  readPart: (part: JsonObject, path: string) => Read<A>
+): Read<string | ReadonlyArray<A>> => {
+  if (isString(content)) return content
+  if (!isArray(content)) return wrong(path, "must be a string or an array of content parts")
+  return each(content, (part, index) => {
+    const at = `${path}[${index}]`
+    return isObject(part) ? readPart(part, at) : wrong(at, "must be an object")
+  })
+}

@@ -1,0 +1,157 @@
+import { Option, Schema } from "effect"
+import type { ChatAnswer, ChatRequest, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
+import { isArray, isObject, isString, type JsonObject } from "../body/Fields.ts"
+import type { AnswerName } from "../chat/Dialect.ts"
+import type { ResponsesUsage } from "./ResponseSchema.ts"
+import { type ClientTool, toolNamesOf } from "./ToolNames.ts"
+import { customArgument } from "./Tools.ts"
+
+export const bodyOf = ({ native }: ChatRequest): JsonObject => native?.body ?? {}
+
+export const usageJson = (usage: Usage): ResponsesUsage => ({
+  input_tokens: usage.prompt,
+  input_tokens_details: { cached_tokens: usage.cached, cache_write_tokens: usage.cacheWrite },
+  output_tokens: usage.completion,
+  output_tokens_details: { reasoning_tokens: usage.reasoning },
+  total_tokens: usage.prompt + usage.completion
+})
+
+const objectIn = (value: unknown): JsonObject => (isObject(value) ? value : {})
+
+/** What stays the same from the first event to the last. */
+export const responseHead = ({ created, id, model }: AnswerName, request: ChatRequest) => {
+  const body = bodyOf(request)
+  return {
+    id,
+    object: "response" as const,
+    created_at: created,
+    model,
+    background: false,
+    instructions: body.instructions ?? null,
+    max_output_tokens: body.max_output_tokens ?? null,
+    metadata: objectIn(body.metadata),
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    reasoning: { effort: request.reasoningEffort ?? null, summary: objectIn(body.reasoning).summary ?? null },
+    service_tier: "default",
+    store: false as const,
+    temperature: body.temperature ?? null,
+    text: { format: { type: "text" }, ...objectIn(body.text) },
+    tool_choice: body.tool_choice ?? "auto",
+    tools: body.tools ?? [],
+    top_p: body.top_p ?? null,
+    truncation: body.truncation ?? "disabled"
+  }
+}
+
+/** Why an answer is cut short; undefined: it is not. */
+export const cutBy = (finish: FinishReason | undefined): "max_output_tokens" | "content_filter" | undefined => {
+  if (finish === "length") return "max_output_tokens"
+  return finish === "content_filter" ? finish : undefined
+}
+
+export type Kind = "msg" | "rs" | "fc" | "ctc"
+
+/** Of the answer's own id, so that they need no more randomness. */
+export const itemId = ({ id }: AnswerName, kind: Kind, index: number): string =>
+  `${kind}_${id.slice(id.indexOf("_") + 1)}_${index}`
+
+/** A client that asks for it expects a reasoning item in every answer. */
+export const wantsEncrypted = (request: ChatRequest): boolean => {
+  const { include } = bodyOf(request)
+  return isArray(include) && include.includes("reasoning.encrypted_content")
+}
+
+export const messageItem = (id: string, status: string, text: string) => ({
+  id,
+  type: "message" as const,
+  status,
+  role: "assistant" as const,
+  content: [{ type: "output_text" as const, text, annotations: [], logprobs: [] }]
+})
+
+export const reasoningItem = (id: string, text: string, isEncrypted: boolean) => ({
+  id,
+  type: "reasoning" as const,
+  summary: text === "" ? [] : [{ type: "summary_text" as const, text }],
+  ...(isEncrypted ? { encrypted_content: unsigned } : undefined)
+})
+
+const readArguments = Schema.decodeUnknownOption(
+  Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+)
+
+/** Of a custom tool; models that wrap it otherwise still mean their one text. */
+export const customInput = (text: string): string => {
+  const given = Option.getOrElse(readArguments(text), (): JsonObject => ({}))
+  const input = given[customArgument] ?? (Object.keys(given).length === 1 ? Object.values(given)[0] : undefined)
+  return isString(input) ? input : text
+}
+
+export interface CallItem extends ClientTool {
+  readonly id: string
+  readonly callId: string
+  readonly status: string
+  /** A JSON text, or the plain input of a custom tool. */
+  readonly given: string
+}
+
+export const callItem = ({ callId: call_id, given, id, isCustom, name, namespace, status }: CallItem) => ({
+  id,
+  type: isCustom ? ("custom_tool_call" as const) : ("function_call" as const),
+  status,
+  call_id,
+  name,
+  ...(namespace === undefined ? undefined : { namespace }),
+  ...(isCustom ? { input: given } : { arguments: given })
+})
+
+export const callKind = ({ isCustom }: ClientTool): Kind => (isCustom ? "ctc" : "fc")
+
+const outputOf = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, status: string) => {
+  const { content, reasoning = "", toolCalls } = answer
+  const isEncrypted = wantsEncrypted(request)
+  const items: Array<object> = []
+  if (reasoning !== "" || isEncrypted) items.push(reasoningItem(itemId(name, "rs", 0), reasoning, isEncrypted))
+  if ((content ?? "") !== "" || toolCalls.length === 0) {
+    items.push(messageItem(itemId(name, "msg", items.length), status, content ?? ""))
+  }
+  if (toolCalls.length === 0) return items
+  const names = toolNamesOf(bodyOf(request))
+  const item = ({ function: called, id, signature }: ToolCall, index: number) => {
+    const tool = names.clientTool(called.name)
+    return callItem({
+      ...tool,
+      id: itemId(name, callKind(tool), items.length + index),
+      callId: callIdOnWire(id, signature),
+      status,
+      given: tool.isCustom ? customInput(called.arguments) : called.arguments
+    })
+  }
+  return [...items, ...toolCalls.map(item)]
+}
+
+/** A host's own answer, under our names, with what is billed. */
+export const nativeResponse = (answer: JsonObject, { id, model }: AnswerName, usage?: Usage): JsonObject => ({
+  ...answer,
+  id,
+  model,
+  ...(usage === undefined ? undefined : { usage: { ...objectIn(answer.usage), ...usageJson(usage) } })
+})
+
+export const responseJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): JsonObject => {
+  if (answer.native !== undefined) return nativeResponse(answer.native, name, usage)
+  const reason = cutBy(answer.finish)
+  const status = reason === undefined ? "completed" : "incomplete"
+  return {
+    ...responseHead(name, request),
+    status,
+    completed_at: name.created,
+    error: null,
+    incomplete_details: reason === undefined ? null : { reason },
+    output: outputOf(name, request, answer, status),
+    usage: usageJson(usage)
+  }
+}

@@ -1,0 +1,150 @@
+import { Schema } from "effect"
+import { atLeast, Filled, Integer } from "../schema/Constraints.ts"
+
+const Tokens = Integer.pipe(atLeast(0))
+const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
+const Status = Schema.Literal("in_progress", "completed", "incomplete")
+const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  jsonSchema: { type: "object" }
+})
+
+export const ResponsesUsage = Schema.Struct({
+  input_tokens: Tokens,
+  input_tokens_details: Schema.Struct({ cached_tokens: Tokens, cache_write_tokens: Tokens }),
+  output_tokens: Tokens,
+  output_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
+  total_tokens: Tokens
+}).annotations({ identifier: "ResponsesUsage", description: "What is billed." })
+export type ResponsesUsage = typeof ResponsesUsage.Type
+
+const OutputText = Schema.Struct({
+  type: Schema.Literal("output_text"),
+  text: Schema.String,
+  annotations: Schema.Array(AnyObject)
+})
+const Message = Schema.Struct({
+  type: Schema.Literal("message"),
+  id: Filled,
+  status: Status,
+  role: Schema.Literal("assistant"),
+  content: Schema.Array(OutputText)
+}).annotations({ identifier: "ResponsesOutputMessage" })
+const FunctionCall = Schema.Struct({
+  type: Schema.Literal("function_call"),
+  id: Filled,
+  status: Status,
+  call_id: Filled,
+  name: Filled,
+  namespace: Schema.optional(Filled),
+  arguments: Schema.String
+}).annotations({ identifier: "ResponsesOutputFunctionCall" })
+const CustomToolCall = Schema.Struct({
+  type: Schema.Literal("custom_tool_call"),
+  id: Filled,
+  status: Status,
+  call_id: Filled,
+  name: Filled,
+  namespace: Schema.optional(Filled),
+  input: Schema.String
+}).annotations({ identifier: "ResponsesOutputCustomToolCall" })
+const Reasoning = Schema.Struct({
+  type: Schema.Literal("reasoning"),
+  id: Filled,
+  summary: Schema.Array(Schema.Struct({ type: Schema.Literal("summary_text"), text: Schema.String })),
+  encrypted_content: Schema.optional(Schema.NullOr(Schema.String))
+}).annotations({ identifier: "ResponsesOutputReasoning" })
+
+const known = ["message", "function_call", "custom_tool_call", "reasoning"]
+const Other = Schema.Struct({
+  type: Filled.pipe(Schema.filter((type) => !known.includes(type), { jsonSchema: { not: { enum: known } } }))
+}).annotations({ identifier: "ResponsesOutputOther", description: "Of a route that speaks this API." })
+
+const Failed = Schema.Struct({ code: Schema.String, message: Schema.String })
+
+export const ResponseObject = Schema.Struct({
+  id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
+  object: Schema.Literal("response"),
+  created_at: UnixSeconds,
+  status: Schema.Literal("in_progress", "completed", "incomplete", "failed"),
+  error: Schema.NullOr(Failed),
+  incomplete_details: Schema.NullOr(
+    Schema.Struct({ reason: Schema.Literal("max_output_tokens", "content_filter") })
+  ).annotations({ description: "Why the answer is cut short." }),
+  model: Schema.String.annotations({ description: "The catalog id that was asked for." }),
+  output: Schema.Array(Schema.Union(Message, FunctionCall, CustomToolCall, Reasoning, Other)),
+  usage: Schema.NullOr(ResponsesUsage),
+  store: Schema.Literal(false),
+  metadata: AnyObject
+}).annotations({ identifier: "Response", description: "The whole answer." })
+
+const sequenced = { sequence_number: Tokens }
+
+export const ResponseStreamEvent = Schema.Union(
+  Schema.Struct({
+    type: Schema.Literal(
+      "response.created",
+      "response.in_progress",
+      "response.completed",
+      "response.incomplete",
+      "response.failed"
+    ),
+    ...sequenced,
+    response: ResponseObject
+  }),
+  Schema.Struct({
+    type: Schema.Literal("response.output_item.added", "response.output_item.done"),
+    ...sequenced,
+    output_index: Integer,
+    item: AnyObject
+  }),
+  Schema.Struct({
+    type: Schema.Literal(
+      "response.content_part.added",
+      "response.content_part.done",
+      "response.reasoning_summary_part.added",
+      "response.reasoning_summary_part.done"
+    ),
+    ...sequenced,
+    item_id: Filled,
+    output_index: Integer,
+    part: AnyObject
+  }),
+  Schema.Struct({
+    type: Schema.Literal(
+      "response.output_text.delta",
+      "response.reasoning_summary_text.delta",
+      "response.function_call_arguments.delta",
+      "response.custom_tool_call_input.delta"
+    ),
+    ...sequenced,
+    item_id: Filled,
+    output_index: Integer,
+    delta: Schema.String
+  }),
+  Schema.Struct({
+    type: Schema.Literal("response.output_text.done", "response.reasoning_summary_text.done"),
+    ...sequenced,
+    item_id: Filled,
+    output_index: Integer,
+    text: Schema.String
+  }),
+  Schema.Struct({
+    type: Schema.Literal("response.function_call_arguments.done"),
+    ...sequenced,
+    item_id: Filled,
+    output_index: Integer,
+    name: Filled,
+    arguments: Schema.String
+  }),
+  Schema.Struct({
+    type: Schema.Literal("response.custom_tool_call_input.done"),
+    ...sequenced,
+    item_id: Filled,
+    output_index: Integer,
+    input: Schema.String
+  })
+).annotations({
+  identifier: "ResponseStreamEvent",
+  description:
+    "The JSON of one server-sent event. Routes that speak this API have further events. A whole stream ends with `response.completed` or `response.incomplete`; one that broke ends with `response.failed`."
+})

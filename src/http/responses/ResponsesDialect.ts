@@ -1,0 +1,55 @@
+import type { ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { AnswerName, ChatDialect } from "../chat/Dialect.ts"
+import type { StreamEncoder } from "../chat/Sse.ts"
+import type { Envelope } from "../errors/ErrorMessages.ts"
+import { decodeResponsesBody } from "./Body.ts"
+import { Events } from "./Events.ts"
+import { encodeError } from "./Failure.ts"
+import { NativeEncoder } from "./NativeStream.ts"
+import { responseJson } from "./Response.ts"
+import { TranslatedEncoder } from "./Stream.ts"
+
+/** The first events show whether the host speaks this dialect. */
+class ResponsesEncoder implements StreamEncoder {
+  private encoder: StreamEncoder | undefined
+  private readonly name: AnswerName
+  private readonly request: ChatRequest
+
+  constructor(name: AnswerName, request: ChatRequest) {
+    this.name = name
+    this.request = request
+  }
+
+  encode(events: ReadonlyArray<ChatEvent>): string {
+    return this.encoder === undefined
+      ? this.begin(events, (encoder) => encoder.encode(events))
+      : this.encoder.encode(events)
+  }
+
+  finish(usage: Usage): string {
+    return this.encoder === undefined ? this.begin([], (encoder) => encoder.finish(usage)) : this.encoder.finish(usage)
+  }
+
+  error(body: Envelope): string {
+    return this.encoder === undefined ? this.begin([], (encoder) => encoder.error(body)) : this.encoder.error(body)
+  }
+
+  private begin(first: ReadonlyArray<ChatEvent>, encode: (encoder: StreamEncoder) => string): string {
+    const events = new Events(this.name, this.request)
+    const isNative = first.some(({ type }) => type === "native")
+    this.encoder = isNative
+      ? new NativeEncoder(events, this.name)
+      : new TranslatedEncoder(events, this.name, this.request)
+    return (isNative ? "" : events.start()) + encode(this.encoder)
+  }
+}
+
+export const responses: ChatDialect = {
+  path: "/v1/responses",
+  idPrefix: "resp",
+  fitsHold: true,
+  decode: decodeResponsesBody,
+  encodeAnswer: responseJson,
+  encoder: (name, request) => new ResponsesEncoder(name, request),
+  encodeError
+}

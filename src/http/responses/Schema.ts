@@ -1,0 +1,121 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { GenerationErrors } from "../errors/Schemas.ts"
+import { atLeast, between, Filled, Integer, modelOf, optional, unsupported } from "../schema/Constraints.ts"
+import { problem } from "../schema/Decoding.ts"
+import { Authenticated } from "../schema/Headers.ts"
+import { Input } from "./InputSchema.ts"
+import { ResponseObject } from "./ResponseSchema.ts"
+import { ToolChoice, Tools } from "./ToolSchema.ts"
+
+const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  jsonSchema: { type: "object" },
+  ...problem("must be an object")
+})
+const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
+const Text = Schema.String.annotations(problem("must be a string"))
+const TokenCap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
+const numberFrom = (least: number, most: number) =>
+  Schema.Number.pipe(between(least, most)).annotations(problem(`must be a number from ${least} to ${most}`))
+const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
+  Schema.Literal(...words).annotations(problem(`must be one of ${words.join(", ")}`))
+
+const Reasoning = Schema.Struct({
+  effort: optional(
+    oneOf("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    "An effort that the model lacks becomes its nearest."
+  ),
+  summary: optional(Text)
+}).annotations(problem("must be an object"))
+
+const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
+})
+const Format = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("text", "json_object") }),
+  Schema.Struct({
+    type: Schema.Literal("json_schema"),
+    name: Filled,
+    description: optional(Schema.String),
+    schema: optional(JsonSchema),
+    strict: optional(Schema.Boolean)
+  })
+)
+const TextOptions = Schema.Struct({
+  format: optional(Format, "Makes the answer JSON, or JSON of a schema. Not every model can."),
+  verbosity: optional(oneOf("low", "medium", "high"), "Only for routes that speak this API.")
+})
+
+const whole = "send the whole conversation in `input`"
+
+export const ResponsesRequest = Schema.Struct({
+  model: modelOf("a chat model"),
+  input: Input,
+  previous_response_id: unsupported(whole),
+  conversation: unsupported(whole),
+  prompt: unsupported("send its text in `input`"),
+  background: optional(
+    Schema.Literal(false).annotations(problem("must be false: answers are not kept")),
+    "Only false: answers are not kept."
+  ),
+  instructions: optional(Text, "A system message before the input."),
+  stream: optional(Flag, "Default false; true answers with server-sent events."),
+  max_output_tokens: optional(TokenCap, "Default, and at most, the model's own cap; reasoning included."),
+  tools: optional(
+    Tools,
+    "`function` and `custom` tools, also in a `namespace`, work with every model that has tools. `web_search` searches where the model can. Others need a route that speaks this API, and are left out elsewhere."
+  ),
+  tool_choice: optional(ToolChoice, "Whether the model may or must call a tool, or which of `tools`."),
+  parallel_tool_calls: optional(Flag, "Whether one answer may hold several tool calls."),
+  reasoning: optional(Reasoning, "Ignored by models without reasoning."),
+  text: optional(TextOptions),
+  temperature: optional(numberFrom(0, 2), "Ignored by models without sampling parameters."),
+  top_p: optional(numberFrom(0, 1), "Ignored by models without sampling parameters."),
+  include: optional(
+    Schema.Array(Schema.String).annotations(problem("must be an array of strings")),
+    "`reasoning.encrypted_content` adds it to reasoning items; send those back as they are."
+  ),
+  prompt_cache_key: optional(Text, "Requests of one conversation share a cache under the same key."),
+  prompt_cache_retention: optional(oneOf("in_memory", "24h"), "How long the provider keeps the cache, where it can."),
+  store: optional(Flag, "Ignored: nothing is stored."),
+  metadata: optional(AnyObject, "Comes back in the answer."),
+  truncation: optional(Text, "Only for routes that speak this API.")
+}).annotations({ identifier: "ResponsesRequest" })
+
+const streaming = `The Responses convention, for clients and coding agents that speak it. Answers with JSON, or with server-sent events when \`stream\` is true:
+
+\`\`\`
+event: response.created
+data: {"type":"response.created","sequence_number":0,"response":{…}}
+
+event: response.output_text.delta
+data: {"type":"response.output_text.delta","sequence_number":4,"delta":"Hello",…}
+
+event: response.completed
+data: {"type":"response.completed","sequence_number":8,"response":{…}}
+\`\`\`
+
+A stream is whole only with its \`response.completed\` or \`response.incomplete\`; one that breaks ends with \`response.failed\`, and costs nothing. Nothing is stored: \`GET\` and \`DELETE /responses/{id}\` are 404.`
+
+const create = HttpApiEndpoint.post("create", "/responses")
+  .setPayload(ResponsesRequest)
+  .addSuccess(ResponseObject)
+  .addError(GenerationErrors)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createResponse",
+      summary: "Create a response",
+      description: streaming,
+      transform: (operation) => {
+        operation.responses[200].content["text/event-stream"] = {
+          schema: { $ref: "#/components/schemas/ResponseStreamEvent" }
+        }
+        return operation
+      }
+    })
+  )
+
+export const Responses = HttpApiGroup.make("responses")
+  .add(create)
+  .annotate(OpenApi.Description, "Text in the Responses convention, whole or as a stream.")
+  .middleware(Authenticated)

@@ -1,0 +1,236 @@
+import type { ChatEvent, ChatRequest, FinishReason, Usage } from "../../domain/Chat.ts"
+import { callIdOnWire } from "../../domain/Chat.ts"
+import type { AnswerName } from "../chat/Dialect.ts"
+import type { StreamEncoder } from "../chat/Sse.ts"
+import type { Envelope } from "../errors/ErrorMessages.ts"
+import type { Events } from "./Events.ts"
+import {
+  bodyOf,
+  callItem,
+  callKind,
+  customInput,
+  cutBy,
+  itemId,
+  messageItem,
+  reasoningItem,
+  usageJson,
+  wantsEncrypted
+} from "./Response.ts"
+import { type ClientTool, type ToolNames, toolNamesOf } from "./ToolNames.ts"
+
+type ToolCallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
+
+/** An item whose text still grows. */
+interface OpenText {
+  readonly kind: "msg" | "rs"
+  readonly index: number
+  readonly id: string
+  /** Of each of its events. */
+  readonly at: string
+  text: string
+}
+
+interface OpenCall {
+  readonly tool: ClientTool
+  readonly index: number
+  readonly id: string
+  readonly callId: string
+  readonly at: string
+  given: string
+}
+
+const textEvents = {
+  msg: {
+    partAdded: "response.content_part.added",
+    delta: "response.output_text.delta",
+    done: "response.output_text.done",
+    partDone: "response.content_part.done",
+    position: "content_index",
+    part: (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] }),
+    more: ',"logprobs":[]'
+  },
+  rs: {
+    partAdded: "response.reasoning_summary_part.added",
+    delta: "response.reasoning_summary_text.delta",
+    done: "response.reasoning_summary_text.done",
+    partDone: "response.reasoning_summary_part.done",
+    position: "summary_index",
+    part: (text: string) => ({ type: "summary_text", text }),
+    more: ""
+  }
+} as const
+
+/** Concatenates around the text, so that a delta costs one string. */
+export class TranslatedEncoder implements StreamEncoder {
+  private open: OpenText | undefined
+  private finishReason: FinishReason | undefined
+  private names: ToolNames | undefined
+  private count = 0
+  /** The items that are whole, as JSON. */
+  private readonly done: Array<string> = []
+  private readonly calls = new Map<number, OpenCall>()
+  private readonly isEncrypted: boolean
+  private readonly events: Events
+  private readonly name: AnswerName
+  private readonly request: ChatRequest
+
+  constructor(events: Events, name: AnswerName, request: ChatRequest) {
+    this.events = events
+    this.name = name
+    this.request = request
+    this.isEncrypted = wantsEncrypted(request)
+  }
+
+  encode(events: ReadonlyArray<ChatEvent>): string {
+    let text = ""
+    for (const event of events) text += this.one(event)
+    return text
+  }
+
+  finish(usage: Usage): string {
+    const reason = cutBy(this.finishReason)
+    const status = reason === undefined ? "completed" : "incomplete"
+    let text = this.count === 0 ? this.show("msg", "") : ""
+    text += this.closeText(status)
+    for (const call of this.calls.values()) text += this.closeCall(call, status)
+    const why = reason === undefined ? "null" : JSON.stringify({ reason })
+    const more = `"completed_at":${this.name.created},"error":null,"incomplete_details":${why}`
+    return text + this.events.response(status, status, more, this.done.join(","), JSON.stringify(usageJson(usage)))
+  }
+
+  error(body: Envelope): string {
+    return this.events.failed(body, Object.values(this.done).join(","))
+  }
+
+  private one(event: ChatEvent): string {
+    switch (event.type) {
+      case "content":
+        return event.text === "" ? "" : this.show("msg", event.text)
+      case "reasoning":
+        return event.text === "" ? "" : this.show("rs", event.text)
+      case "tool_call":
+        return this.call(event)
+      case "finish":
+        this.finishReason = event.reason
+        return ""
+      default:
+        return ""
+    }
+  }
+
+  private itemEvent(type: "added" | "done", index: number, item: string): string {
+    return this.events.event(`response.output_item.${type}`, `"output_index":${index},"item":${item}`)
+  }
+
+  private begin(kind: "msg" | "rs" | "fc" | "ctc") {
+    const index = this.count++
+    const id = itemId(this.name, kind, index)
+    return { index, id, at: `"item_id":"${id}","output_index":${index}` }
+  }
+
+  /** Of an answer that shows no reasoning to a client that asked for it. */
+  private announce(): string {
+    if (!this.isEncrypted || this.count > 0) return ""
+    const { id, index } = this.begin("rs")
+    const item = JSON.stringify(reasoningItem(id, "", true))
+    this.done[index] = item
+    return this.itemEvent("added", index, item) + this.itemEvent("done", index, item)
+  }
+
+  private show(kind: "msg" | "rs", text: string): string {
+    let before = ""
+    if (this.open?.kind !== kind) {
+      before = this.closeText("completed") + (kind === "msg" ? this.announce() : "") + this.openText(kind)
+    }
+    const { open } = this
+    if (open === undefined || text === "") return before
+    const escaped = JSON.stringify(text)
+    open.text += escaped.slice(1, -1)
+    const { delta, more } = textEvents[kind]
+    return before + this.events.event(delta, `${open.at},"delta":${escaped}${more}`)
+  }
+
+  private openText(kind: "msg" | "rs"): string {
+    const { partAdded, part, position } = textEvents[kind]
+    const { at, id, index } = this.begin(kind)
+    const open = { kind, index, id, at: `${at},"${position}":0`, text: "" }
+    this.open = open
+    const item = kind === "msg" ? { ...messageItem(id, "in_progress", ""), content: [] } : reasoningItem(id, "", false)
+    return (
+      this.itemEvent("added", index, JSON.stringify(item)) +
+      this.events.event(partAdded, `${open.at},"part":${JSON.stringify(part(""))}`)
+    )
+  }
+
+  private closeText(status: string): string {
+    const { open } = this
+    if (open === undefined) return ""
+    this.open = undefined
+    const { at, id, index, kind } = open
+    const { done, more, part, partDone } = textEvents[kind]
+    const item = kind === "msg" ? messageItem(id, status, mark) : reasoningItem(id, mark, this.isEncrypted)
+    const whole = withText(JSON.stringify(item), open.text)
+    this.done[index] = whole
+    return (
+      this.events.event(done, `${at},"text":"${open.text}"${more}`) +
+      this.events.event(partDone, `${at},"part":${withText(JSON.stringify(part(mark)), open.text)}`) +
+      this.itemEvent("done", index, whole)
+    )
+  }
+
+  private call(event: ToolCallEvent): string {
+    let before = this.closeText("completed")
+    let call = this.calls.get(event.index)
+    if (call === undefined) {
+      before += this.announce()
+      this.names ??= toolNamesOf(bodyOf(this.request))
+      const tool = this.names.clientTool(event.name ?? "")
+      const begun = this.begin(callKind(tool))
+      const callId = callIdOnWire(event.id ?? `call_${begun.id}`, event.signature)
+      call = { ...begun, tool, callId, given: "" }
+      this.calls.set(event.index, call)
+      const item = callItem({ ...tool, id: call.id, callId, status: "in_progress", given: "" })
+      before += this.itemEvent("added", call.index, JSON.stringify(item))
+    }
+    if (event.arguments === "") return before
+    // The input of a custom tool is read once it is whole.
+    if (call.tool.isCustom) {
+      call.given += event.arguments
+      return before
+    }
+    const escaped = JSON.stringify(event.arguments)
+    call.given += escaped.slice(1, -1)
+    return before + this.events.event("response.function_call_arguments.delta", `${call.at},"delta":${escaped}`)
+  }
+
+  private closeCall({ at, callId, given, id, index, tool }: OpenCall, status: string): string {
+    const item = { ...tool, id, callId, status }
+    if (tool.isCustom) {
+      const input = customInput(given)
+      const text = JSON.stringify(input)
+      const whole = JSON.stringify(callItem({ ...item, given: input }))
+      this.done[index] = whole
+      return (
+        this.events.event("response.custom_tool_call_input.delta", `${at},"delta":${text}`) +
+        this.events.event("response.custom_tool_call_input.done", `${at},"input":${text}`) +
+        this.itemEvent("done", index, whole)
+      )
+    }
+    const whole = withText(JSON.stringify(callItem({ ...item, given: mark })), given)
+    this.done[index] = whole
+    const named = `"name":${JSON.stringify(tool.name)},"arguments":"${given}"`
+    return (
+      this.events.event("response.function_call_arguments.done", `${at},${named}`) +
+      this.itemEvent("done", index, whole)
+    )
+  }
+}
+
+const mark = "\u0000"
+const escapedMark = JSON.stringify(mark).slice(1, -1)
+
+/** `text` is escaped already, piece by piece. */
+const withText = (json: string, text: string): string => {
+  const at = json.lastIndexOf(escapedMark)
+  return json.slice(0, at) + text + json.slice(at + escapedMark.length)
+}

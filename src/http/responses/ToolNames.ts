@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto"
+import { isArray, isFilled, isObject, type JsonObject } from "../body/Fields.ts"
+import { isName } from "../chat/ChatTools.ts"
+
+/** A tool by the names that its client knows it by. */
+export interface ClientTool {
+  readonly name: string
+  readonly namespace?: string | undefined
+  readonly isCustom: boolean
+}
+
+interface DeclaredTool {
+  /** In the body, such as `tools[2]`. */
+  readonly path: string
+  readonly definition: JsonObject
+  readonly namespace: string | undefined
+}
+
+function* declaredIn(tools: unknown, path: string, namespace?: string): Generator<DeclaredTool> {
+  if (!isArray(tools)) return
+  for (const [index, definition] of tools.entries()) {
+    if (!isObject(definition)) continue
+    const at = `${path}[${index}]`
+    if (definition.type === "namespace") {
+      yield* declaredIn(definition.tools, `${at}.tools`, isFilled(definition.name) ? definition.name : undefined)
+    } else yield { path: at, definition, namespace }
+  }
+}
+
+/** Some clients send their tools among the input. */
+export const addsTools = ({ type }: JsonObject): boolean => type === "additional_tools" || type === "tool_search_output"
+
+/** Every tool of a body, whatever it is sent in. */
+export function* declaredTools({ input, tools }: JsonObject): Generator<DeclaredTool> {
+  yield* declaredIn(tools, "tools")
+  if (!isArray(input)) return
+  for (const [index, item] of input.entries()) {
+    if (isObject(item) && addsTools(item)) yield* declaredIn(item.tools, `input[${index}].tools`)
+  }
+}
+
+const flatten = (name: string, namespace: string | undefined): string => {
+  if (namespace === undefined) return name
+  return namespace.endsWith("__") ? namespace + name : `${namespace}__${name}`
+}
+
+const longest = 64
+const hashLength = 8
+
+const shorten = (name: string): string => {
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, hashLength)
+  return `${name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, longest - hashLength - 1)}_${hash}`
+}
+
+/** Functions have one flat space of names, each of at most 64 characters. */
+export class ToolNames {
+  readonly #functions = new Map<string, string>()
+  readonly #tools = new Map<string, ClientTool>()
+
+  /** The function's name; undefined: the tool is there already. */
+  declare({ definition: { name, type }, namespace }: DeclaredTool): string | undefined {
+    if (!isFilled(name) || this.#functions.has(flatten(name, namespace))) return undefined
+    const functionName = this.functionOf(name, namespace)
+    this.#functions.set(flatten(name, namespace), functionName)
+    this.#tools.set(functionName, { name, namespace, isCustom: type === "custom" })
+    return functionName
+  }
+
+  functionOf(name: string, namespace: string | undefined): string {
+    const flat = flatten(name, namespace)
+    return this.#functions.get(flat) ?? (isName(flat) ? flat : shorten(flat))
+  }
+
+  clientTool(functionName: string): ClientTool {
+    return this.#tools.get(functionName) ?? { name: functionName, isCustom: false }
+  }
+}
+
+export const isCallable = ({ type }: JsonObject): boolean => type === "function" || type === "custom"
+
+/** Of a decoded body. */
+export const toolNamesOf = (body: JsonObject): ToolNames => {
+  const names = new ToolNames()
+  for (const tool of declaredTools(body)) if (isCallable(tool.definition)) names.declare(tool)
+  return names
+}

@@ -1,0 +1,129 @@
+import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
+import {
+  isAbsent,
+  isArray,
+  isFilled,
+  isObject,
+  isOneOf,
+  isString,
+  type JsonObject,
+  type Read,
+  refuse,
+  refuseAt,
+  refused
+} from "../body/Fields.ts"
+import { readDefinition } from "../chat/ChatTools.ts"
+import { declaredTools, isCallable, ToolNames } from "./ToolNames.ts"
+
+/** The one argument of the function that stands for a custom tool. */
+export const customArgument = "input"
+
+const customParameters = {
+  type: "object",
+  properties: { [customArgument]: { type: "string", description: "The whole input, as plain text." } },
+  required: [customArgument],
+  additionalProperties: false
+}
+
+const grammarOf = (format: unknown): string => {
+  if (!isObject(format) || !isString(format.definition)) return ""
+  return `\n\nThe input must conform to this ${String(format.syntax)} grammar:\n${format.definition}`
+}
+
+const readFunction = (definition: JsonObject, name: string, path: string): Read<Tool> => {
+  const read = readDefinition({ ...definition, name }, "tools", path, "parameters")
+  if (refused(read)) return read
+  const parameters = read.schema === undefined ? undefined : { parameters: read.schema }
+  return { type: "function", function: { ...read.named, ...parameters } }
+}
+
+const readCustom = (definition: JsonObject, name: string, path: string): Read<Tool> => {
+  const read = readDefinition({ name, description: definition.description }, "tools", path, "parameters")
+  if (refused(read)) return read
+  const description = (read.named.description ?? "") + grammarOf(definition.format)
+  return { type: "function", function: { name, description: description.trim(), parameters: customParameters } }
+}
+
+export interface ReadTools {
+  readonly tools: ReadonlyArray<Tool>
+  readonly names: ToolNames
+  /** Tools that only a host can have. */
+  readonly hosted: ReadonlyArray<JsonObject>
+  readonly webSearch: boolean
+}
+
+const isSearch = ({ type }: JsonObject): boolean => isString(type) && type.startsWith("web_search")
+
+export const readTools = (body: JsonObject): Read<ReadTools> => {
+  const names = new ToolNames()
+  const tools: Array<Tool> = []
+  const hosted: Array<JsonObject> = []
+  for (const declared of declaredTools(body)) {
+    const { definition, path } = declared
+    if (!isFilled(definition.type)) return refuseAt("tools", `${path}.type`, "is required and must be a string")
+    if (!isCallable(definition)) {
+      hosted.push(definition)
+      continue
+    }
+    if (!isFilled(definition.name)) return refuseAt("tools", `${path}.name`, "is required and must be a string")
+    const name = names.declare(declared)
+    if (name === undefined) continue
+    const tool =
+      definition.type === "custom" ? readCustom(definition, name, path) : readFunction(definition, name, path)
+    if (refused(tool)) return tool
+    tools.push(tool)
+  }
+  return { tools, names, hosted, webSearch: hosted.some(isSearch) }
+}
+
+const isWord = isOneOf("auto", "none", "required")
+
+interface ReadChoice {
+  readonly choice: ToolChoice | undefined
+  /** Those that may be called. */
+  readonly tools: ReadonlyArray<Tool>
+}
+
+/** A choice of hosted tools is left to the model. */
+export const readToolChoice = (given: unknown, { names, tools, ...read }: ReadTools): Read<ReadChoice> => {
+  const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
+  const isNone = tools.length === 0
+  if (isAbsent(given)) return { choice: undefined, tools }
+  if (isWord(given)) {
+    if (given === "required" && isNone && read.hosted.length === 0) return wrong("needs `tools`")
+    return { choice: isNone ? undefined : given, tools }
+  }
+  if (!isObject(given) || !isFilled(given.type)) {
+    return wrong("must be auto, none, required or an object with a `type`")
+  }
+  const functionOf = ({ name, namespace }: JsonObject): string | undefined =>
+    isFilled(name) ? names.functionOf(name, isFilled(namespace) ? namespace : undefined) : undefined
+  if (given.type === "allowed_tools") {
+    if (!isArray(given.tools) || !(given.mode === "auto" || given.mode === "required")) {
+      return wrong("must have a `mode`, auto or required, and `tools`")
+    }
+    const allowed = new Set(given.tools.map((tool) => (isObject(tool) ? functionOf(tool) : undefined)))
+    const callable = tools.filter((tool) => allowed.has(tool.function.name))
+    return { choice: callable.length === 0 ? undefined : given.mode, tools: callable }
+  }
+  if (!isCallable(given)) return { choice: undefined, tools }
+  const name = functionOf(given)
+  if (!tools.some((tool) => tool.function.name === name) || name === undefined) {
+    return wrong("must name one of `tools`")
+  }
+  return { choice: { type: "function", function: { name } }, tools }
+}
+
+/** `text` is the default, so it counts as absent. */
+export const readFormat = (format: unknown): Read<ResponseFormat | undefined> => {
+  if (isAbsent(format)) return undefined
+  if (!isObject(format)) return refuseAt("text", "text.format", "must be an object")
+  if (format.type === "text") return undefined
+  if (format.type === "json_object") return { type: "json_object" }
+  if (format.type !== "json_schema")
+    return refuse("text", "`text.format.type` must be one of text, json_object, json_schema.")
+  const read = readDefinition(format, "text", "text.format", "schema")
+  if (refused(read)) return read
+  const schema = read.schema === undefined ? undefined : { schema: read.schema }
+  return { type: "json_schema", json_schema: { ...read.named, ...schema } }
+}
