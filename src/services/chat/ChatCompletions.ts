@@ -58,6 +58,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
     ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
     /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
     readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
+    /** Of the prompt alone; costs nothing. */
+    readonly countTokens: (job: Pick<ChatJob, "model" | "request">) => Effect.Effect<number>
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -235,7 +237,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           )
         )
 
-      return ChatCompletions.of({ complete, stream })
+      const countTokens = ({ model, request }: Pick<ChatJob, "model" | "request">) =>
+        tokens.prompt(request, model.imageTokens)
+
+      return ChatCompletions.of({ complete, countTokens, stream })
     })
   )
 }
