@@ -7,6 +7,7 @@ import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { isStatementTimeout } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { RequestRow } from "./RequestLog.ts"
+import { RequestTokens } from "./RequestTokens.ts"
 import { charge, groups } from "./Usage.ts"
 
 export type CustomerGrouping = "day" | "model" | "key"
@@ -26,16 +27,6 @@ const UsageSum = Schema.Struct({
 })
 export type UsageSum = typeof UsageSum.Type
 
-const {
-  attempts,
-  cachedTokens,
-  cacheWriteHourTokens,
-  cacheWriteTokens,
-  completionTokens,
-  promptTokens,
-  reasoningTokens,
-  webSearches
-} = RequestRow.fields
 const CustomerRequest = Schema.Struct({
   requestId: Schema.String,
   at: Schema.DateFromSelf,
@@ -44,14 +35,8 @@ const CustomerRequest = Schema.Struct({
   surface: Schema.String,
   model: Schema.NullOr(Schema.String),
   stream: Schema.Boolean,
-  attempts,
-  promptTokens,
-  completionTokens,
-  cachedTokens,
-  cacheWriteTokens,
-  cacheWriteHourTokens,
-  reasoningTokens,
-  webSearches,
+  attempts: RequestRow.fields.attempts,
+  ...RequestTokens,
   hold: Schema.NullOr(NanoUsdFromRow),
   charge: NanoUsdFromRow,
   firstByteMs: Schema.NullOr(Schema.Number),

@@ -11,6 +11,7 @@ import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf, storable } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
+import { RequestTokens, toColumns } from "./RequestTokens.ts"
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
@@ -92,14 +93,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   /** Of the last attempt that was answered with one. */
   providerRequestId: Schema.NullOr(Schema.String),
   notes: Schema.Array(Schema.String),
-  promptTokens: Schema.NullOr(Schema.NumberFromString),
-  completionTokens: Schema.NullOr(Schema.NumberFromString),
-  cachedTokens: Schema.NullOr(Schema.NumberFromString),
-  cacheWriteTokens: Schema.NullOr(Schema.NumberFromString),
-  /** Of those, the ones kept for an hour. */
-  cacheWriteHourTokens: Schema.NullOr(Schema.NumberFromString),
-  reasoningTokens: Schema.NullOr(Schema.NumberFromString),
-  webSearches: Schema.NullOr(Schema.NumberFromString),
+  ...RequestTokens,
   holdId: Schema.NullOr(Schema.String),
   charge: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
@@ -138,13 +132,7 @@ const toRow = (entry: RequestEntry) => ({
   }),
   provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
   notes: entry.notes,
-  prompt_tokens: entry.usage?.prompt ?? null,
-  completion_tokens: entry.usage?.completion ?? null,
-  cached_tokens: entry.usage?.cached ?? null,
-  cache_write_tokens: entry.usage?.cacheWrite ?? null,
-  cache_write_hour_tokens: entry.usage?.cacheWriteHour ?? null,
-  reasoning_tokens: entry.usage?.reasoning ?? null,
-  web_searches: entry.usage?.webSearches ?? null,
+  ...toColumns(entry.usage),
   hold_id: entry.hold ?? null,
   charge: entry.charge.toString(),
   cost: amount(entry.cost) ?? null,
