@@ -97,6 +97,11 @@ const noSampling = {
   presencePenalty: undefined
 }
 
+const unpricedMarks = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) => {
+  if (cacheWrite === undefined) return "all"
+  return cacheWriteHour === undefined ? "hour" : undefined
+}
+
 /** Refuses what would change the answer's meaning; drops or clamps what clients send out of habit. */
 export const applyRules = (model: ChatModel, request: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
   const refusal = refusalOf(model, request)
@@ -105,6 +110,7 @@ export const applyRules = (model: ChatModel, request: ChatRequest): Either.Eithe
     ...keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability)),
     ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
     ...(model.sampling ? undefined : noSampling),
+    unpricedMarks: unpricedMarks(model),
     maxTokens: Math.min(request.maxTokens, model.maxOutput)
   })
 }
