@@ -169,11 +169,19 @@ export type ChatEvent =
     }
   | { readonly type: "finish"; readonly reason: FinishReason }
   | { readonly type: "usage"; readonly usage: Usage }
-  | { readonly type: "native"; readonly event: Readonly<Record<string, unknown>> }
+  | {
+      readonly type: "native"
+      readonly event: Readonly<Record<string, unknown>>
+      /** It begins output of which the stream may show nothing for minutes. */
+      readonly isOutput?: boolean | undefined
+    }
 
 /** Output: after it a stream cannot move to another route. */
 export const isDelta = (event: ChatEvent): boolean =>
-  event.type === "content" || event.type === "reasoning" || event.type === "tool_call"
+  event.type === "content" ||
+  event.type === "reasoning" ||
+  event.type === "tool_call" ||
+  (event.type === "native" && event.isOutput === true)
 
 /** Signs reasoning that no host signed: a client hands it back, and no host would take it. */
 export const unsigned = "ggw-unsigned"

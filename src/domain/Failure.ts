@@ -30,10 +30,14 @@ export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ r
 
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 
+/** What clients of the agents' dialects act on. */
+export type ReasonCode = "context_length_exceeded"
+
 export class UpstreamRejected extends Data.TaggedError("UpstreamRejected")<{
   readonly param: string | null
   /** What the host said, cleaned: for dialects whose clients recover by it. */
   readonly reason?: string | undefined
+  readonly reasonCode?: ReasonCode | undefined
 }> {}
 export class ContentRejected extends Data.TaggedError("ContentRejected")<{}> {}
 export class UpstreamFailed extends Data.TaggedError("UpstreamFailed")<{}> {}

@@ -77,6 +77,7 @@ export const promptBound = (model: ChatModel, request: ChatRequest): number => {
   let bound = perRequest + perMessage * request.messages.length + toolTokens(request.tools)
   if (request.responseFormat !== undefined) bound += schemaPreamble
   if (request.webSearch) bound += model.webSearchTokens
+  bound += request.native?.extraTokens ?? 0
   for (const message of request.messages) bound += model.imageTokens * imagesIn(message)
   for (const text of promptTexts(request)) {
     bound += utf8Bytes(text, limit - bound)

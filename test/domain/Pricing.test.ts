@@ -150,6 +150,15 @@ describe("promptBound", () => {
     assert.strictEqual(bound([user("x")], { webSearch: true }) - plain, 10_000)
   })
 
+  it("counts what only a native body holds, up to the context", () => {
+    const native = (extraTokens: number) =>
+      ({ native: { dialect: "messages", body: {}, headers: {}, extraTokens } }) as const
+    assert.strictEqual(bound([user("x")], native(500)) - bound([user("x")]), 500)
+    for (const endless of [Number.MAX_SAFE_INTEGER, Infinity]) {
+      assert.strictEqual(bound([user("x")], native(endless)), 1_048_576)
+    }
+  })
+
   it("counts an image at its worst case whatever its address or bytes weigh", () => {
     const image = (url: string): Message => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] })
     const short = bound([image("https://a.test/b.png")])

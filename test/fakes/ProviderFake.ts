@@ -47,7 +47,9 @@ export const answers = (text = "hello", after: Duration.DurationInput = 0): Step
 export const failure = (
   kind: FailureClass,
   status: number | undefined,
-  more: Partial<Pick<ProviderFailure, "retryAfterSeconds" | "param" | "spent" | "detail">> = {}
+  more: Partial<
+    Pick<ProviderFailure, "retryAfterSeconds" | "param" | "spent" | "reason" | "reasonCode" | "detail">
+  > = {}
 ): ProviderFailure => new ProviderFailure({ class: kind, status, detail: `${kind} of the fake`, ...more })
 
 export const fails = (given: ProviderFailure, after: Duration.DurationInput = 0): Step => ({

@@ -80,5 +80,26 @@ export const bugs: ReadonlyArray<Bug> = [
     find: 'if (status === 401 || status === 402 || status === 403) return "account"',
     replace: 'if (status === 401 || status === 402) return "account"',
     caughtBy: ["test/providers/client/Classification.test.ts"]
+  },
+  {
+    name: "a tool that costs extra reaches the vendor inside an input item",
+    file: "src/providers/openai-responses/Native.ts",
+    find: "...(tools !== undefined && { tools: keepTools(tools, call) })",
+    replace: "...(tools !== undefined && { tools })",
+    caughtBy: ["test/providers/openai-responses/Native.test.ts"]
+  },
+  {
+    name: "a client of the Messages dialect buys a faster answer",
+    file: "src/providers/anthropic/Native.ts",
+    find: '  "speed",\n',
+    replace: "",
+    caughtBy: ["test/providers/anthropic/Native.test.ts"]
+  },
+  {
+    name: "a vendor's ids reach the client in a reason",
+    file: "src/providers/client/Reason.ts",
+    find: "(?:req|resp|msg",
+    replace: "(?:resp|msg",
+    caughtBy: ["test/providers/client/Reason.test.ts"]
   }
 ]

@@ -1,6 +1,6 @@
 import { Match, Schema } from "effect"
 import { rateWindowSeconds } from "../../domain/ApiKey.ts"
-import type { Failure } from "../../domain/Failure.ts"
+import type { Failure, ReasonCode } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { quoteModel } from "../../domain/Model.ts"
 
@@ -51,6 +51,7 @@ export interface WireError {
   readonly body: Envelope
   /** What the host said, cleaned; some dialects pass it on. */
   readonly reason?: string | undefined
+  readonly reasonCode?: ReasonCode | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -96,12 +97,13 @@ const imageParams: ReadonlySet<string | null> = new Set(["messages", "image"])
 
 export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, WireError>()({
   InvalidRequest: ({ message, param }) => badRequest(message, param),
-  UpstreamRejected: ({ param, reason }) => ({
+  UpstreamRejected: ({ param, reason, reasonCode }) => ({
     ...badRequest(
       imageParams.has(param) ? "Failed to process the reference image." : "Upstream rejected the request.",
       param
     ),
-    ...(reason === undefined ? undefined : { reason })
+    ...(reason === undefined ? undefined : { reason }),
+    ...(reasonCode === undefined ? undefined : { reasonCode })
   }),
   ContentRejected: () =>
     answer(400, "content_policy_violation", null, "Content was rejected by the moderation system."),

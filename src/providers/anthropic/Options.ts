@@ -12,6 +12,7 @@ export const Options = Schema.Struct({
   thinking_off: optional(oneOf("disabled", "between_tools")),
   forced_tools: withDefault(Schema.Boolean, true),
   inline_images: optional(Schema.Boolean),
+  native: optional(Schema.Boolean),
   cache: withDefault(oneOf("manual", "auto"), "manual")
 })
 export type Options = typeof Options.Type

@@ -172,8 +172,8 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: Fi
 /** This wire refuses stop sequences of white space alone. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
 
-const leastBudget = 1_024
-const leastAnswer = 512
+export const leastBudget = 1_024
+export const leastAnswer = 512
 
 /** Thinking comes out of `max_tokens`: half of it, if the rest can hold an answer. */
 const budgetOf = (maxTokens: number) => {

@@ -102,6 +102,8 @@ interface Verdict {
 
 const classify = (status: number | undefined, { code, message, type }: HostError): Verdict | undefined => {
   if (type === "billing_error" || accountCode.test(code)) return { class: "account", param: undefined }
+  // Only a customer's own headers name a beta.
+  if ((status === 400 || status === 403) && /\bbetas?\b/i.test(message)) return { class: "request", param: undefined }
   if (type !== "invalid_request_error") return undefined
   if (toOperator.test(message)) return { class: "account", param: undefined }
   if (/^output blocked by content filter/i.test(message)) return { class: "moderation", param: undefined }

@@ -1,5 +1,6 @@
 import { makeChatProvider } from "../chat/ChatClient.ts"
 import { inlinesImages } from "../chat/Messages.ts"
+import { native, nativeHeaders } from "./Native.ts"
 import { features, type Options, options } from "./Options.ts"
 import { encodeRequest, forcesTool, isCountable, ownStops, type Quirks, thinkingOf } from "./Request.ts"
 import { decodeAnswer, decodeFailure, decodeUsage, errorIn, refusesThinking } from "./Response.ts"
@@ -11,20 +12,22 @@ export const make = makeChatProvider<Options, Quirks>("anthropic", {
   inlines: inlinesImages,
   // Leaving the choice to the model would change the request's meaning.
   declines: (route, request) => (!options.of(route).forced_tools && forcesTool(request) ? "tool_choice" : undefined),
-  endpoint: ({ options: { auth, version } }) => ({
+  endpoint: (call) => ({
     path: "/v1/messages",
-    authorization: (secret) => (auth === "bearer" ? { authorization: `Bearer ${secret}` } : { "x-api-key": secret }),
-    headers: { "anthropic-version": version }
+    authorization: (secret) =>
+      call.options.auth === "bearer" ? { authorization: `Bearer ${secret}` } : { "x-api-key": secret },
+    headers: nativeHeaders(call)
   }),
   encode: encodeRequest,
+  native,
   decode: (body, { newId }) => decodeAnswer(body, newId),
   decoder: (call) => ({ ...makeDecoder(call.newId), isCountable: () => isCountable(call) }),
   errorIn,
   usageIn: ({ usage }) => decodeUsage(usage),
   decodeFailure,
   quirks: () => ({ thinking: true }),
-  adapt: ({ options, quirks, request }, refusal) =>
-    quirks.thinking && thinkingOf(options, request) !== undefined && refusesThinking(refusal)
+  adapt: ({ native, options, quirks, request }, refusal) =>
+    quirks.thinking && (native ?? thinkingOf(options, request)) !== undefined && refusesThinking(refusal)
       ? { changes: { thinking: false }, isLasting: false }
       : undefined,
   ownStops

@@ -1,21 +1,24 @@
 import { Effect, Either, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
 import type { ChatAdapter, ChatPull, Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, type Fields, LargeJson, parseJson } from "../client/Json.ts"
+import { withReason } from "../client/Reason.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
 import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
 import { eventsOf } from "./Answer.ts"
-import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
+import { type ChatDecoder, chatPull, chatPullOf, withNativeEvents } from "./ChatStream.ts"
 import { cutAnswer, cutPull } from "./StopSequences.ts"
 
 export interface ChatCall<Options, Quirks = {}> {
   readonly route: Route
   readonly request: ChatRequest
+  /** Where the client's own body is sent. */
+  readonly native?: NativeRequest | undefined
   readonly options: Options
   readonly isStream: boolean
   readonly quirks: Quirks
@@ -30,6 +33,16 @@ export interface Adaptation<Quirks> {
   readonly isLasting: boolean
 }
 
+/** A wire that is also a way in: bodies written for it are sent as the client wrote them. */
+export interface NativeFormat<Options, Quirks> {
+  readonly dialect: NativeRequest["dialect"]
+  /** False: the translated request is sent. */
+  readonly accepts: (body: NativeRequest["body"], route: Route, options: Options) => boolean
+  readonly encode: (call: ChatCall<Options, Quirks>, body: NativeRequest["body"]) => object
+  /** An event that begins output of which the stream may show nothing. */
+  readonly beginsHidden: (event: Fields) => boolean
+}
+
 /** `Quirks`: differences between hosts, or accounts, of this wire. */
 export interface ChatFormat<Options, Quirks extends object = {}>
   extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
@@ -37,6 +50,7 @@ export interface ChatFormat<Options, Quirks extends object = {}>
   readonly unencodable?: (request: ChatRequest) => string | undefined
   readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
   readonly encode: (call: ChatCall<Options, Quirks>) => object
+  readonly native?: NativeFormat<Options, Quirks>
   /** Left: what breaks the protocol. */
   readonly decode: (
     body: unknown,
@@ -74,11 +88,15 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const ids = yield* Ids
     const newId = () => ids.prefixed("call")
     const failureOf = format.decodeFailure ?? decodeFailure
-    const fail = failWith(failureOf)
     const learnt = new WeakMap<Route, Quirks>()
 
+    const nativeOf = (route: Route, { native }: ChatRequest, options: Options) => {
+      if (native === undefined || native.dialect !== format.native?.dialect) return undefined
+      return format.native.accepts(native.body, route, options) ? native : undefined
+    }
+
     const encode = (call: Call): Encoded => {
-      const value = format.encode(call)
+      const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)
       return { call, body: call.request.isLarge === true ? new LargeJson(value) : JSON.stringify(value) }
     }
 
@@ -88,7 +106,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         if (obstacle !== undefined) return Effect.fail(unsentFailure(route, obstacle))
         const options = format.options.of(route)
         const quirks = learnt.get(route) ?? format.quirks(options)
-        return Effect.succeed(encode({ route, request, options, isStream, quirks, adapted: {}, newId }))
+        const native = nativeOf(route, request, options)
+        return Effect.succeed(encode({ route, request, native, options, isStream, quirks, adapted: {}, newId }))
       })
 
     const remember = ({ options, route }: Call, changes: Partial<Quirks>) => {
@@ -111,31 +130,46 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       body
     })
 
+    const fail = ({ request, route }: Call, response: UpstreamResponse) =>
+      Effect.mapError(failWith(failureOf)(route, response), (failure) =>
+        withReason(failure, response.body, route, request.model)
+      )
+
+    const stopsOf = ({ native, options, request }: Call) =>
+      native === undefined ? (format.ownStops?.(request, options) ?? []) : []
+
     const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
-      const { options, request, route } = call
+      const { native, route } = call
       const body = parseJson(response.body)
       const fields = asFields(body)
       const error = format.errorIn(fields)
       const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields))
       if (error !== undefined) {
-        return Effect.mapError(fail(route, { ...response, body: JSON.stringify(error) }), spend)
+        return Effect.mapError(fail(call, { ...response, body: JSON.stringify(error) }), spend)
       }
       return Either.match(format.decode(body, call), {
         onLeft: (wrong) =>
           Effect.fail(
             spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
           ),
-        onRight: (answer) => Effect.succeed(cutAnswer(answer, format.ownStops?.(request, options) ?? []))
+        onRight: (answer) => {
+          const cut = cutAnswer(answer, stopsOf(call))
+          return Effect.succeed(native === undefined ? cut : { ...cut, native: fields })
+        }
       })
     }
 
     /** An event has no headers, hence no Retry-After. */
-    const failureIn = ({ route }: Call, error: Fields) =>
-      failureOf(route.provider, { status: 200, headers: {}, body: JSON.stringify(error) }, 0)
+    const failureIn = ({ request, route }: Call, error: Fields) => {
+      const body = JSON.stringify(error)
+      return withReason(failureOf(route.provider, { status: 200, headers: {}, body }, 0), body, route, request.model)
+    }
 
     const pull = ({ body, call }: Encoded, stream: UpstreamStream): Effect.Effect<ChatPull, never, Scope.Scope> => {
       const decode = (error: Fields) => failureIn(call, error)
-      const decoder = format.decoder(call, body, decode)
+      const translating = format.decoder(call, body, decode)
+      const decoder =
+        call.native && format.native ? withNativeEvents(translating, format.native.beginsHidden) : translating
       const events = chatPull(stream, decoder, {
         decode: (event) => {
           const error = event.type === "error" ? event : format.errorIn(event)
@@ -144,8 +178,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         protocol: (what) => protocolFailure(call.route.provider, 200, what),
         defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
       })
-      const stops = format.ownStops?.(call.request, call.options) ?? []
-      return Effect.map(events, (pull) => cutPull(pull, stops, () => decoder.isCountable?.() === true))
+      return Effect.map(events, (pull) => cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true))
     }
 
     const complete = (encoded: Encoded): Effect.Effect<ChatAnswer, ProviderFailure> =>
@@ -154,7 +187,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         return decodeSafely(call.route.provider, response, () => {
           if (isSuccess(response)) return decode(call, response)
           const adapted = adapt(encoded, response)
-          return adapted === undefined ? fail(call.route, response) : complete(adapted)
+          return adapted === undefined ? fail(call, response) : complete(adapted)
         })
       })
 
@@ -168,7 +201,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
               return Effect.map(decode(call, response), (answer) => chatPullOf(eventsOf(answer)))
             }
             const adapted = adapt(encoded, response)
-            return adapted === undefined ? fail(call.route, response) : open(adapted)
+            return adapted === undefined ? fail(call, response) : open(adapted)
           })
         )
       })

@@ -17,8 +17,10 @@ export const parseArguments = (text: string): Record<string, unknown> => {
 }
 
 /** The same for a call and its result. */
+export const replaceCallId = (id: string): string => `call_${createHash("sha256").update(id).digest("base64url")}`
+
 export const fitCallId = (id: string, longest: number): string =>
-  id.length <= longest ? id : `call_${createHash("sha256").update(id).digest("base64url")}`.slice(0, longest)
+  id.length <= longest ? id : replaceCallId(id).slice(0, longest)
 
 /** Vendors that fetch images themselves, from the public internet. */
 const fetchingHosts: ReadonlySet<string> = new Set(["api.anthropic.com", "api.openai.com", "api.x.ai", "openrouter.ai"])

@@ -204,8 +204,9 @@ export const unsentFailure = ({ id, provider }: RouteBase, what: string): Provid
 type FailureFields = ConstructorParameters<typeof ProviderFailure>[0]
 
 export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureFields>): ProviderFailure => {
-  const { class: kind, detail, param, retryAfterSeconds, spent, status, unsent } = failure
-  return new ProviderFailure({ class: kind, status, retryAfterSeconds, unsent, param, spent, detail, ...changes })
+  const { class: kind, detail, param, reason, reasonCode, retryAfterSeconds, spent, status, unsent } = failure
+  const fields = { class: kind, status, retryAfterSeconds, unsent, param, spent, reason, reasonCode, detail }
+  return new ProviderFailure({ ...fields, ...changes })
 }
 
 /** The host counted these tokens. */

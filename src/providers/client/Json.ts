@@ -51,6 +51,9 @@ export const asRecords = (value: unknown): ReadonlyArray<Fields> => asList(value
 export const asCount = (value: unknown): number =>
   typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0
 
+export const without = (fields: Fields, names: ReadonlyArray<string>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
+
 type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
 
 /** Hosts read `null` and absence differently. */

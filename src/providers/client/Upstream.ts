@@ -29,7 +29,7 @@ export interface UpstreamRequest {
   readonly method?: "GET" | "POST" | "PUT" | undefined
   readonly path: string
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
-  /** Lower-case names; the account's own headers win. */
+  /** Lower-case names; the account's own headers win, or join a list. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: string | Uint8Array | Chunks | LargeJson | undefined
   readonly contentType?: string | undefined
@@ -111,6 +111,9 @@ const withinAttempt = <A, E, R>(
     )
   })
 
+/** Headers whose values add up; of any other the account's own wins. */
+const lists: ReadonlySet<string> = new Set(["anthropic-beta"])
+
 const headersOf = (request: Sendable, accept: string): Record<string, string> => {
   const { account } = request
   const headers: Record<string, string> = {
@@ -122,7 +125,10 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
   }
   if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
   if (inPieces(request.body)) headers["content-length"] = String(request.body.length)
-  for (const name in account.headers) headers[name.toLowerCase()] = account.headers[name] ?? ""
+  for (const name in account.headers) {
+    const [lower, value = ""] = [name.toLowerCase(), account.headers[name]]
+    headers[lower] = lists.has(lower) && headers[lower] !== undefined ? `${value},${headers[lower]}` : value
+  }
   return headers
 }
 

@@ -6,6 +6,7 @@ export const Options = Schema.Struct({
   reasoning_summary: optional(oneOf("auto", "concise", "detailed", "none")),
   web_search: optional(Schema.Struct({ type: Schema.String }, { key: Schema.String, value: Schema.Unknown })),
   inline_images: optional(Schema.Boolean),
+  native: optional(Schema.Boolean),
   cache: optional(oneOf("none", "breakpoints"))
 })
 export type Options = typeof Options.Type

@@ -10,14 +10,16 @@ import type { Options } from "./Options.ts"
 export interface Quirks {
   readonly summary: boolean
   readonly stream: boolean
+  /** False where the host cannot read what another account has encrypted. */
+  readonly encrypted: boolean
   /** Undefined: not refused so far. */
   readonly cacheKey?: boolean
   readonly cacheRetention?: boolean
 }
 
 /** The host refuses a smaller cap. */
-const leastOutput = 16
-const longestCallId = 64
+export const leastOutput = 16
+export const longestCallId = 64
 
 const joinTexts = (content: string | ReadonlyArray<TextPart> | null): string => textsOf(content).join("")
 

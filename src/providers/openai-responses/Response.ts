@@ -2,7 +2,8 @@ import { Either, Schema } from "effect"
 import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
 import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
-import { asCount, asFields, asText, type Fields } from "../client/Json.ts"
+import { amendFailure, decodeFailure as decodeConvention, readHostError } from "../client/Classification.ts"
+import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
 
 export const paragraph = "\n\n"
 
@@ -32,6 +33,10 @@ export const finishReason = (status: unknown, cutBy: unknown): FinishReason | un
 export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unknown }): string =>
   asText(item.call_id) || asText(item.id)
 
+/** A custom call's input is any text. */
+export const isCall = ({ type }: { readonly type?: unknown }): boolean =>
+  type === "function_call" || type === "custom_tool_call"
+
 const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal: Text }))
 
 const Item = Schema.Struct({
@@ -41,7 +46,8 @@ const Item = Schema.Struct({
   id: Text,
   call_id: Text,
   name: Text,
-  arguments: Arguments(argumentsText)
+  arguments: Arguments(argumentsText),
+  input: Text
 })
 
 const decodeBody = Schema.decodeUnknownEither(
@@ -52,6 +58,15 @@ const decodeBody = Schema.decodeUnknownEither(
     usage: Schema.Unknown
   })
 )
+
+/** An item that a customer names is the request's fault, not the route's. */
+export const decodeFailure: typeof decodeConvention = (account, response, nowMillis) => {
+  const failure = decodeConvention(account, response, nowMillis)
+  const { message = "" } = readHostError(parseJson(response.body)) ?? {}
+  return failure.status === 404 && message.startsWith("Item with id")
+    ? amendFailure(failure, { class: "request" })
+    : failure
+}
 
 export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> =>
   Either.flatMap(
@@ -69,7 +84,9 @@ export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<
             .map(({ text }) => text)
             .filter((text) => text !== "")
             .join(paragraph),
-          calls: ofType("function_call").map((item) => ({ ...item, id: callIdOf(item) })),
+          calls: output.filter(isCall).map((item) => {
+            return { ...item, id: callIdOf(item), arguments: item.arguments === "" ? item.input : item.arguments }
+          }),
           finish: finishReason(status, incomplete_details.reason),
           usage: decodeUsage(usage)
         },

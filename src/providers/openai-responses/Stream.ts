@@ -11,7 +11,7 @@ import {
 } from "../chat/Answer.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
-import { callIdOf, decodeAnswer, decodeUsage, errorIn, finishReason, isOver, paragraph } from "./Response.ts"
+import { callIdOf, decodeAnswer, decodeUsage, errorIn, finishReason, isCall, isOver, paragraph } from "./Response.ts"
 
 /** Deltas name their item or, where item ids change, its output position. */
 const makeCallDecoder = (newId: () => string) => {
@@ -26,7 +26,7 @@ const makeCallDecoder = (newId: () => string) => {
   const takeItem = (event: Fields, item: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const hasCallId = asText(item.call_id) !== ""
     const known = hasCallId ? byCallId.get(item.call_id) : find(item.id, event.output_index)
-    const text = argumentsText(item.arguments)
+    const text = argumentsText(item.arguments ?? item.input)
     if (text === undefined) return unreadableArguments
     if (known !== undefined) {
       if (known.isEmpty) calls.append(known, text, out)
@@ -52,12 +52,14 @@ const makeCallDecoder = (newId: () => string) => {
   }
 
   const takeEnd = (event: Fields, out: Array<ChatEvent>): StreamOutcome =>
-    find(event.item_id, event.output_index)?.isEmpty === true ? takePiece(event, event.arguments, out) : undefined
+    find(event.item_id, event.output_index)?.isEmpty === true
+      ? takePiece(event, event.arguments ?? event.input, out)
+      : undefined
 
   /** Takes the calls that only the whole response has. */
   const takeOutput = (output: ReadonlyArray<unknown>, out: Array<ChatEvent>): StreamOutcome => {
     const items = output.map((item, output_index): Fields => ({ ...asFields(item), output_index }))
-    const given = items.filter(({ type }) => type === "function_call")
+    const given = items.filter(isCall)
     if (given.length <= calls.count) return undefined
     for (const item of given) {
       const broken = find(item.id, item.output_index) === undefined ? takeItem(item, item, out) : undefined
@@ -136,13 +138,15 @@ export const makeDecoder = (
       case "response.output_item.added":
       case "response.output_item.done": {
         const item = asFields(event.item)
-        if (item.type === "function_call") return takeItem(event, item, out)
+        if (isCall(item)) return takeItem(event, item, out)
         if (item.type !== "message") hasHidden = true
         return undefined
       }
       case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
         return takePiece(event, event.delta, out)
       case "response.function_call_arguments.done":
+      case "response.custom_tool_call_input.done":
         return takeEnd(event, out)
       case "response.completed":
       case "response.incomplete":

@@ -5,17 +5,24 @@ import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
 import { bearer } from "../client/Upstream.ts"
+import { native } from "./Native.ts"
 import { features, type Options, options } from "./Options.ts"
 import { encodeRequest, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
+import { decodeAnswer, decodeFailure, decodeUsage, errorIn } from "./Response.ts"
 import { makeDecoder } from "./Stream.ts"
 
 /** Below this, no host bills a part of the prompt at its cached price. */
 const cacheableCharacters = 4_096
 
-/** An unverified organization gets no summaries, and of some models no streams. */
-const adapt = ({ quirks }: ChatCall<Options, Quirks>, { body }: UpstreamResponse): Adaptation<Quirks> | undefined => {
+/** An unverified organization gets no summaries, and of some models no streams; reasoning can be read by its own account alone. */
+const adapt = (
+  { native, quirks }: ChatCall<Options, Quirks>,
+  { body }: UpstreamResponse
+): Adaptation<Quirks> | undefined => {
   const { param, words = [] } = readHostError(parseJson(body)) ?? {}
+  if (words.includes("invalid_encrypted_content") && native !== undefined && quirks.encrypted) {
+    return { changes: { encrypted: false }, isLasting: false }
+  }
   if (param === "prompt_cache_key" && quirks.cacheKey !== false)
     return { changes: { cacheKey: false }, isLasting: true }
   // Models differ in the values that they take.
@@ -33,6 +40,7 @@ export const make = makeChatProvider<Options, Quirks>("openai-responses", {
   inlines: inlinesImages,
   endpoint: () => ({ path: "/responses", authorization: bearer }),
   encode: encodeRequest,
+  native,
   decode: (body, { newId }) => decodeAnswer(body, newId),
   decoder: ({ newId, request }, body, failureIn) => {
     const isShort = !hasImage(request) && typeof body === "string" && body.length < cacheableCharacters
@@ -40,7 +48,8 @@ export const make = makeChatProvider<Options, Quirks>("openai-responses", {
   },
   errorIn,
   usageIn: ({ usage }) => decodeUsage(usage),
-  quirks: () => ({ summary: true, stream: true }),
+  decodeFailure,
+  quirks: () => ({ summary: true, stream: true, encrypted: true }),
   adapt,
   ownStops: ({ stop }) => stop
 })

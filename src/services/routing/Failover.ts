@@ -131,9 +131,9 @@ const outOfTime = (allowance: number) =>
 
 const failureAfter = (last: Failed | undefined, several: boolean): RoutingFailure => {
   if (last === undefined) return new NoHealthyProvider()
-  const { class: kind, param, reason, status } = last.failure
+  const { class: kind, param, reason, reasonCode, status } = last.failure
   if (kind === "moderation") return new ContentRejected()
-  if (kind === "request") return new UpstreamRejected({ param: param ?? null, reason })
+  if (kind === "request") return new UpstreamRejected({ param: param ?? null, reason, reasonCode })
   if (kind === "timeout") return new TimedOut()
   const provider = last.route.provider.name
   if (several || status === undefined) return new AllProvidersFailed({ provider, status: status ?? "network" })

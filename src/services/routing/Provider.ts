@@ -1,5 +1,6 @@
 import { Data, type Effect, type Option, type Scope, type Stream } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ReasonCode } from "../../domain/Failure.ts"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
@@ -22,6 +23,7 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly spent?: Usage | "whole" | undefined
   /** What the host said of a request that it refuses, without ids, keys and addresses. */
   readonly reason?: string | undefined
+  readonly reasonCode?: ReasonCode | undefined
   /** For the operator's log only: may hold the provider's ids. */
   readonly detail: string
 }> {}

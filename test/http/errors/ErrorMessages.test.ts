@@ -100,6 +100,15 @@ describe("the wire form of a failure", () => {
     }
   })
 
+  it("carries a host's reason beside the body, which never shows it", () => {
+    const why = { reason: "prompt is too long", reasonCode: "context_length_exceeded" } as const
+    const rejected = new Failure.UpstreamRejected({ param: null })
+    assert.deepStrictEqual(toWire(new Failure.UpstreamRejected({ param: null, ...why })), {
+      ...toWire(rejected),
+      ...why
+    })
+  })
+
   it("is always the same for an internal error", () => {
     assert.deepStrictEqual(internalError, {
       status: 500,

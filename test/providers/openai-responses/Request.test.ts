@@ -10,7 +10,7 @@ import { inEvents, inOnePiece, openAiResponses } from "./Wire.ts"
 
 const { bodies, check } = scenarios(openAiResponses)
 
-const callOf = callTo(openAiResponses, decoder, { summary: true, stream: true })
+const callOf = callTo(openAiResponses, decoder, { summary: true, stream: true, encrypted: true })
 type Tool = NonNullable<ReturnType<typeof encodeRequest>["tools"]>[number]
 type FunctionTool = Extract<Tool, { readonly strict: boolean }>
 const isFunction = (tool: Tool): tool is FunctionTool => tool.type === "function"

@@ -130,6 +130,9 @@ describe("the token count of a prompt", () => {
       const texts = ["Be brief.", "What is on these?", "c1", "find", '{"q":"cat"}', "two cats", "c1"]
       const exact = [...texts, JSON.stringify([tool])].reduce((sum, text) => sum + whole(text), 0)
       assert.strictEqual(yield* tokens.prompt(request(messages, { tools: [tool] }), 1000), exact + 4 * 4 + 2000)
+      const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 401 } as const
+      const withNative = request(messages, { tools: [tool], native })
+      assert.strictEqual(yield* tokens.prompt(withNative, 1000), exact + 4 * 4 + 2000 + 101)
     }).pipe(Effect.provide(TokenCounter.layer))
   )
 })

@@ -53,6 +53,13 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
+    it.effect("tells why", () => {
+      const why = { reason: "prompt is too long", reasonCode: "context_length_exceeded" } as const
+      return routed(new ProviderFake().on(a, fails(failure("request", 400, why))), function* () {
+        assert.deepInclude(yield* Effect.flip(ask(model(a, b))), why)
+      })
+    })
+
     it.effect("does not fail over after moderation, not even from the second route", () => {
       const fake = new ProviderFake().on(a, fails(outage)).on(b, fails(failure("moderation", 400)))
       return routed(fake, function* () {
