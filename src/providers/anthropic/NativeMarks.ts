@@ -34,7 +34,9 @@ const isWorthIt = (body: Fields): boolean =>
 
 const canBeMarked = (block: unknown): boolean => {
   const { text, type } = asFields(block)
-  return type === "text" ? asText(text).trim() !== "" : type === "image" || type === "document" || type === "tool_result"
+  return type === "text"
+    ? asText(text).trim() !== ""
+    : type === "image" || type === "document" || type === "tool_result"
 }
 
 const markAt = (places: ReadonlyArray<unknown>, at: number): ReadonlyArray<unknown> =>

@@ -114,7 +114,13 @@ describe("a client's marks for the cache of an anthropic host", () => {
   })
 
   it("are not sent where the model has no price for them", () => {
-    const asked = { messages: [{ ...system, ...forAnHour }, { ...question, ...marked }], tools: [weatherTool] }
+    const asked = {
+      messages: [
+        { ...system, ...forAnHour },
+        { ...question, ...marked }
+      ],
+      tools: [weatherTool]
+    }
     const marks = (unpricedMarks: ChatRequest["unpricedMarks"], options = {}) =>
       marksIn(bodyOf({ ...asked, unpricedMarks }, options))
     assert.deepStrictEqual(marks("all"), [])
