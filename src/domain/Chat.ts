@@ -88,6 +88,8 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string>>
   /** An upper bound, in tokens, of the prompt that only the native body holds. */
   readonly extraTokens: number
+  /** The field for which no translation would do: only routes of the dialect are asked. */
+  readonly only?: string | undefined
 }
 
 /** A chat request after decoding: role `developer` is `system`, aliases are resolved, `type: text` formats are gone. */

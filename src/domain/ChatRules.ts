@@ -15,7 +15,7 @@ export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
   const capabilities = new Set<Capability>()
   if (request.tools.length > 0) capabilities.add("tools")
   if (hasImage(request)) capabilities.add("vision")
-  if (request.responseFormat !== undefined) capabilities.add("response_format")
+  if (request.responseFormat !== undefined && request.native?.only === undefined) capabilities.add("response_format")
   if (request.webSearch && request.webSearchIsHint !== true) capabilities.add("web_search")
   if (request.reasoningEffort !== undefined && request.effortIsHint !== true) capabilities.add("reasoning")
   return capabilities
@@ -102,8 +102,16 @@ const unpricedMarks = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) =
   return cacheWriteHour === undefined ? "hour" : undefined
 }
 
+/** A host may give its own dialect a format that its translation lacks. */
+const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
+  const { native, responseFormat } = request
+  if (native === undefined || responseFormat === undefined || model.capabilities.has("response_format")) return request
+  return { ...request, native: { ...native, only: native.only ?? "response_format" } }
+}
+
 /** Refuses what would change the answer's meaning; drops or clamps what clients send out of habit. */
-export const applyRules = (model: ChatModel, request: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
+export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
+  const request = askNatively(model, asked)
   const refusal = refusalOf(model, request)
   if (refusal !== undefined) return Either.left(new InvalidRequest(refusal))
   return Either.right({

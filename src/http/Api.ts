@@ -3,6 +3,8 @@ import { ChatStreamEvent } from "./chat/CompletionSchema.ts"
 import { Chat } from "./chat/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
 import { Images } from "./images/Schema.ts"
+import { MessagesStreamEvent } from "./messages/AnswerSchema.ts"
+import { Messages } from "./messages/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
 import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
 import { Responses } from "./responses/Schema.ts"
@@ -18,6 +20,7 @@ export const about = {
 
 export class Api extends HttpApi.make("gateway")
   .add(Chat)
+  .add(Messages)
   .add(Responses)
   .add(Images)
   .add(Videos)
@@ -25,7 +28,7 @@ export class Api extends HttpApi.make("gateway")
   .add(Credits)
   .add(Usage)
   .prefix("/v1")
-  .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, ResponseStreamEvent])
+  .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, MessagesStreamEvent, ResponseStreamEvent])
   .annotateContext(
     OpenApi.annotations({
       ...about,

@@ -44,6 +44,10 @@ export interface Endpoint {
   /** Its requests may wait until others of their organization have closed their holds. */
   readonly fitsHold?: boolean | undefined
   readonly encodeError?: Answer.EncodeError | undefined
+  /** A further header for the id of a request. */
+  readonly idHeader?: string | undefined
+  /** It needs no balance, and has no row in the log once it is admitted. */
+  readonly isFree?: boolean | undefined
   readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
 }
 
@@ -160,7 +164,7 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               record.departed = true
               departure.leave()
             })
-            const admitLarge = checkSolvency(services, caller, endpoint, request)
+            const admitLarge = endpoint.isFree ? Effect.void : checkSolvency(services, caller, endpoint, request)
             const body = receiver.body(request, caller.org, admitLarge, inFlight.receive)
             const admitted = {
               record,
@@ -186,8 +190,9 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
         const serve = (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) =>
           Effect.suspend(() => {
             const context = contextOf(request, endpoint)
-            const { trace } = context
+            const { requestId, trace } = context
             trace?.announce(response)
+            if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, requestId)
             const served = identify(request, context.address).pipe(
               Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
               Effect.catchAllCause((cause) => refuse(endpoint, request, context, cause)),

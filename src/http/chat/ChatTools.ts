@@ -15,7 +15,7 @@ import {
 } from "../body/Fields.ts"
 import { readCacheMark } from "./CacheControl.ts"
 
-const maxLevels = 100
+export const maxLevels = 100
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
 export const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)

@@ -18,6 +18,8 @@ export interface AnswerName {
 export interface ChatDialect {
   readonly path: string
   readonly idPrefix: IdPrefix
+  /** A further header for the id of a request. */
+  readonly idHeader?: string | undefined
   /** Requests that the balance does not cover run with a lower cap, whatever their organization's setting. */
   readonly fitsHold: boolean
   readonly decode: (json: unknown, headers: IncomingHttpHeaders) => Either.Either<ChatRequest, InvalidRequest>

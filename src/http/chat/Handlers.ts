@@ -1,68 +1,26 @@
-import { Effect, Either } from "effect"
-import type { ChatRequest } from "../../domain/Chat.ts"
-import { applyRules } from "../../domain/ChatRules.ts"
-import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
-import { Catalog } from "../../services/catalog/Catalog.ts"
+import { Effect } from "effect"
+import type { Failure } from "../../domain/Failure.ts"
 import { isSandbox } from "../../services/catalog/CatalogRules.ts"
-import type { ChatJob } from "../../services/chat/ChatCharging.ts"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
-import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
-import { modelIn } from "../body/Fields.ts"
+import { messages } from "../messages/MessagesDialect.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
-import { largeChat, largeRequest } from "./ChatBody.ts"
 import { chatCompletions } from "./ChatDialect.ts"
-import { conversationOf } from "./Conversation.ts"
+import { makeJobReader } from "./ChatJobs.ts"
 import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
-const dialects: ReadonlyArray<ChatDialect> = [chatCompletions, responses]
+const dialects: ReadonlyArray<ChatDialect> = [chatCompletions, responses, messages]
 
 /** One endpoint for each dialect. */
 export const chatEndpoints = Effect.gen(function* () {
-  const catalog = yield* Catalog
   const chat = yield* ChatCompletions
   const ids = yield* Ids
-  const limits = yield* Limits
+  const read = yield* makeJobReader
   const clock = yield* Effect.clock
-
-  const jobOf = (
-    dialect: ChatDialect,
-    asked: ChatRequest,
-    { record, request: { headers } }: Admitted,
-    bytes: number
-  ): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
-    const model = catalog.current.find(asked.model)
-    if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
-    return Either.map(applyRules(model, asked), (request) => {
-      const { fitHolds, org } = record.caller
-      const conversation = conversationOf(model, request, { org, headers, bytes })
-      return {
-        model,
-        request: conversation === undefined ? request : { ...request, conversation },
-        record,
-        fitsHold: dialect.fitsHold || fitHolds
-      }
-    })
-  }
-
-  const read = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
-    Effect.flatMap(
-      readDocument(admitted, limits.chatBodyBytes),
-      ({ bytes, value }): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
-        const { record, request } = admitted
-        record.model = modelIn(value)
-        const decoded = dialect.decode(value, request.headers)
-        if (Either.isLeft(decoded)) return decoded.left
-        record.stream = decoded.right.stream
-        return bytes > largeRequest
-          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(dialect, asked, admitted, bytes))
-          : jobOf(dialect, decoded.right, admitted, bytes)
-      }
-    )
 
   const answer = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
     Effect.flatMap(read(dialect, admitted), (job) => {
@@ -92,6 +50,7 @@ export const chatEndpoints = Effect.gen(function* () {
       surface: "chat",
       scope: "chat",
       admitsWithHold: true,
+      idHeader: dialect.idHeader,
       fitsHold: dialect.fitsHold,
       encodeError: dialect.encodeError,
       answer: (admitted) => answer(dialect, admitted)

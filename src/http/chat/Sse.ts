@@ -34,7 +34,8 @@ export interface StreamEncoder {
   /** Empty where the events show nothing. */
   readonly encode: (events: ReadonlyArray<ChatEvent>) => string
   readonly finish: (usage: Usage) => string
-  readonly error: (body: Wire.Envelope) => string
+  /** `reason`: the vendor's own words. */
+  readonly error: (body: Wire.Envelope, reason?: string) => string
 }
 
 /** Waits while the client does not read, so that the provider is not read either. */
@@ -89,6 +90,10 @@ export const makeSink = (options: {
       return send(encoder.encode(events))
     },
     finish: (usage) => end(encoder.finish(usage)),
-    fail: (failure) => end(encoder.error(firstDeltaSent ? Wire.brokenStream(failure) : Wire.toWire(failure).body))
+    fail: (failure) => {
+      if (firstDeltaSent) return end(encoder.error(Wire.brokenStream(failure)))
+      const { body, reason } = Wire.toWire(failure)
+      return end(encoder.error(body, reason))
+    }
   }
 }

@@ -85,6 +85,16 @@ export const WrongQuery = onWire(400, InvalidRequest, UsageTooLarge).annotations
 
 export const ReadErrors = Schema.Union(Blocked, Internal)
 
+export const CountTokensErrors = Schema.Union(
+  BadRequest,
+  Forbidden,
+  NoSuchModel,
+  TooLarge,
+  TooManyRequests,
+  Internal,
+  Unavailable
+)
+
 export const GenerationErrors = Schema.Union(
   BadRequest,
   PaymentRequired,

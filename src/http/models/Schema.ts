@@ -121,14 +121,39 @@ export const ModelList = Schema.Struct({
   data: Schema.Array(Model)
 }).annotations({ identifier: "ModelList", description: "Every callable model, in the catalog's order." })
 
+export const ModelInfo = Schema.Struct({
+  type: Schema.Literal("model"),
+  id: Schema.String,
+  display_name: Schema.String,
+  created_at: Schema.String.annotations({ description: "As RFC 3339 has it." }),
+  max_input_tokens: Integer,
+  max_tokens: Integer
+}).annotations({ identifier: "ModelInfo", description: "A chat model, to a request with `anthropic-version`." })
+export type ModelInfo = typeof ModelInfo.Type
+
+export const ModelPage = Schema.Struct({
+  data: Schema.Array(ModelInfo),
+  first_id: Schema.NullOr(Schema.String),
+  last_id: Schema.NullOr(Schema.String),
+  has_more: Schema.Boolean
+}).annotations({ identifier: "ModelPage", description: "Chat models, to a request with `anthropic-version`." })
+export type ModelPage = typeof ModelPage.Type
+
 const list = HttpApiEndpoint.get("list", "/models")
-  .addSuccess(ModelList)
+  .addSuccess(Schema.Union(ModelList, ModelPage))
   .addError(ReadErrors)
-  .annotateContext(OpenApi.annotations({ identifier: "listModels", summary: "List models" }))
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "listModels",
+      summary: "List models",
+      description:
+        "To a request with the header `anthropic-version`, which Anthropic's clients send, a page of the chat models in their shape, with `limit`, `after_id` and `before_id`."
+    })
+  )
 
 const retrieve = HttpApiEndpoint.get("retrieve", "/models/:id")
   .setPath(Schema.Struct({ id: Schema.String.annotations({ description: "May contain slashes, escaped or not." }) }))
-  .addSuccess(Model)
+  .addSuccess(Schema.Union(Model, ModelInfo))
   .addError(ReadErrors)
   .addError(UnknownModel)
   .annotateContext(OpenApi.annotations({ identifier: "getModel", summary: "Get a model" }))
@@ -136,7 +161,7 @@ const retrieve = HttpApiEndpoint.get("retrieve", "/models/:id")
 /** What the router serves: an id may hold slashes. */
 const retrieveAnyPath = HttpApiEndpoint.get("retrieve", "/models/*")
   .setPath(Schema.Struct({ "*": Schema.String }))
-  .addSuccess(Model)
+  .addSuccess(Schema.Union(Model, ModelInfo))
   .addError(ReadErrors)
   .addError(UnknownModel)
 

@@ -1,6 +1,7 @@
 import * as Failure from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { toWire } from "../errors/ErrorMessages.ts"
+import { messagesError } from "../messages/Errors.ts"
 
 type Tag = Failure.Failure["_tag"]
 
@@ -49,13 +50,18 @@ const patterns: { readonly [tag in Tag]?: string } = {
   AllProvidersFailed: "^All providers failed \\(last: .+ (?:\\d{3}|network)\\)\\.$"
 }
 
+const failuresAmong = (classes: ReadonlyArray<unknown>, surface: Surface | undefined) =>
+  Object.values(failuresOf(surface))
+    .flat()
+    .filter((failure) => classes.some((type) => typeof type === "function" && failure instanceof type))
+
 const unique = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(values)]
 
 export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface | undefined) => {
-  const errors = Object.values(failuresOf(surface))
-    .flat()
-    .filter((failure) => classes.some((type) => typeof type === "function" && failure instanceof type))
-    .map((failure) => ({ ...toWire(failure), pattern: patterns[failure._tag] }))
+  const errors = failuresAmong(classes, surface).map((failure) => ({
+    ...toWire(failure),
+    pattern: patterns[failure._tag]
+  }))
   const bodies = errors.map(({ body }) => body)
   const fixed = errors.flatMap(({ body, pattern }) => (pattern === undefined ? [body.error.message] : []))
   const messages = [
@@ -72,5 +78,21 @@ export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface |
     examples: Object.fromEntries(
       bodies.map((value, index) => [`${value.error.code ?? value.error.type}_${index + 1}`, { value }])
     )
+  }
+}
+
+/** The same in the envelope of the Messages API, whose messages are the provider's too. */
+export const messagesErrorContent = (classes: ReadonlyArray<unknown>) => {
+  const errors = failuresAmong(classes, "chat").map((failure) =>
+    messagesError(toWire(failure).body, undefined, "req_5d0f")
+  )
+  return {
+    schema: {
+      allOf: [
+        { $ref: "#/components/schemas/MessagesError" },
+        { properties: { error: { properties: { type: { enum: unique(errors.map(({ error }) => error.type)) } } } } }
+      ]
+    },
+    examples: Object.fromEntries(errors.map((value, index) => [`${value.error.type}_${index + 1}`, { value }]))
   }
 }

@@ -1,3 +1,5 @@
+import { messagesExamples } from "./MessagesExamples.ts"
+
 export interface Examples {
   readonly request?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly answer: unknown
@@ -133,6 +135,7 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
         metadata: {}
       }
     },
+    ...messagesExamples(model),
     createImage: {
       request: {
         "application/json": {

@@ -3,13 +3,14 @@ import { Record } from "effect"
 import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
-import { errorContent } from "./DocumentedErrors.ts"
+import { errorContent, messagesErrorContent } from "./DocumentedErrors.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
 import { introduction } from "./Introduction.ts"
 
 const textHeader = (description: string) => ({ description, schema: { type: "string" } })
 const countHeader = (description: string) => ({ description, schema: { type: "integer" } })
 
+const messagesId = { "request-id": textHeader("The same as `x-request-id`.") }
 const requestId = {
   "x-request-id": textHeader("The request's id: the `x-request-id` that you sent, or one made for it.")
 }
@@ -34,6 +35,7 @@ const headersOf: Readonly<Record<string, object>> = {
 
 const surfaces: Readonly<Record<string, Surface>> = {
   chat: "chat",
+  messages: "chat",
   responses: "chat",
   images: "image",
   videos: "video"
@@ -55,7 +57,10 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   return {
     description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": errorContent(ours.failures, surfaces[tag]) }
+    content: {
+      "application/json":
+        tag === "messages" ? messagesErrorContent(ours.failures) : errorContent(ours.failures, surfaces[tag])
+    }
   }
 }
 
@@ -70,7 +75,11 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {
-    const headers = rated && status !== "401" ? { ...requestId, ...rate } : requestId
+    const headers = {
+      ...requestId,
+      ...(operation.tags[0] === "messages" ? messagesId : {}),
+      ...(rated && status !== "401" ? rate : {})
+    }
     const described =
       Number(status) < 400
         ? { ...response, headers: { ...headers, ...made, ...headersOf[status] } }
@@ -117,6 +126,8 @@ const Published = Api.annotate(OpenApi.Transform, ({ components, paths, ...rest 
 
 const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
   ["chat", "ChatCompletionRequest"],
+  ["chat", "MessagesRequest"],
+  ["chat", "CountTokensRequest"],
   ["chat", "ResponsesRequest"],
   ["image", "ImageGenerationRequest"],
   ["image", "ImageEditRequest"],

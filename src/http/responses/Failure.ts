@@ -10,11 +10,8 @@ const fields: Readonly<Record<string, string>> = {
   web_search: "tools"
 }
 
-const isTooLong = (reason: string): boolean =>
-  /context.?(?:length|window)|prompt is too long|input is too long|maximum context|exceed.*context/i.test(reason)
-
 /** Says why the provider refused a request: agents recover by it. */
-export const encodeError: EncodeError = ({ body: { error }, reason }) => {
+export const encodeError: EncodeError = ({ body: { error }, reason, reasonCode }) => {
   const { code, message, param, type } = error
   const field = fields[param ?? ""] ?? param
   const renamed = param === null || field === null ? message : message.replaceAll(`\`${param}\``, `\`${field}\``)
@@ -23,7 +20,7 @@ export const encodeError: EncodeError = ({ body: { error }, reason }) => {
       message: reason ?? renamed,
       type,
       param: field,
-      code: reason !== undefined && isTooLong(reason) ? "context_length_exceeded" : code
+      code: reasonCode ?? code
     }
   }
 }

@@ -8,6 +8,8 @@ import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { respond, wireError } from "../Answer.ts"
 import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
+import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/Errors.ts"
+import { pathOf } from "./GenerationRoutes.ts"
 import { readEndpointOf } from "./ReadEndpoints.ts"
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
@@ -40,7 +42,9 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
       const sent = NodeHttpServerRequest.toServerResponse(request)
       const { address, requestId, startedAt, trace } = context
       trace?.announce(sent)
-      const { method, url } = request
+      const { headers, method, url } = request
+      const isMessages = isOfMessages(pathOf(url), headers)
+      if (isMessages) sent.setHeader(messagesIdHeader, requestId)
       const conclude = (status: number, code: string | null) => {
         trace?.answer({ status, code })
         trace?.end()
@@ -59,7 +63,7 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
           }
           return Effect.map(errorResponse(cause, requestId), (error) => {
             conclude(error.status, error.body.error.code)
-            return respond(wireError(error))
+            return respond(wireError(error, {}, isMessages ? encodeMessagesError(error, requestId) : undefined))
           })
         })
       )

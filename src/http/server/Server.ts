@@ -14,6 +14,7 @@ import { CreditsHandlers } from "../credits/Handlers.ts"
 import { DocsRoutes } from "../docs/Handlers.ts"
 import { imageEndpoints } from "../images/Handlers.ts"
 import { MediaRoutes } from "../media/Handlers.ts"
+import { countTokensEndpoint } from "../messages/CountTokens.ts"
 import { ModelsHandlers } from "../models/Handlers.ts"
 import { SystemRoutes } from "../system/Handlers.ts"
 import { UsageHandlers } from "../usage/Handlers.ts"
@@ -73,7 +74,8 @@ const generatingRoutes = Layer.effect(
   GenerationRoutes.GenerationRoutes,
   Effect.gen(function* () {
     const { edit, generate } = yield* imageEndpoints
-    const endpoints: ReadonlyArray<Endpoint> = [...(yield* chatEndpoints), generate, edit, yield* videoEndpoint]
+    const chats = [...(yield* chatEndpoints), yield* countTokensEndpoint]
+    const endpoints: ReadonlyArray<Endpoint> = [...chats, generate, edit, yield* videoEndpoint]
     return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
   })
 )

@@ -210,6 +210,9 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       features: format.features,
       inlines: format.inlines,
       declines: format.declines,
+      acceptsNative: (route, native) =>
+        native.dialect === format.native?.dialect &&
+        format.native.accepts(native.body, route, format.options.of(route)),
       complete: (route, request) => Effect.flatMap(begin(route, request, false), complete),
       stream: (route, request) => Effect.flatMap(begin(route, request, true), open)
     }

@@ -20,7 +20,7 @@ const maxTools = 1_000
 
 /** Of Codex, Claude Code, opencode, qwen-code and Cline; without underscores and in lower case. */
 const names = {
-  run: /^(bash|shell|shellcommand|execcommand|executecommand|runcommand|runshellcommand|runinterminal)$/,
+  run: /^(bash|shell|shellcommand|execcommand|executecommand|runcommands?|runshellcommand|runinterminal)$/,
   read: /^(read|readfile)$/,
   write: /^(write|writefile|writetofile|createfile)$/,
   edit: /^(edit|editfile|strreplace|replace)$/,
@@ -113,6 +113,7 @@ const argumentsOf = (
   const known: Node = {
     cmd: command,
     command,
+    commands: command === undefined ? undefined : [command],
     path,
     filepath: path,
     absolutepath: path,
@@ -123,6 +124,7 @@ const argumentsOf = (
     patch: patchOf(action),
     patchtext: patchOf(action),
     prompt: action.kind === "delegate" ? action.task : undefined,
+    task: action.kind === "delegate" ? action.task : undefined,
     message: action.kind === "delegate" ? action.task : undefined,
     runinbackground: action.kind === "delegate" ? false : undefined,
     targets: action.kind === "wait" ? ids : undefined

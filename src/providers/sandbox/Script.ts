@@ -17,7 +17,7 @@ const maxTools = 1_000
 /** What an answer depends on: the last messages, and their last characters. */
 const maxMessages = 50
 const maxRead = 8_000
-const maxQuoted = 400
+const maxQuoted = 2_000
 
 const closings = [
   "Your request arrived whole and everything about it is in order.",

@@ -58,6 +58,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
     ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
     /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
     readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
+    /** Of the prompt alone; costs nothing. */
+    readonly countTokens: (job: Pick<ChatJob, "model" | "request">) => Effect.Effect<number>
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -201,8 +203,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             output.take(received.events)
           }
           if (!output.started) return
+          // A host may have counted the prompt by then, and what of it was cached.
+          const reported = output.usage && { ...output.usage, completion: 0, reasoning: 0 }
           return yield* Effect.ignore(
-            settle(job, held, yield* measure(job, undefined, output.text()), output.route?.cost)
+            settle(job, held, yield* measure(job, reported, output.text()), output.route?.cost)
           )
         }
         const measured = yield* measure(job, output.usage, output.text())
@@ -233,7 +237,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           )
         )
 
-      return ChatCompletions.of({ complete, stream })
+      const countTokens = ({ model, request }: Pick<ChatJob, "model" | "request">) =>
+        tokens.prompt(request, model.imageTokens)
+
+      return ChatCompletions.of({ complete, countTokens, stream })
     })
   )
 }

@@ -25,7 +25,9 @@ export const usageOf = (
   }
   if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
   return Effect.zipWith(
-    countPrompt ? tokens.prompt(request, model.imageTokens) : Effect.succeed(usage.prompt),
+    countPrompt
+      ? Effect.map(tokens.prompt(request, model.imageTokens), (prompt) => Math.min(prompt, model.contextLength))
+      : Effect.succeed(usage.prompt),
     countCompletion ? tokens.count(produced) : Effect.succeed(usage.completion),
     (prompt, completion) => whole({ ...usage, prompt, completion }, true)
   )

@@ -4,7 +4,7 @@ import { imagesIn, promptTexts } from "../../domain/Pricing.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 
 const perMessage = 4
-/** Of what only a native body holds; its bound counts bytes. */
+/** Of what only a native body holds; its bound counts bytes, where there is one. */
 const bytesPerToken = 4
 /** The tokenizer is quadratic on unbroken runs of letters. */
 const longestSlice = 512
@@ -94,7 +94,8 @@ export class TokenCounter extends Context.Tag("gateway/TokenCounter")<
         prompt: Effect.fn("TokenCounter.prompt")(function* (request, imageTokens) {
           const images = request.messages.reduce((sum, message) => sum + imagesIn(message), 0)
           const text = yield* countAll(promptTexts(request))
-          const extra = Math.ceil((request.native?.extraTokens ?? 0) / bytesPerToken)
+          const bound = request.native?.extraTokens ?? 0
+          const extra = Number.isFinite(bound) ? Math.ceil(bound / bytesPerToken) : 0
           return text + perMessage * request.messages.length + imageTokens * images + extra
         })
       })

@@ -38,7 +38,12 @@ export const makeChatRouting = (
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
 
   const chatOf = ({ provider }: Route) => providers.get(provider.adapter)?.chat
-  const declines = (request: ChatRequest, route: Route) => chatOf(route)?.declines?.(route, request)
+  const declines = (request: ChatRequest, route: Route) => {
+    const { native } = request
+    const adapter = chatOf(route)
+    if (native?.only !== undefined && adapter?.acceptsNative?.(route, native) !== true) return native.only
+    return adapter?.declines?.(route, request)
+  }
 
   /** A route gets of the hints what it can do. */
   const fit = (request: ChatRequest, route: Route): ChatRequest => {

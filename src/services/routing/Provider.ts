@@ -1,5 +1,5 @@
 import { Data, type Effect, type Option, type Scope, type Stream } from "effect"
-import type { ChatAnswer, ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
 import type { ReasonCode } from "../../domain/Failure.ts"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
@@ -40,6 +40,10 @@ export interface ChatAdapter {
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
   /** Undefined: every picture becomes a `data:` URL; false: the host fetches URLs. */
   readonly inlines?: ((route: Route) => boolean) | undefined
+  /** Whether the route is sent the client's own body. */
+  readonly acceptsNative?: ((route: Route, native: NativeRequest) => boolean) | undefined
+  /** Of the prompt alone, as the host counts it. */
+  readonly countTokens?: ((route: Route, request: ChatRequest) => Effect.Effect<number, ProviderFailure>) | undefined
   /** The field for which a route cannot serve a combination of supported features. */
   readonly declines?: ((route: Route, request: ChatRequest) => string | undefined) | undefined
 }

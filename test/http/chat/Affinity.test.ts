@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
-import { chat, type Sent } from "../../harness/client/HttpCalls.ts"
+import { type Answer, chat, chatPath, post, type Sent, talk } from "../../harness/client/HttpCalls.ts"
 import * as Metrics from "../../harness/client/Metrics.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
 import { json, type Reply } from "../../harness/upstream/FakeUpstream.ts"
@@ -34,35 +34,61 @@ const counts = Effect.map(Metrics.scrape, (samples) => {
 
 const prompt = "Some words that a provider would cache. ".repeat(150)
 
+const rowOf = (answer: Answer) => {
+  assert.strictEqual(answer.status, 200, answer.text)
+  return logged(answer.headers.get("x-request-id"))
+}
+
 /** A turn with all before it, as agents send them; returns its row. */
-const turn = (account: Account, model: string, nth: number, begins = prompt, sent: Sent = {}) => {
+const turn = (account: Account, model: string, nth: number, begins = prompt) => {
   const later = Array.from({ length: nth }, (_, n) => [
     { role: "assistant", content: `answer ${n}` },
     { role: "user", content: `question ${n}` }
   ])
   const body = { model, stream: nth % 2 === 1, messages: [{ role: "user", content: begins }, ...later.flat()] }
-  return Effect.flatMap(chat(account, body, sent), (answer) => {
-    assert.strictEqual(answer.status, 200, answer.text)
-    return logged(answer.headers.get("x-request-id"))
-  })
+  return Effect.flatMap(chat(account, body), rowOf)
 }
 
+interface Name {
+  readonly by: string
+  readonly path?: string
+  readonly asked?: object
+  readonly headers?: Readonly<Record<string, string>>
+  readonly named?: object
+}
+
+const responses = { path: "/v1/responses", asked: { model: "fallback", input: "hi" } }
+const messages = { path: "/v1/messages", asked: { ...talk("fallback"), max_tokens: 100 } }
+const user = JSON.stringify({ device_id: "d", session_id: "6f1c2b1e-8a35-4a0e-9a53-0d5c1f2b3a4d" })
+
+const names: ReadonlyArray<Name> = [
+  { by: "a header", headers: { "x-session-affinity": "s" } },
+  { by: "its body's key", named: { prompt_cache_key: "s" } },
+  { by: "Codex's header", ...responses, headers: { "session-id": "s" } },
+  { by: "Codex's key", ...responses, named: { prompt_cache_key: "s" } },
+  { by: "Claude Code's header", ...messages, headers: { "x-claude-code-session-id": "s" } },
+  { by: "the session in Claude Code's user id", ...messages, named: { metadata: { user_id: user } } }
+]
+
 withLayer(served, { excludeTestServices: true })("a conversation over several providers", (it) => {
-  it.effect("is named by a header however short it is, and moves with a failure", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      const account = yield* openAccount({})
-      const short = (nth: number) => turn(account, "fallback", nth, "hi", { headers: { "x-session-affinity": "s" } })
-      yield* first.script(json(503, {}), replies)
-      yield* second.script(replies, replies)
-      const before = yield* counts
-      const route = "fallback@second"
-      assert.deepInclude(yield* short(0), { route, preferredRoute: null })
-      assert.deepInclude(yield* short(1), { route, preferredRoute: route })
-      assert.deepInclude(yield* turn(account, "fallback", 0, "hi"), { route: "fallback@first", preferredRoute: null })
-      assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
-    })
-  )
+  for (const { asked = talk("fallback"), by, headers = {}, named, path = chatPath } of names) {
+    it.effect(`is named by ${by}, however short it is, and stays where a failure brought it`, () =>
+      Effect.gen(function* () {
+        const { first, second } = yield* Upstreams
+        const account = yield* openAccount({})
+        const ask = (more?: object, sent?: Sent) =>
+          Effect.flatMap(post(path)(account, { ...asked, ...more }, sent), rowOf)
+        yield* first.script(json(503, {}), replies)
+        yield* second.script(replies, replies)
+        const before = yield* counts
+        const route = "fallback@second"
+        assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: null })
+        assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: route })
+        assert.deepInclude(yield* ask(), { route: "fallback@first", preferredRoute: null })
+        assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
+      })
+    )
+  }
 
   it.effect("stays for thirty turns at one of two equals, and its rows name that route", () =>
     Effect.gen(function* () {

@@ -2,7 +2,7 @@ import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { chat, talk } from "../../harness/client/HttpCalls.ts"
+import { chatPath, post, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { done, event, json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, completion, gateway, nanoPerToken, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
@@ -96,15 +96,22 @@ const untrue: ReadonlyArray<readonly [what: string, usage: unknown]> = [
   ["another protocol's", { input_tokens: 10, output_tokens: 5 }]
 ]
 
+/** Where a chat can be asked for, and how usage is told there. */
+const ways = [
+  { path: chatPath, told: '"prompt_tokens":7,"completion_tokens":5,"total_tokens":12' },
+  { path: "/v1/messages", told: '"input_tokens":7,' }
+]
+const cases = ways.flatMap((way) => [false, true].map((stream) => ({ ...way, stream, ask: post(way.path) })))
+
 withLayer(served, { excludeTestServices: true })("the charge of a chat", (it) => {
-  for (const stream of [false, true]) {
-    describe(stream ? "stream" : "json", () => {
+  for (const { ask, path, stream, told } of cases) {
+    describe(`${path}, ${stream ? "stream" : "json"}`, () => {
       it.effect.each(settled)("is exact for $what", ({ charge, model = "talk", prompt = "hi", usage }) =>
         Effect.gen(function* () {
           yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
           const { funds, ...customer } = yield* Served.customer()
           const { balance } = yield* funds
-          const answer = yield* chat(customer, { ...talk(model, prompt), stream })
+          const answer = yield* ask(customer, { ...talk(model, prompt), stream })
           assert.strictEqual(answer.status, 200, answer.text)
           assert.strictEqual(balance - (yield* funds).balance, charge)
           const row = yield* Served.logged(answer.headers.get("x-request-id"))
@@ -116,13 +123,13 @@ withLayer(served, { excludeTestServices: true })("the charge of a chat", (it) =>
         Effect.gen(function* () {
           yield* (yield* Upstreams).first.script(replying(stream, "one two three four five", usage))
           const { spent, ...customer } = yield* Served.customer()
-          const told = { stream_options: { include_usage: true } }
-          const answer = yield* chat(customer, { ...talk("talk", "six seven eight"), stream, ...told })
+          const counting = { stream_options: { include_usage: true } }
+          const answer = yield* ask(customer, { ...talk("talk", "six seven eight"), stream, ...counting })
           assert.strictEqual(answer.status, 200, answer.text)
           const row = yield* Served.logged(answer.headers.get("x-request-id"))
           assert.deepInclude(row, { notes: ["usage_estimated"], promptTokens: 7, completionTokens: 5 })
           assert.strictEqual(yield* spent, 7n * into + 5n * out)
-          assert.include(answer.text, '"prompt_tokens":7,"completion_tokens":5,"total_tokens":12')
+          assert.include(answer.text, told)
         })
       )
 
@@ -131,7 +138,7 @@ withLayer(served, { excludeTestServices: true })("the charge of a chat", (it) =>
           const usage = { prompt_tokens: 1e9, completion_tokens: 1e9 }
           yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
           const { spent, ...customer } = yield* Served.customer()
-          const answer = yield* chat(customer, { ...talk("talk"), max_tokens: 3, stream })
+          const answer = yield* ask(customer, { ...talk("talk"), max_tokens: 3, stream })
           const hold = BigInt(32 + 16 + 2) * into + 3n * out
           const row = yield* Served.logged(answer.headers.get("x-request-id"))
           assert.deepInclude(row, { notes: ["hold_exceeded"], charge: NanoUsd(hold), promptTokens: 1e9 })

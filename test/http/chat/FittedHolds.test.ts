@@ -1,9 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Schema } from "effect"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { type Answer, assertRefused, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
-import { builtIn } from "../../harness/fixtures/Catalogs.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { json, type Received, type Reply, steps } from "../../harness/upstream/FakeUpstream.ts"
 import {
@@ -138,72 +136,3 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a chat whose ho
     })
   )
 })
-
-const Listed = Schema.Struct({
-  data: Schema.Array(
-    Schema.Struct({
-      id: Schema.String,
-      pricing: Schema.Struct({ completion_per_1m_usd: Schema.optional(Schema.Number) })
-    })
-  )
-})
-const dearest = Effect.gen(function* () {
-  const { url } = yield* Served.ServedGateway
-  const { secret } = yield* Served.customer()
-  const listed = yield* Effect.promise(async () => {
-    const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
-    return Schema.decodeUnknownSync(Listed)(await response.json())
-  })
-  const priced = listed.data.map(({ id, pricing }) => ({ id, price: pricing.completion_per_1m_usd ?? 0 }))
-  return priced.reduce((best, one) => (one.price > best.price ? one : best)).id
-})
-
-const agents = [0, 1, 2, 3]
-const turns = [0, 1, 2]
-const five = 5_000_000_000n
-
-/** The built-in catalog, in which no cap is refused. */
-const catalog = builtIn
-  .replace("max_output_policy: reject", "max_output_policy: clamp")
-  .replace("max_output: 8192", "max_output: 128000")
-
-withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })), { excludeTestServices: true })(
-  "four agents on five dollars",
-  (it) => {
-    it.effect.each([
-      [false, 0],
-      [true, 0],
-      [true, 40]
-    ] as const)(
-      "run at once on the dearest model without one refusal (stream: %s, %s ms between them)",
-      ([stream, apart]) =>
-        Effect.gen(function* () {
-          const model = yield* dearest
-          const customer = yield* Served.customer({ nanoUsd: five, fitHolds: true })
-          const request = (turn: number) => ({
-            ...talk(model, `[sandbox delay=${turn === 0 ? 2_000 : 1_000}] ${"word ".repeat(10_000)}`),
-            max_tokens: 64_000,
-            stream
-          })
-          const agent = (number: number) =>
-            Effect.delay(
-              Effect.forEach(turns, (turn) => chat(customer, request(turn))),
-              number * apart
-            )
-          const answered = (yield* Effect.forEach(agents, agent, { concurrency: "unbounded" })).flat()
-          assert.deepStrictEqual(
-            answered.flatMap(({ status, text }) => (status === 200 ? [] : [text])),
-            []
-          )
-          for (const cap of answered.map(told)) if (cap !== undefined) assert.isAtLeast(cap, leastOutput)
-          assert.isTrue(
-            answered.some((answer) => told(answer) !== undefined),
-            "all had their full cap"
-          )
-          assert.isAbove(Number(yield* customer.spentInTheEnd), 0)
-          assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
-        }),
-      60_000
-    )
-  }
-)

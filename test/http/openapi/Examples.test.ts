@@ -5,6 +5,7 @@ import * as Failure from "../../../src/domain/Failure.ts"
 import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../../src/http/images/Handlers.ts"
+import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { decodeVideoBody } from "../../../src/http/videos/Handlers.ts"
 import { document, validate } from "../../harness/client/Published.ts"
@@ -24,6 +25,8 @@ const examplesOf = (media: object | undefined): ReadonlyArray<unknown> =>
 
 const decoders: Readonly<Record<string, (body: unknown) => Either.Either<unknown, unknown>>> = {
   createChatCompletion: decodeChatBody,
+  createMessage: (body) => decodeMessagesBody(body, {}),
+  countTokens: (body) => decodeMessagesBody(body, {}),
   createResponse: decodeResponsesBody,
   createImage: (body) => decodeImageBody(body, { needsReference: false }),
   createImageEdit: (body) => decodeImageBody(body, { needsReference: true }),

@@ -36,6 +36,8 @@ describe("the OpenAPI document", () => {
     const images = [...chats, "409"].toSorted()
     assert.deepStrictEqual(Object.fromEntries(operations), {
       "post /chat/completions": chats,
+      "post /messages": chats,
+      "post /messages/count_tokens": chats.filter((status) => !["402", "502", "504"].includes(status)),
       "post /responses": chats,
       "post /images/generations": images,
       "post /images/edits": images,
@@ -61,12 +63,15 @@ describe("the OpenAPI document", () => {
   })
 
   it("has the envelope for every error and none of the platform's own", () => {
-    for (const item of Object.values(document.paths)) {
+    for (const [path, item] of Object.entries(document.paths)) {
+      const envelope = path.startsWith("/messages") ? "MessagesError" : "Error"
       for (const operation of Object.values(item)) {
         for (const [status, response] of Object.entries(operation.responses)) {
           if (Number(status) < 400) continue
           const { schema } = response.content?.["application/json"] ?? {}
-          assert.deepStrictEqual(Reflect.get(Object(schema), "allOf")[0], { $ref: "#/components/schemas/Error" })
+          assert.deepStrictEqual(Reflect.get(Object(schema), "allOf")[0], {
+            $ref: `#/components/schemas/${envelope}`
+          })
         }
       }
     }

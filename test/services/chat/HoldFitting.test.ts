@@ -126,7 +126,7 @@ describe("a hold that is fitted", () => {
         const first = yield* ask(a)
         yield* TestClock.adjust(0)
         const waiting = [yield* ask(b), yield* ask(c), yield* ask(b), yield* ask(c)]
-        yield* TestClock.adjust("30 seconds")
+        yield* TestClock.adjust("3 seconds")
         assert.deepStrictEqual(fake.calls, ["m@a"])
         yield* Fiber.interrupt(first.fiber)
         yield* TestClock.adjust("3 seconds")

@@ -1,0 +1,54 @@
+import { Effect, Either } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
+import { applyRules } from "../../domain/ChatRules.ts"
+import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
+import { Catalog } from "../../services/catalog/Catalog.ts"
+import type { ChatJob } from "../../services/chat/ChatCharging.ts"
+import type { Admitted } from "../admission/Admission.ts"
+import { Limits, readDocument } from "../body/Body.ts"
+import type { BodyCutOff } from "../body/BodyBuffer.ts"
+import { modelIn } from "../body/Fields.ts"
+import { largeChat, largeRequest } from "./ChatBody.ts"
+import { conversationOf } from "./Conversation.ts"
+import type { ChatDialect } from "./Dialect.ts"
+
+/** Reads a request of a dialect, and applies the rules of its model. */
+export const makeJobReader = Effect.gen(function* () {
+  const catalog = yield* Catalog
+  const limits = yield* Limits
+
+  const jobOf = (
+    { fitsHold }: Pick<ChatDialect, "fitsHold">,
+    asked: ChatRequest,
+    { record, request: { headers } }: Admitted,
+    bytes: number
+  ): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+    const model = catalog.current.find(asked.model)
+    if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
+    return Either.map(applyRules(model, asked), (request) => {
+      const { fitHolds, org } = record.caller
+      const conversation = conversationOf(model, request, { org, headers, bytes })
+      return {
+        model,
+        request: conversation === undefined ? request : { ...request, conversation },
+        record,
+        fitsHold: fitsHold || fitHolds
+      }
+    })
+  }
+
+  return (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
+    Effect.flatMap(
+      readDocument(admitted, limits.chatBodyBytes),
+      ({ bytes, value }): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+        const { record, request } = admitted
+        record.model = modelIn(value)
+        const decoded = dialect.decode(value, request.headers)
+        if (Either.isLeft(decoded)) return decoded.left
+        record.stream = decoded.right.stream
+        return bytes > largeRequest
+          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(dialect, asked, admitted, bytes))
+          : jobOf(dialect, decoded.right, admitted, bytes)
+      }
+    )
+})

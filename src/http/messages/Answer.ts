@@ -1,0 +1,91 @@
+import {
+  type ChatAnswer,
+  type ChatRequest,
+  callIdOnWire,
+  type FinishReason,
+  type ToolCall,
+  type Usage,
+  unsigned
+} from "../../domain/Chat.ts"
+import { isObject, type JsonObject } from "../body/Fields.ts"
+import type { AnswerName } from "../chat/Dialect.ts"
+import type { Message, MessagesUsage } from "./AnswerSchema.ts"
+
+export const usageJson = ({
+  cached,
+  cacheWrite,
+  cacheWriteHour = 0,
+  completion,
+  prompt,
+  reasoning,
+  webSearches = 0
+}: Usage): MessagesUsage => ({
+  input_tokens: prompt - cached - cacheWrite,
+  cache_creation_input_tokens: cacheWrite,
+  cache_read_input_tokens: cached,
+  cache_creation: {
+    ephemeral_5m_input_tokens: cacheWrite - cacheWriteHour,
+    ephemeral_1h_input_tokens: cacheWriteHour
+  },
+  output_tokens: completion,
+  output_tokens_details: { thinking_tokens: reasoning },
+  server_tool_use: webSearches === 0 ? null : { web_search_requests: webSearches }
+})
+
+export const stopReasons: Readonly<Record<FinishReason, string>> = {
+  stop: "end_turn",
+  length: "max_tokens",
+  tool_calls: "tool_use",
+  content_filter: "refusal"
+}
+
+/** A model may reason without being asked, and clients that did not ask expect no such block. */
+export const showsThinking = ({ reasoningEffort }: ChatRequest): boolean => reasoningEffort !== undefined
+
+/** A call that was cut short has no whole arguments. */
+const inputOf = (text: string): JsonObject => {
+  try {
+    const input: unknown = JSON.parse(text)
+    return isObject(input) ? input : {}
+  } catch {
+    return {}
+  }
+}
+
+const callBlock = ({ function: called, id, signature }: ToolCall) => ({
+  type: "tool_use" as const,
+  id: callIdOnWire(id, signature),
+  name: called.name,
+  input: inputOf(called.arguments)
+})
+
+const translated = ({ id, model }: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): Message => {
+  const { content, finish, reasoning, toolCalls } = answer
+  return {
+    id,
+    type: "message",
+    role: "assistant",
+    model,
+    content: [
+      ...(reasoning === undefined || !showsThinking(request)
+        ? []
+        : [{ type: "thinking" as const, thinking: reasoning, signature: unsigned }]),
+      ...(content === null || content === "" ? [] : [{ type: "text" as const, text: content }]),
+      ...toolCalls.map(callBlock)
+    ],
+    stop_reason: stopReasons[finish],
+    stop_sequence: null,
+    stop_details: null,
+    container: null,
+    usage: usageJson(usage)
+  }
+}
+
+/** A host's own answer stays as it is but for our names, and for the counts that are billed. */
+export const messageJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): object => {
+  const { native } = answer
+  if (native === undefined) return translated(name, request, answer, usage)
+  const { server_tool_use, ...counts } = usageJson(usage)
+  const reported = isObject(native.usage) ? native.usage : {}
+  return { ...native, id: name.id, model: name.model, usage: { server_tool_use, ...reported, ...counts } }
+}

@@ -1,0 +1,104 @@
+import { Schema } from "effect"
+import { Anything, atLeast, Integer } from "../schema/Constraints.ts"
+
+const Tokens = Integer.pipe(atLeast(0))
+
+export const messagesErrorTypes = [
+  "invalid_request_error",
+  "authentication_error",
+  "billing_error",
+  "permission_error",
+  "not_found_error",
+  "request_too_large",
+  "rate_limit_error",
+  "api_error",
+  "timeout_error",
+  "overloaded_error"
+] as const
+
+export const MessagesError = Schema.Struct({
+  type: Schema.Literal("error"),
+  error: Schema.Struct({
+    type: Schema.Literal(...messagesErrorTypes),
+    message: Schema.String.annotations({ description: "For people." })
+  }),
+  request_id: Schema.optional(Schema.String)
+}).annotations({ identifier: "MessagesError", description: "Every error of the Messages API." })
+export type MessagesError = typeof MessagesError.Type
+
+export const MessagesUsage = Schema.Struct({
+  input_tokens: Tokens.annotations({ description: "Without those read from a cache or written to it." }),
+  cache_creation_input_tokens: Tokens,
+  cache_read_input_tokens: Tokens,
+  cache_creation: Schema.Struct({ ephemeral_5m_input_tokens: Tokens, ephemeral_1h_input_tokens: Tokens }),
+  output_tokens: Tokens,
+  output_tokens_details: Schema.Struct({ thinking_tokens: Tokens }),
+  server_tool_use: Schema.NullOr(Schema.Struct({ web_search_requests: Tokens }))
+}).annotations({ identifier: "MessagesUsage", description: "What is billed." })
+export type MessagesUsage = typeof MessagesUsage.Type
+
+const Text = Schema.Struct({
+  type: Schema.Literal("text"),
+  text: Schema.String,
+  citations: Schema.optional(Schema.Array(Anything))
+})
+const Thinking = Schema.Struct({
+  type: Schema.Literal("thinking"),
+  thinking: Schema.String,
+  signature: Schema.String.annotations({ description: "Hand the block back as it is." })
+})
+const ToolUse = Schema.Struct({
+  type: Schema.Literal("tool_use"),
+  id: Schema.String,
+  name: Schema.String,
+  input: Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({ jsonSchema: { type: "object" } })
+})
+const Other = Schema.Struct({ type: Schema.String })
+
+const Block = Schema.Union(Text, Thinking, ToolUse, Other).annotations({
+  identifier: "MessagesBlock",
+  description: "Other types come from routes that speak this API."
+})
+
+const StopReason = Schema.String.annotations({
+  description: "`end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, or another of the provider's."
+})
+
+export const Message = Schema.Struct({
+  id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
+  type: Schema.Literal("message"),
+  role: Schema.Literal("assistant"),
+  model: Schema.String.annotations({ description: "The catalog id that was asked for." }),
+  content: Schema.Array(Block),
+  stop_reason: Schema.NullOr(StopReason),
+  stop_sequence: Schema.NullOr(Schema.String),
+  stop_details: Schema.NullOr(Anything),
+  container: Schema.NullOr(Anything),
+  usage: MessagesUsage
+}).annotations({ identifier: "Message", description: "The whole answer." })
+export type Message = typeof Message.Type
+
+export const MessagesStreamEvent = Schema.Union(
+  Schema.Struct({
+    type: Schema.Literal(
+      "message_start",
+      "content_block_start",
+      "content_block_delta",
+      "content_block_stop",
+      "message_delta",
+      "message_stop",
+      "ping"
+    ),
+    message: Schema.optional(Anything),
+    index: Schema.optional(Integer),
+    content_block: Schema.optional(Block),
+    delta: Schema.optional(Anything),
+    usage: Schema.optional(Anything)
+  }),
+  MessagesError
+).annotations({
+  identifier: "MessagesStreamEvent",
+  description: "The JSON of one server-sent event. A whole stream ends with `message_stop`."
+})
+
+export const TokenCount = Schema.Struct({ input_tokens: Tokens }).annotations({ identifier: "TokenCount" })

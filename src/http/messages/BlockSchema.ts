@@ -1,0 +1,123 @@
+import { Schema } from "effect"
+import { readCallId } from "../../domain/Chat.ts"
+import { longestName } from "../chat/Schema.ts"
+import { Filled, isWithin, matching, optional } from "../schema/Constraints.ts"
+
+const CacheControl = Schema.Struct({
+  type: Schema.Literal("ephemeral"),
+  ttl: optional(Schema.Literal("5m", "1h"))
+}).annotations({
+  identifier: "MessagesCacheControl",
+  description: "The prompt up to here is cached, for five minutes unless `ttl` says an hour."
+})
+export const mark = { cache_control: optional(CacheControl) }
+
+export const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  jsonSchema: { type: "object" }
+})
+
+export const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, ...mark }).annotations({
+  identifier: "MessagesTextBlock"
+})
+const ImageBlock = Schema.Struct({
+  type: Schema.Literal("image"),
+  source: Schema.Union(
+    Schema.Struct({ type: Schema.Literal("base64"), media_type: matching(/^image\/[a-zA-Z0-9.+-]+$/), data: Filled }),
+    Schema.Struct({ type: Schema.Literal("url"), url: Filled })
+  ),
+  ...mark
+}).annotations({ identifier: "MessagesImageBlock" })
+
+const shown = Schema.Array(Schema.Union(TextBlock, ImageBlock))
+
+const DocumentBlock = Schema.Struct({
+  type: Schema.Literal("document"),
+  title: optional(Schema.String),
+  context: optional(Schema.String),
+  source: Schema.Union(
+    Schema.Struct({ type: Schema.Literal("text"), data: Schema.String }),
+    Schema.Struct({ type: Schema.Literal("content"), content: Schema.Union(Schema.String, shown) }),
+    Schema.Struct({ type: Schema.Literal("base64"), media_type: optional(Schema.String), data: Filled }).annotations({
+      description: "A PDF. Only for models with a route that speaks this API; 400 elsewhere."
+    })
+  ),
+  ...mark
+}).annotations({ identifier: "MessagesDocumentBlock" })
+
+const SearchResultBlock = Schema.Struct({
+  type: Schema.Literal("search_result"),
+  source: Schema.String,
+  title: Schema.String,
+  content: Schema.Array(TextBlock),
+  ...mark
+}).annotations({ identifier: "MessagesSearchResultBlock" })
+
+const known = [
+  "text",
+  "image",
+  "document",
+  "search_result",
+  "thinking",
+  "redacted_thinking",
+  "tool_use",
+  "tool_result",
+  "container_upload"
+]
+const OtherBlock = Schema.Struct({
+  type: Filled.pipe(Schema.filter((type) => !known.includes(type), { jsonSchema: { not: { enum: known } } }))
+}).annotations({
+  identifier: "MessagesOtherBlock",
+  description: "Any other block: passed on to a route that speaks this API, left out elsewhere."
+})
+
+const ThinkingBlock = Schema.Struct({
+  type: Schema.Literal("thinking"),
+  thinking: Schema.String,
+  signature: Schema.String
+}).annotations({ identifier: "MessagesThinkingBlock", description: "As the answer had it." })
+const RedactedThinkingBlock = Schema.Struct({
+  type: Schema.Literal("redacted_thinking"),
+  data: Schema.String
+}).annotations({ identifier: "MessagesRedactedThinkingBlock" })
+
+const CallId = Filled.pipe(
+  Schema.filter((id) => isWithin(longestName, readCallId(id).id), {
+    jsonSchema: { type: "string", minLength: 1, description: "As the answer had it." }
+  })
+)
+const ToolUseBlock = Schema.Struct({
+  type: Schema.Literal("tool_use"),
+  id: CallId,
+  name: Filled,
+  input: AnyObject,
+  ...mark
+}).annotations({ identifier: "MessagesToolUseBlock" })
+const ToolResultBlock = Schema.Struct({
+  type: Schema.Literal("tool_result"),
+  tool_use_id: Filled.annotations({ description: "A `tool_use` of an earlier assistant message." }),
+  content: optional(
+    Schema.Union(
+      Schema.String,
+      Schema.Array(Schema.Union(TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, OtherBlock))
+    )
+  ),
+  is_error: optional(Schema.Boolean),
+  ...mark
+}).annotations({ identifier: "MessagesToolResultBlock" })
+
+export const textOr = <A, I>(block: Schema.Schema<A, I>) => Schema.Union(Schema.String, Schema.NonEmptyArray(block))
+
+export const UserTurn = Schema.Struct({
+  role: Schema.Literal("user"),
+  content: textOr(Schema.Union(TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, ToolResultBlock, OtherBlock))
+}).annotations({ identifier: "MessagesUserTurn" })
+export const AssistantTurn = Schema.Struct({
+  role: Schema.Literal("assistant"),
+  content: Schema.Union(
+    Schema.String,
+    Schema.Array(Schema.Union(TextBlock, ThinkingBlock, RedactedThinkingBlock, ToolUseBlock, OtherBlock))
+  )
+}).annotations({ identifier: "MessagesAssistantTurn" })
+export const SystemTurn = Schema.Struct({ role: Schema.Literal("system"), content: textOr(TextBlock) }).annotations({
+  identifier: "MessagesSystemTurn"
+})

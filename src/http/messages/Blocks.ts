@@ -1,0 +1,149 @@
+import type { CacheControl, ImagePart, Part, TextPart } from "../../domain/Chat.ts"
+import {
+  each,
+  isAbsent,
+  isArray,
+  isFilled,
+  isObject,
+  isString,
+  type JsonObject,
+  type Read,
+  refuse,
+  refuseAt,
+  refused
+} from "../body/Fields.ts"
+import { isReference } from "../chat/ChatMessages.ts"
+
+/** Lazy, since it is needed only for errors. */
+export type Path = () => string
+
+/** The field at fault is the first word of the path. */
+export const wrongAt = (path: string, problem: string) => refuseAt(path.replace(/\W.*/, ""), path, problem)
+export const wrongIn = (path: Path, field: string, problem: string) => wrongAt(`${path()}.${field}`, problem)
+
+/** What a native route gets beside the translated conversation. */
+export class NativeShare {
+  /** An upper bound of its tokens. */
+  tokens = 0
+  /** The field for which no translation would do. */
+  only: string | undefined
+
+  add(value: unknown): void {
+    this.tokens += Buffer.byteLength(JSON.stringify(value) ?? "")
+  }
+}
+
+/** Of a document whose length cannot be known: the whole context. */
+export const unbounded = Number.POSITIVE_INFINITY
+
+export const cacheControlOf = ({ cache_control: mark }: JsonObject): { readonly cache_control?: CacheControl } => {
+  if (!isObject(mark) || mark.type !== "ephemeral") return {}
+  return {
+    cache_control: mark.ttl === "1h" || mark.ttl === "5m" ? { type: "ephemeral", ttl: mark.ttl } : { type: "ephemeral" }
+  }
+}
+
+export const readText = (block: JsonObject, path: Path): Read<TextPart> =>
+  isString(block.text)
+    ? { type: "text", text: block.text, ...cacheControlOf(block) }
+    : wrongIn(path, "text", "must be a string")
+
+const notKept = "must be base64 or a text: files are not kept here"
+
+const readImage = (block: JsonObject, path: Path): Read<ImagePart> => {
+  const { source } = block
+  if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
+  if (source.type === "file") return wrongIn(path, "source.type", "must be base64 or url: files are not kept here")
+  const isInline = source.type === "base64"
+  if (!isInline && source.type !== "url") return wrongIn(path, "source.type", "must be base64 or url")
+  if (isInline && (!isFilled(source.media_type) || !isFilled(source.data))) {
+    return wrongIn(path, "source", "must have a `media_type` and `data` in base64")
+  }
+  const url = isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url
+  if (!isFilled(url) || !isReference(url)) return refuse("messages", "Failed to process the reference image.")
+  return { type: "image_url", image_url: { url }, ...cacheControlOf(block) }
+}
+
+const heading = ({ context, title }: JsonObject): string =>
+  [title, context]
+    .filter(isFilled)
+    .map((line) => `${line}\n`)
+    .join("")
+
+const readDocument = (block: JsonObject, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+  const { source } = block
+  if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
+  const text = (content: string): ReadonlyArray<Part> => [
+    { type: "text", text: heading(block) + content, ...cacheControlOf(block) }
+  ]
+  switch (source.type) {
+    case "text":
+      return isString(source.data) ? text(source.data) : wrongIn(path, "source.data", "must be a string")
+    case "content": {
+      if (isString(source.content)) return text(source.content)
+      const parts = readParts(source.content, () => `${path()}.source.content`, share)
+      if (refused(parts)) return parts
+      return heading(block) === "" ? parts : [...text(""), ...parts]
+    }
+    case "base64":
+      share.only = "messages"
+      share.tokens = unbounded
+      return isFilled(source.data) ? text("") : wrongIn(path, "source.data", "must be base64")
+    default:
+      return wrongIn(path, "source.type", notKept)
+  }
+}
+
+const readSearchResult = (block: JsonObject, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+  const parts = readParts(block.content, () => `${path()}.content`, share)
+  if (refused(parts)) return parts
+  const lines = [block.title, block.source].filter(isFilled).map((line) => `${line}\n`)
+  return [{ type: "text", text: lines.join(""), ...cacheControlOf(block) }, ...parts]
+}
+
+/** A user's block, or one within a tool's result; unknown ones are left to native routes. */
+export const readPart = (block: JsonObject, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+  switch (block.type) {
+    case "text":
+    case "image": {
+      const part = block.type === "text" ? readText(block, path) : readImage(block, path)
+      return refused(part) ? part : [part]
+    }
+    case "document":
+      return readDocument(block, path, share)
+    case "search_result":
+      return readSearchResult(block, path, share)
+    case "container_upload":
+      return wrongIn(path, "type", "is not supported: files are not kept here")
+    default:
+      if (!isFilled(block.type)) return wrongIn(path, "type", "is required and must be a string")
+      share.add(block)
+      return []
+  }
+}
+
+export const readBlocks = <A>(
+  content: unknown,
+  path: Path,
+  readBlock: (block: JsonObject, path: Path) => Read<A>
+): Read<ReadonlyArray<A>> => {
+  if (!isArray(content)) return wrongAt(path(), "must be a string or an array of content blocks")
+  return each(content, (block, index) => {
+    const at = () => `${path()}[${index}]`
+    return isObject(block) ? readBlock(block, at) : wrongAt(at(), "must be an object")
+  })
+}
+
+export const readParts = (content: unknown, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+  if (isAbsent(content)) return []
+  const parts = readBlocks(content, path, (block, at) => readPart(block, at, share))
+  return refused(parts) ? parts : parts.flat()
+}
+
+/** A text, or blocks of nothing but text. */
+export const readTexts = (content: unknown, path: Path): Read<string | ReadonlyArray<TextPart>> => {
+  if (isString(content)) return content
+  return readBlocks(content, path, (block, at) =>
+    block.type === "text" ? readText(block, at) : wrongIn(at, "type", "must be text")
+  )
+}

@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders } from "node:http"
+import { Either, Schema } from "effect"
+import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import type { ReasoningEffort } from "../../domain/Model.ts"
+import { isAbsent, isObject, type JsonObject, type Read, refuse, refused } from "../body/Fields.ts"
+import { decoder, problem, readWith } from "../schema/Decoding.ts"
+import { cacheControlOf, type NativeShare } from "./Blocks.ts"
+import { readConversation, readSystem } from "./Conversation.ts"
+import { MessagesRequest } from "./Schema.ts"
+import { readChoice, readFormat, readTools } from "./Tools.ts"
+
+/** Messages and tools are read by hand: a schema takes several times as long on a long conversation. */
+const Body = Schema.Struct({
+  ...MessagesRequest.fields,
+  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), readConversation).annotations(
+    problem("is required and must be a non-empty array")
+  ),
+  system: Schema.optional(readWith(Schema.Unknown, readSystem)),
+  tools: Schema.Unknown,
+  tool_choice: Schema.Unknown
+})
+
+const decode = decoder(Body)
+
+const efforts: Readonly<Record<string, ReasoningEffort>> = {
+  low: "low",
+  medium: "medium",
+  high: "high",
+  xhigh: "xhigh",
+  max: "xhigh"
+}
+
+/** What a share of the usual budgets stands for. */
+const effortOfBudget = (tokens: number): ReasoningEffort => {
+  if (tokens <= 4_096) return "low"
+  return tokens <= 16_384 ? "medium" : "high"
+}
+
+/** Undefined where thinking is not asked for. */
+const effortOf = ({ output_config: config, thinking }: typeof Body.Type): ReasoningEffort | undefined => {
+  if (thinking?.type !== "enabled" && thinking?.type !== "adaptive") return undefined
+  const named = efforts[config?.effort ?? ""]
+  if (named !== undefined) return named
+  return isAbsent(thinking.budget_tokens) ? "high" : effortOfBudget(thinking.budget_tokens)
+}
+
+const passedOn = ["anthropic-beta", "anthropic-version"] as const
+
+const nativeOf = (body: JsonObject, headers: IncomingHttpHeaders, share: NativeShare): NativeRequest => {
+  const sent = passedOn.flatMap((name) => {
+    const value = headers[name]
+    return typeof value === "string" ? [[name, value] as const] : []
+  })
+  return { dialect: "messages", body, headers: Object.fromEntries(sent), extraTokens: share.tokens, only: share.only }
+}
+
+/** Caches up to the last block, as the field of the whole request says. */
+const markLast = (messages: ReadonlyArray<Message>, body: JsonObject): ReadonlyArray<Message> => {
+  const mark = cacheControlOf(body)
+  const last = messages.at(-1)
+  return last === undefined || mark.cache_control === undefined
+    ? messages
+    : [...messages.slice(0, -1), { ...last, ...mark }]
+}
+
+const readRequest = (body: typeof Body.Type, json: JsonObject, headers: IncomingHttpHeaders): Read<ChatRequest> => {
+  const { max_tokens: cap, messages: conversation, model, output_config: config, system = [] } = body
+  const { share } = conversation
+  const read = readTools(body.tools, share)
+  if (refused(read)) return read
+  const choice = readChoice(body.tool_choice, read)
+  if (refused(choice)) return choice
+  const format = isAbsent(config?.format)
+    ? readFormat(body.output_format, "output_format")
+    : readFormat(config?.format, "output_config.format")
+  if (refused(format)) return format
+  const messages = [...system, ...conversation.messages]
+  if (messages.length === 0) return refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
+  return {
+    model,
+    messages: markLast(messages, json),
+    native: nativeOf(json, headers, share),
+    effortIsHint: true,
+    stream: body.stream ?? false,
+    includeUsage: true,
+    maxTokens: cap ?? Number.MAX_SAFE_INTEGER,
+    maxTokensOmitted: true,
+    stop: body.stop_sequences ?? [],
+    tools: read.tools,
+    webSearch: read.webSearch,
+    ...choice,
+    reasoningEffort: effortOf(body),
+    responseFormat: format,
+    temperature: body.temperature ?? undefined,
+    topP: body.top_p ?? undefined
+  }
+}
+
+/** In the words of this API: `messages.0.content: must be …`. */
+const reword = ({ message, param }: InvalidRequest): InvalidRequest =>
+  refuse(
+    param,
+    message
+      .replace(/^`([^`]+)` /, (_, path: string) => `${path.replaceAll(/\[(\d+)\]/g, ".$1")}: `)
+      .replace(/: is required\.$/, ": Field required")
+  )
+
+export const decodeMessagesBody = (
+  json: unknown,
+  headers: IncomingHttpHeaders
+): Either.Either<ChatRequest, InvalidRequest> =>
+  Either.mapLeft(
+    Either.flatMap(decode(json), (body) => {
+      const request = readRequest(body, isObject(json) ? json : {}, headers)
+      return refused(request) ? Either.left(request) : Either.right(request)
+    }),
+    reword
+  )

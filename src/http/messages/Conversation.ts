@@ -1,0 +1,196 @@
+import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsigned } from "../../domain/Chat.ts"
+import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject, type Read, refused } from "../body/Fields.ts"
+import { longestName } from "../chat/Schema.ts"
+import { isWithin } from "../schema/Constraints.ts"
+import {
+  cacheControlOf,
+  NativeShare,
+  type Path,
+  readBlocks,
+  readPart,
+  readParts,
+  readText,
+  readTexts,
+  wrongAt,
+  wrongIn
+} from "./Blocks.ts"
+
+export interface Conversation {
+  readonly messages: ReadonlyArray<Message>
+  readonly share: NativeShare
+}
+
+const isText = (part: Part): part is TextPart => part.type === "text"
+
+/** Other wires have no mark for a result that is an error, and none for pictures in a result. */
+const readResult = (
+  block: JsonObject,
+  path: Path,
+  calls: ReadonlySet<string>,
+  share: NativeShare
+): Read<{ readonly result: Message; readonly shown: ReadonlyArray<Part> }> => {
+  if (!isFilled(block.tool_use_id)) return wrongIn(path, "tool_use_id", "is required and must be a non-empty string")
+  const { id } = readCallId(block.tool_use_id)
+  if (!calls.has(id)) return wrongIn(path, "tool_use_id", "must answer a `tool_use` of an earlier assistant message")
+  const parts: Read<ReadonlyArray<Part>> = isString(block.content)
+    ? [{ type: "text", text: block.content }]
+    : readParts(block.content, () => `${path()}.content`, share)
+  if (refused(parts)) return parts
+  const texts = parts.filter(isText)
+  const content = block.is_error === true ? [{ type: "text" as const, text: "Error:" }, ...texts] : texts
+  const [only, ...others] = content
+  return {
+    result: {
+      role: "tool",
+      tool_call_id: id,
+      content: only === undefined ? "" : others.length === 0 ? only.text : content,
+      ...cacheControlOf(block)
+    },
+    shown: parts.filter((part) => !isText(part))
+  }
+}
+
+const readUser = (
+  content: unknown,
+  path: Path,
+  calls: ReadonlySet<string>,
+  share: NativeShare
+): Read<ReadonlyArray<Message>> => {
+  if (isString(content)) return [{ role: "user", content }]
+  const results: Array<Message> = []
+  const parts: Array<Part> = []
+  const read = readBlocks(content, path, (block, at): Read<undefined> => {
+    if (block.type === "tool_result") {
+      const answered = readResult(block, at, calls, share)
+      if (refused(answered)) return answered
+      results.push(answered.result)
+      parts.push(...answered.shown)
+      return undefined
+    }
+    const own = readPart(block, at, share)
+    if (refused(own)) return own
+    parts.push(...own)
+    return undefined
+  })
+  if (refused(read)) return read
+  if (read.length === 0) return wrongAt(path(), "must not be empty")
+  return parts.length === 0 ? results : [...results, { role: "user", content: parts }]
+}
+
+const readCall = (block: JsonObject, path: Path): Read<ToolCall> => {
+  if (!isFilled(block.id)) return wrongIn(path, "id", "is required and must be a non-empty string")
+  if (!isFilled(block.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
+  if (!isObject(block.input)) return wrongIn(path, "input", "is required and must be an object")
+  const { id, signature } = readCallId(block.id)
+  if (!isWithin(longestName, id) || !isWithin(longestName, block.name)) {
+    return wrongAt(path(), `must have an \`id\` and a name of at most ${longestName} characters`)
+  }
+  return {
+    id,
+    ...(signature === undefined ? undefined : { signature }),
+    type: "function",
+    function: { name: block.name, arguments: JSON.stringify(block.input) }
+  }
+}
+
+/** A signature holds the reasoning itself, which the host may count. */
+const readThinking = ({ signature, thinking }: JsonObject, path: Path, share: NativeShare): Read<string> => {
+  if (!isString(thinking)) return wrongIn(path, "thinking", "must be a string")
+  if (isString(signature) && signature !== unsigned) share.tokens += signature.length
+  return thinking
+}
+
+const readAssistant = (
+  content: unknown,
+  path: Path,
+  calls: Set<string>,
+  share: NativeShare
+): Read<ReadonlyArray<Message>> => {
+  if (isString(content)) return [{ role: "assistant", content }]
+  const texts: Array<TextPart> = []
+  const toolCalls: Array<ToolCall> = []
+  let reasoning = ""
+  let mark: ReturnType<typeof cacheControlOf> = {}
+  const take = (block: JsonObject, at: Path): Read<TextPart | ToolCall | undefined> => {
+    switch (block.type) {
+      case "text": {
+        const text = readText(block, at)
+        if (!refused(text)) texts.push(text)
+        return text
+      }
+      case "tool_use": {
+        const call = readCall(block, at)
+        if (refused(call)) return call
+        toolCalls.push(call)
+        calls.add(call.id)
+        mark = { ...mark, ...cacheControlOf(block) }
+        return call
+      }
+      case "thinking": {
+        const thinking = readThinking(block, at, share)
+        if (refused(thinking)) return thinking
+        reasoning += thinking
+        return undefined
+      }
+      default: {
+        const other = readPart(block, at, share)
+        return refused(other) ? other : undefined
+      }
+    }
+  }
+  const read = readBlocks(content, path, take)
+  if (refused(read)) return read
+  if (texts.length === 0 && toolCalls.length === 0 && reasoning === "") return []
+  return [
+    {
+      role: "assistant",
+      content: texts.length === 0 ? null : texts,
+      ...(reasoning === "" ? undefined : { reasoning_content: reasoning }),
+      ...(toolCalls.length === 0 ? undefined : { tool_calls: toolCalls }),
+      ...mark
+    }
+  ]
+}
+
+const readTurn = (
+  turn: unknown,
+  index: number,
+  calls: Set<string>,
+  share: NativeShare
+): Read<ReadonlyArray<Message>> => {
+  const path = () => `messages[${index}]`
+  const inContent = () => `messages[${index}].content`
+  if (!isObject(turn)) return wrongAt(path(), "must be an object")
+  switch (turn.role) {
+    case "user":
+      return readUser(turn.content, inContent, calls, share)
+    case "assistant":
+      return readAssistant(turn.content, inContent, calls, share)
+    case "system": {
+      const content = readTexts(turn.content, inContent)
+      return refused(content) ? content : [{ role: "system", content }]
+    }
+    default:
+      return wrongIn(path, "role", "must be one of user, assistant, system")
+  }
+}
+
+/** In order: a tool's result must answer a call made before it. */
+export const readConversation = (turns: ReadonlyArray<unknown>): Read<Conversation> => {
+  const calls = new Set<string>()
+  const share = new NativeShare()
+  const messages: Array<Message> = []
+  for (const [index, turn] of turns.entries()) {
+    const read = readTurn(turn, index, calls, share)
+    if (refused(read)) return read
+    messages.push(...read)
+  }
+  return { messages, share }
+}
+
+/** The system prompt as its message; none where it is empty. */
+export const readSystem = (system: unknown): Read<ReadonlyArray<Message>> => {
+  if (isAbsent(system) || system === "" || (isArray(system) && system.length === 0)) return []
+  const content = readTexts(system, () => "system")
+  return refused(content) ? content : [{ role: "system", content }]
+}

@@ -1,0 +1,46 @@
+import Anthropic, { APIError } from "@anthropic-ai/sdk"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Served from "../gateway/ServedGateway.ts"
+
+/** A customer with Anthropic's own client on its default settings, retries aside. */
+export const customer = Effect.fnUntraced(function* (options: Parameters<typeof Served.customer>[0] = {}) {
+  const account = yield* Served.customer(options)
+  const baseURL = account.baseUrl.replace(/\/v1$/, "")
+  return { ...account, baseURL, anthropic: new Anthropic({ baseURL, apiKey: account.secret, maxRetries: 0 }) }
+})
+
+export type Customer = Effect.Effect.Success<ReturnType<typeof customer>>
+
+/** A message in one piece, from JSON or from a stream, with the id of its request. */
+export const ask = async (
+  { anthropic }: Customer,
+  body: Anthropic.MessageCreateParamsNonStreaming,
+  stream: boolean
+): Promise<{ readonly message: Anthropic.Message; readonly requestId: string | null | undefined }> => {
+  if (!stream) {
+    const message = await anthropic.messages.create(body)
+    return { message, requestId: message._request_id }
+  }
+  const running = anthropic.messages.stream(body)
+  return { message: await running.finalMessage(), requestId: running.request_id }
+}
+
+type ErrorClass = new (...parameters: never) => APIError
+
+/** The client's own error class, with everything that the envelope says. */
+export const assertThrown = (
+  thrown: unknown,
+  errorClass: ErrorClass,
+  status: number,
+  type: string,
+  message: string
+) => {
+  assert.instanceOf(thrown, APIError)
+  assert.strictEqual(thrown.constructor, errorClass)
+  assert.match(thrown.requestID ?? "", /^req_[0-9a-f]{32}$/)
+  assert.deepStrictEqual<unknown>(
+    { status: thrown.status, error: thrown.error },
+    { status, error: { type: "error", error: { type, message }, request_id: thrown.requestID } }
+  )
+}

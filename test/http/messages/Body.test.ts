@@ -1,0 +1,293 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type ToolChoice, unsigned } from "../../../src/domain/Chat.ts"
+import type { ReasoningEffort } from "../../../src/domain/Model.ts"
+import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
+import { agreeing, judging } from "../../harness/client/Published.ts"
+
+const headers = { "anthropic-beta": "one,two", "anthropic-version": "2023-06-01", "x-api-key": "secret" }
+const decode = (body: unknown) => decodeMessagesBody(body, headers)
+const { refusal, taken } = agreeing({ json: "MessagesRequest" }, decode)
+const { refusal: judged } = judging(decode)
+
+const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "hi" }] }
+const user = (...content: ReadonlyArray<unknown>) => ({ ...base, messages: [{ role: "user", content }] })
+const call = { type: "tool_use", id: "toolu_1", name: "read", input: { path: "a" } }
+const turns = (...messages: ReadonlyArray<unknown>) => ({ ...base, messages: [...base.messages, ...messages] })
+const answered = (result: object) =>
+  turns(
+    { role: "assistant", content: [call] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", ...result }] }
+  )
+const png = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } }
+const pngPart = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } } as const
+const schema = { type: "object", properties: { path: { type: "string" } } }
+const read = { name: "read", input_schema: schema }
+const cached = { cache_control: { type: "ephemeral", ttl: "1h" } } as const
+
+describe("a body of the Messages API", () => {
+  it("is kept whole beside its translation, with what the host has to know", () => {
+    const body = { ...base, top_k: 5, context_management: { edits: [] } }
+    const { native } = taken(body)
+    assert.deepStrictEqual(native, {
+      dialect: "messages",
+      body,
+      headers: { "anthropic-beta": "one,two", "anthropic-version": "2023-06-01" },
+      extraTokens: 0,
+      only: undefined
+    })
+  })
+
+  it("has a cap that is lowered and never refused, and none where it names none", () => {
+    const { max_tokens: _, ...uncapped } = base
+    assert.deepInclude(taken(base), { maxTokens: 100, maxTokensOmitted: true })
+    assert.deepInclude(taken(uncapped), { maxTokens: Number.MAX_SAFE_INTEGER, maxTokensOmitted: true })
+  })
+
+  it("may say its system prompt in a text, in blocks, and in the middle of the conversation", () => {
+    assert.deepStrictEqual(taken({ ...base, system: "Be brief." }).messages[0], {
+      role: "system",
+      content: "Be brief."
+    })
+    const blocks = { ...base, system: [{ type: "text", text: "Be brief.", ...cached }] }
+    assert.deepStrictEqual(taken(blocks).messages[0], {
+      role: "system",
+      content: [{ type: "text", text: "Be brief.", ...cached }]
+    })
+    const { messages } = taken(turns({ role: "system", content: "Now be long." }))
+    assert.deepStrictEqual(messages.at(-1), { role: "system", content: "Now be long." })
+  })
+
+  it("hands over pictures, marks, search results and documents of text", () => {
+    const { messages, native } = taken(
+      user(
+        { type: "text", text: "a", ...cached },
+        png,
+        { type: "image", source: { type: "url", url: "https://x.test/a.png" } },
+        { type: "document", title: "T", source: { type: "text", media_type: "text/plain", data: "b" } },
+        { type: "document", source: { type: "content", content: [{ type: "text", text: "c" }, png] } },
+        { type: "search_result", source: "https://x.test", title: "S", content: [{ type: "text", text: "d" }] }
+      )
+    )
+    assert.deepStrictEqual(messages, [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "a", ...cached },
+          pngPart,
+          { type: "image_url", image_url: { url: "https://x.test/a.png" } },
+          { type: "text", text: "T\nb" },
+          { type: "text", text: "c" },
+          pngPart,
+          { type: "text", text: "S\nhttps://x.test\n" },
+          { type: "text", text: "d" }
+        ]
+      }
+    ])
+    assert.deepInclude(native, { extraTokens: 0, only: undefined })
+  })
+
+  it("leaves a PDF to routes that speak the API, and holds the whole context for it", () => {
+    const pdf = { type: "document", source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" } }
+    assert.deepInclude(taken(user(pdf)).native, { extraTokens: Number.POSITIVE_INFINITY, only: "messages" })
+  })
+
+  it("leaves unknown blocks to such routes, and counts their bytes", () => {
+    const block = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "Grüß" } }
+    const { messages, native } = taken(turns({ role: "assistant", content: [{ type: "text", text: "x" }, block] }))
+    assert.deepStrictEqual(messages.at(-1), { role: "assistant", content: [{ type: "text", text: "x" }] })
+    assert.deepInclude(native, { extraTokens: Buffer.byteLength(JSON.stringify(block)), only: undefined })
+  })
+
+  it("turns a tool's result into a message of its own, its pictures into the user's", () => {
+    const result = { content: [{ type: "text", text: "1" }, { type: "text", text: "2" }, png], ...cached }
+    const { messages } = taken(answered(result))
+    assert.deepStrictEqual(messages.slice(1), [
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "toolu_1", type: "function", function: { name: "read", arguments: '{"path":"a"}' } }]
+      },
+      {
+        role: "tool",
+        tool_call_id: "toolu_1",
+        content: [
+          { type: "text", text: "1" },
+          { type: "text", text: "2" }
+        ],
+        ...cached
+      },
+      { role: "user", content: [pngPart] }
+    ])
+    assert.deepInclude(taken(answered({ content: "fine" })).messages[2], { content: "fine" })
+    assert.deepInclude(taken(answered({})).messages[2], { content: "" })
+    assert.deepInclude(taken(answered({ is_error: true })).messages[2], { content: "Error:" })
+    assert.deepInclude(taken(answered({ content: "no file", is_error: true })).messages[2], {
+      content: [
+        { type: "text", text: "Error:" },
+        { type: "text", text: "no file" }
+      ]
+    })
+  })
+
+  it("hands over thinking, and counts the signatures of hosts", () => {
+    const content = [
+      { type: "thinking", thinking: "Hm, ", signature: "abcdef" },
+      { type: "thinking", thinking: "yes.", signature: unsigned },
+      { type: "redacted_thinking", data: "xyz" },
+      { type: "text", text: "Yes." }
+    ]
+    const { messages, native } = taken(turns({ role: "assistant", content }))
+    assert.deepInclude(messages.at(-1), { reasoning_content: "Hm, yes.", content: [{ type: "text", text: "Yes." }] })
+    assert.strictEqual(native?.extraTokens, 6 + JSON.stringify(content[2]).length)
+  })
+
+  it("takes the signature of a call out of its id", () => {
+    const signed = { ...call, id: "toolu_1~sig~c2ln" }
+    const result = { type: "tool_result", tool_use_id: "toolu_1~sig~c2ln", content: "1" }
+    const { messages } = taken(turns({ role: "assistant", content: [signed] }, { role: "user", content: [result] }))
+    assert.deepInclude(messages[1], {
+      tool_calls: [
+        { id: "toolu_1", signature: "c2ln", type: "function", function: { name: "read", arguments: '{"path":"a"}' } }
+      ]
+    })
+    assert.deepInclude(messages[2], { tool_call_id: "toolu_1" })
+  })
+
+  it("translates custom tools, and of the others only the search", () => {
+    const { native, tools, webSearch } = taken({
+      ...base,
+      tools: [
+        { type: "custom", description: "Reads.", strict: true, ...read, ...cached },
+        { type: "web_search_20250305", name: "web_search", max_uses: 5 },
+        { type: "tool_search_tool_regex_20251119", name: "tool_search" }
+      ]
+    })
+    assert.deepStrictEqual(tools, [
+      {
+        type: "function",
+        function: { name: "read", description: "Reads.", parameters: schema, strict: true },
+        ...cached
+      }
+    ])
+    assert.isTrue(webSearch)
+    assert.isUndefined(native?.only)
+    assert.isAtLeast(native?.extraTokens ?? 0, 1_000)
+  })
+
+  it.each(["bash_20250124", "text_editor_20250728", "memory_20250818", "computer_toolset_20260801"])(
+    "leaves the client's tool %s to routes that speak the API",
+    (type) => {
+      assert.deepInclude(taken({ ...base, tools: [{ type, name: "own" }] }).native, { only: "tools" })
+    }
+  )
+
+  it.each<[object, ToolChoice, boolean | undefined]>([
+    [{ type: "auto" }, "auto", undefined],
+    [{ type: "any" }, "required", undefined],
+    [{ type: "none" }, "none", undefined],
+    [{ type: "auto", disable_parallel_tool_use: true }, "auto", false],
+    [{ type: "tool", name: "read" }, { type: "function", function: { name: "read" } }, undefined]
+  ])("translates the choice %j", (tool_choice, toolChoice, parallelToolCalls) => {
+    assert.deepInclude(taken({ ...base, tools: [read], tool_choice }), { toolChoice, parallelToolCalls })
+  })
+
+  it.each<[object, ReasoningEffort | undefined]>([
+    [{}, undefined],
+    [{ thinking: { type: "disabled" }, output_config: { effort: "high" } }, undefined],
+    [{ output_config: { effort: "high" } }, undefined],
+    [{ thinking: { type: "adaptive" } }, "high"],
+    [{ thinking: { type: "adaptive" }, output_config: { effort: "low" } }, "low"],
+    [{ thinking: { type: "adaptive" }, output_config: { effort: "max" } }, "xhigh"],
+    [{ thinking: { type: "enabled", budget_tokens: 1_024 } }, "low"],
+    [{ thinking: { type: "enabled", budget_tokens: 10_000 } }, "medium"],
+    [{ thinking: { type: "enabled", budget_tokens: 32_000 } }, "high"]
+  ])("reads %j as effort %s, a hint", (more, reasoningEffort) => {
+    assert.deepInclude(taken({ ...base, ...more }), { reasoningEffort, effortIsHint: true })
+  })
+
+  it("reads a format in its newer and its older place", () => {
+    const format = { type: "json_schema", schema }
+    const expected = { type: "json_schema", json_schema: { name: "response", schema, strict: true } } as const
+    assert.deepStrictEqual(taken({ ...base, output_config: { format } }).responseFormat, expected)
+    assert.deepStrictEqual(taken({ ...base, output_format: format }).responseFormat, expected)
+  })
+
+  it("marks its last block where the whole request is marked", () => {
+    assert.deepStrictEqual(taken({ ...base, ...cached }).messages.at(-1), { role: "user", content: "hi", ...cached })
+  })
+
+  it.each<[what: string, body: unknown, param: string | null, message: string]>([
+    ["is a list", [], null, "The body must be a JSON object."],
+    ["has no model", { messages: base.messages }, "model", "model: Field required"],
+    ["has no messages", { model: "m" }, "messages", "messages: is required and must be a non-empty array."],
+    ["has a cap of zero", { ...base, max_tokens: 0 }, "max_tokens", "max_tokens: must be an integer of at least 1."],
+    [
+      "has a wrong role",
+      turns({ role: "tool", content: "x" }),
+      "messages",
+      "messages.1.role: must be one of user, assistant, system."
+    ],
+    ["has an empty turn", user(), "messages", "messages.0.content: must not be empty."],
+    [
+      "has a number for a text",
+      user({ type: "text", text: 1 }),
+      "messages",
+      "messages.0.content.0.text: must be a string."
+    ],
+    [
+      "has a block without a type",
+      user({}),
+      "messages",
+      "messages.0.content.0.type: is required and must be a string."
+    ],
+    [
+      "has a stored file",
+      user({ type: "image", source: { type: "file", file_id: "file_1" } }),
+      "messages",
+      "messages.0.content.0.source.type: must be base64 or url: files are not kept here."
+    ],
+    [
+      "has a document behind a URL",
+      user({ type: "document", source: { type: "url", url: "https://x.test/a.pdf" } }),
+      "messages",
+      "messages.0.content.0.source.type: must be base64 or a text: files are not kept here."
+    ],
+    [
+      "has a tool without a schema",
+      { ...base, tools: [{ name: "read" }] },
+      "tools",
+      "tools.0.input_schema: is required and must be an object."
+    ],
+    [
+      "has a wrong choice",
+      { ...base, tools: [read], tool_choice: { type: "some" } },
+      "tool_choice",
+      "tool_choice.type: must be one of auto, any, tool, none."
+    ],
+    ["has a system picture", { ...base, system: [png] }, "system", "system.0.type: must be text."],
+    ["has hot air", { ...base, temperature: 1.5 }, "temperature", "temperature: must be a number from 0 to 1."]
+  ])("is refused where it %s", (_, body, param, message) => {
+    assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, message])
+  })
+
+  it.each<[what: string, body: unknown, message: string]>([
+    [
+      "answers no call",
+      answered({ tool_use_id: "toolu_2" }),
+      "messages.2.content.0.tool_use_id: must answer a `tool_use` of an earlier assistant message."
+    ],
+    ["chooses what it does not have", { ...base, tool_choice: { type: "any" } }, "tool_choice: needs `tools`."],
+    [
+      "chooses an unknown tool",
+      { ...base, tools: [read], tool_choice: { type: "tool", name: "write" } },
+      "tool_choice.name: must name one of `tools`."
+    ],
+    [
+      "has no picture in a picture",
+      user({ ...png, source: { type: "url", url: "ftp://x" } }),
+      "Failed to process the reference image."
+    ]
+  ])("is refused where it %s, which JSON Schema cannot express", (_, body, message) => {
+    assert.strictEqual(Object(judged(body))[2], message)
+  })
+})
