@@ -217,6 +217,13 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/http/chat/FittedHolds.test.ts"]
   },
   {
+    name: "a native body keeps the cap that its client asked for",
+    file: "src/providers/anthropic/Native.ts",
+    find: "    max_tokens: request.maxTokens,",
+    replace: "",
+    caughtBy: ["test/clients/LoweredCaps.test.ts"]
+  },
+  {
     name: "a chat that shares the balance takes what others need",
     file: holdSql,
     find: "amount <= share OR",
