@@ -1,4 +1,5 @@
 import type { ChatRequest, Message, Tool, Usage } from "./Chat.ts"
+import { outputCap } from "./ChatRules.ts"
 import { jsonTexts } from "./Json.ts"
 import type { ChatModel, ChatPricing } from "./Model.ts"
 import { max, NanoUsd } from "./Money.ts"
@@ -124,7 +125,7 @@ export const holdPrice = (model: ChatModel, request: ChatRequest): HoldPrice => 
   return {
     prompt: BigInt(prompt) * max(...tiers.map(maxPromptRate)),
     outputToken: max(...tiers.map((rates) => rates.completion)),
-    cap: Math.max(0, Math.min(request.maxTokens, model.maxOutput))
+    cap: Math.max(0, Math.min(request.maxTokens, outputCap(model, request)))
   }
 }
 
