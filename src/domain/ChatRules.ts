@@ -97,6 +97,11 @@ const noSampling = {
   presencePenalty: undefined
 }
 
+const unpricedMarks = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) => {
+  if (cacheWrite === undefined) return "all"
+  return cacheWriteHour === undefined ? "hour" : undefined
+}
+
 /** A host may give its own dialect a format that its translation lacks. */
 const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
   const { native, responseFormat } = request
@@ -113,10 +118,13 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
   const request = askNatively(model, asked)
   const refusal = refusalOf(model, request)
   if (refusal !== undefined) return Either.left(new InvalidRequest(refusal))
+  const kept = keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability))
   return Either.right({
-    ...keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability)),
+    ...kept,
     ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
     ...(model.sampling ? undefined : noSampling),
+    unpricedMarks: unpricedMarks(model),
+    ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
     maxTokens: Math.min(request.maxTokens, outputCap(model, request))
   })
 }

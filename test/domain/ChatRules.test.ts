@@ -26,7 +26,8 @@ const model: ChatModel = {
   },
   official: undefined,
   imageTokens: 0,
-  webSearchTokens: 0
+  webSearchTokens: 0,
+  maxWebSearches: 10
 }
 
 const request: ChatRequest = {
@@ -204,4 +205,14 @@ describe("applyRules", () => {
       "`max_completion_tokens` must be at most 8192 for `m-1`."
     ])
   })
+})
+
+describe("marks for a prompt cache", () => {
+  it.each([
+    [{}, "all"],
+    [{ cacheWrite: NanoUsd(2n) }, "hour"],
+    [{ cacheWrite: NanoUsd(2n), cacheWriteHour: NanoUsd(3n) }, undefined]
+  ] as const)("are unpriced by a model with the prices %o: %s", (prices, unpriced) =>
+    assert.strictEqual(applied({ pricing: { ...model.pricing, ...prices } }, {}).unpricedMarks, unpriced)
+  )
 })
