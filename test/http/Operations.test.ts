@@ -73,7 +73,7 @@ const median = (numbers: ReadonlyArray<number>): number =>
 const exportsNothing = { now: () => 0n, isSampled: () => true, export: () => {} }
 
 /** A whole gateway in this process, in which every operation is counted. */
-const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
+const bench = Effect.fnUntraced(function* ({ isTraced = false, path = "/v1/chat/completions" } = {}) {
   const counter = new Counter()
   const marks: Array<Mark> = []
   const mark = (until: string) => {
@@ -127,7 +127,7 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
       const began = counter.begin()
       marks.length = 0
       const answered = yield* Effect.promise(() =>
-        fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        fetch(`http://127.0.0.1:${port}${path}`, {
           method: "POST",
           headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
           body: JSON.stringify({ model: "tiny", stream, messages: [{ role: "user", content: "hello" }] })
@@ -206,6 +206,20 @@ describe("the operations of a request", () => {
       const each = (many.own - few.own) / 20
       console.log(`operations of a traced answer: ${operations}, of a traced stream's event: ${each}`)
       assert.isAtMost(operations, most.operations)
+      assert.isAtMost(each, most.operationsAnEvent)
+    })
+  )
+
+  it.scopedLive("to the Messages API stay within the same budget", () =>
+    Effect.gen(function* () {
+      const measure = yield* bench({ path: "/v1/messages" })
+      const { fibers, operations } = yield* measure(false, Provider.answer("hello"))
+      const few = yield* measure(true, streamOf(5))
+      const many = yield* measure(true, streamOf(25))
+      const each = (many.own - few.own) / 20
+      console.log(`operations of a message: ${operations}, of an event of its stream: ${each}`)
+      assert.isAtMost(operations, most.operations)
+      assert.isAtMost(fibers, most.fibers)
       assert.isAtMost(each, most.operationsAnEvent)
     })
   )

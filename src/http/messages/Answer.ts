@@ -70,7 +70,7 @@ const translated = ({ id, model }: AnswerName, request: ChatRequest, answer: Cha
       ...(reasoning === undefined || !showsThinking(request)
         ? []
         : [{ type: "thinking" as const, thinking: reasoning, signature: unsigned }]),
-      ...(content === null || content === "" ? [] : [{ type: "text" as const, text: content, citations: null }]),
+      ...(content === null || content === "" ? [] : [{ type: "text" as const, text: content }]),
       ...toolCalls.map(callBlock)
     ],
     stop_reason: stopReasons[finish],

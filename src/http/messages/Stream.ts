@@ -19,7 +19,7 @@ type CallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 type BlockKind = "text" | "thinking"
 
 const openings: Readonly<Record<BlockKind, string>> = {
-  text: `{"type":"text","text":"","citations":null}`,
+  text: `{"type":"text","text":""}`,
   thinking: `{"type":"thinking","thinking":"","signature":""}`
 }
 

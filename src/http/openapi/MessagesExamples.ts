@@ -25,7 +25,7 @@ export const messagesExamples = (model: string) => {
         type: "message",
         role: "assistant",
         model,
-        content: [{ type: "text", text: "Hello there!", citations: null }],
+        content: [{ type: "text", text: "Hello there!" }],
         stop_reason: "end_turn",
         stop_sequence: null,
         stop_details: null,

@@ -60,7 +60,7 @@ describe("a stream of the Messages API", () => {
       { type: "message_stop" }
     ])
     assert.deepStrictEqual(blocksOf(frames), [
-      { type: "content_block_start", index: 0, content_block: { type: "text", text: "", citations: null } },
+      { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
       { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "Ser" } },
       { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "vus" } },
       { type: "content_block_stop", index: 0 }
@@ -74,7 +74,7 @@ describe("a stream of the Messages API", () => {
       { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "Hm." } },
       { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: unsigned } },
       { type: "content_block_stop", index: 0 },
-      { type: "content_block_start", index: 1, content_block: { type: "text", text: "", citations: null } }
+      { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } }
     ])
   })
 
