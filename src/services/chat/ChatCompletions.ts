@@ -203,8 +203,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             output.take(received.events)
           }
           if (!output.started) return
+          // A host may have counted the prompt by then, and what of it was cached.
+          const reported = output.usage && { ...output.usage, completion: 0, reasoning: 0 }
           return yield* Effect.ignore(
-            settle(job, held, yield* measure(job, undefined, output.text()), output.route?.cost)
+            settle(job, held, yield* measure(job, reported, output.text()), output.route?.cost)
           )
         }
         const measured = yield* measure(job, output.usage, output.text())

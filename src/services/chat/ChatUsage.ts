@@ -21,11 +21,13 @@ export const usageOf = (
   const countPrompt = usage.prompt === 0
   const countCompletion = usage.completion === 0 && produced !== ""
   const whole = (counted: Usage, estimated: boolean): Measured => {
-    return { usage: counted, billed: Pricing.capCompletion(counted, request.maxTokens), estimated }
+    return { usage: counted, billed: Pricing.capUsage(counted, request), estimated }
   }
   if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
   return Effect.zipWith(
-    countPrompt ? tokens.prompt(request, model.imageTokens) : Effect.succeed(usage.prompt),
+    countPrompt
+      ? Effect.map(tokens.prompt(request, model.imageTokens), (prompt) => Math.min(prompt, model.contextLength))
+      : Effect.succeed(usage.prompt),
     countCompletion ? tokens.count(produced) : Effect.succeed(usage.completion),
     (prompt, completion) => whole({ ...usage, prompt, completion }, true)
   )

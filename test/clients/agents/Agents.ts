@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { fences, page, section as sectionOf } from "../../docs/Markdown.ts"
+import { eventually } from "../../harness/database/Money.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
 import * as ForeignServer from "../../harness/upstream/ForeignServer.ts"
@@ -92,13 +93,16 @@ const Row = Schema.Struct({
   charge: Schema.BigInt
 })
 
-/** An organization's requests in the log, oldest first. */
-export const requestsOf = (org: string) =>
+/** An organization's requests in the log, oldest first, once there are so many. */
+export const requestsOf = (org: string, count: number) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql`SELECT status, code, route, jsonb_array_length(attempts) AS attempts, charge
-      FROM request_log WHERE org_id = ${org} ORDER BY at, id`.pipe(
-      Effect.flatMap(Schema.decodeUnknown(Schema.Array(Row))),
-      Effect.orDie
+    eventually(
+      sql`SELECT status, code, route, jsonb_array_length(attempts) AS attempts, charge
+        FROM request_log WHERE org_id = ${org} ORDER BY at, id`.pipe(
+        Effect.flatMap(Schema.decodeUnknown(Schema.Array(Row))),
+        Effect.orDie
+      ),
+      (requests) => requests.length >= count
     )
   )
 

@@ -36,7 +36,7 @@ const start = Effect.fnUntraced(function* ({ account: options, proxied = false }
 })
 
 const spentOnAll = (org: string) =>
-  Effect.map(requestsOf(org), (requests) => requests.map(({ charge }) => charge).filter((charge) => charge > 0n))
+  Effect.map(requestsOf(org, 1), (requests) => requests.map(({ charge }) => charge).filter((charge) => charge > 0n))
 
 withLayer(gateway, { excludeTestServices: true })("Codex", (it) => {
   const test = it.scoped.skipIf(codex === undefined)
@@ -77,7 +77,7 @@ withLayer(gateway, { excludeTestServices: true })("Codex", (it) => {
       const { ask, org } = yield* start()
       const { stdout } = yield* ask("-m", "claude-opus-5", "ask a sub-agent to read the file notes.txt")
       assert.match(stdout, /"tool":"wait".*"status":"completed","message":"[^\n]*The word is heron\./)
-      assert.lengthOf(yield* requestsOf(org), 5)
+      assert.lengthOf(yield* requestsOf(org, 5), 5)
     }))
 
   test("shows a picture", () =>
@@ -93,7 +93,7 @@ withLayer(gateway, { excludeTestServices: true })("Codex", (it) => {
       const { code, stdout } = yield* ask("say pong")
       assert.strictEqual(code, 1)
       assert.match(stdout, /"turn.failed".*Insufficient credits/)
-      const requests = yield* requestsOf(org)
+      const requests = yield* requestsOf(org, 2)
       assert.isAtMost(requests.length, 6)
       assert.isTrue(requests.every(({ status }) => status === 402))
     }))
@@ -103,7 +103,7 @@ withLayer(gateway, { excludeTestServices: true })("Codex", (it) => {
       const { ask, org } = yield* start({ account: { rpm: 1 }, proxied: true })
       const { stdout } = yield* ask("run `echo $((6 * 7))`")
       assert.include(stdout, "Output: 42")
-      const statuses = (yield* requestsOf(org)).map(({ status }) => status)
+      const statuses = (yield* requestsOf(org, 3)).map(({ status }) => status)
       assert.deepStrictEqual([statuses[0], statuses[1], statuses.at(-1)], [200, 429, 200])
     }))
 
@@ -113,7 +113,7 @@ withLayer(gateway, { excludeTestServices: true })("Codex", (it) => {
       const { stdout } = yield* ask("-c", "model_providers.gateway.stream_max_retries=1", "[sandbox cut=3] say pong")
       assert.match(stdout, /"turn.failed".*The upstream provider returned an error/)
       assert.deepStrictEqual(
-        (yield* requestsOf(org)).map(({ code }) => code),
+        (yield* requestsOf(org, 2)).map(({ code }) => code),
         ["stream_error", "stream_error"]
       )
       yield* assertCharged(org, [])
@@ -124,7 +124,7 @@ withLayer(gateway, { excludeTestServices: true })("Codex", (it) => {
       const { ask, org } = yield* start()
       const { stdout } = yield* ask("[sandbox status=503 routes=1] say pong")
       assert.include(stdout, 'You wrote \\"say pong\\".')
-      const [request, ...others] = yield* requestsOf(org)
+      const [request, ...others] = yield* requestsOf(org, 1)
       assert.deepStrictEqual([request?.route, request?.attempts, others], ["gpt-5.5@sandbox-b", 2, []])
       yield* assertCharged(org, yield* spentOnAll(org))
     }))

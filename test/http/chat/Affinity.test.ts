@@ -58,12 +58,16 @@ interface Name {
 }
 
 const responses = { path: "/v1/responses", asked: { model: "fallback", input: "hi" } }
+const messages = { path: "/v1/messages", asked: { ...talk("fallback"), max_tokens: 100 } }
+const user = JSON.stringify({ device_id: "d", session_id: "6f1c2b1e-8a35-4a0e-9a53-0d5c1f2b3a4d" })
 
 const names: ReadonlyArray<Name> = [
   { by: "a header", headers: { "x-session-affinity": "s" } },
   { by: "its body's key", named: { prompt_cache_key: "s" } },
   { by: "Codex's header", ...responses, headers: { "session-id": "s" } },
-  { by: "Codex's key", ...responses, named: { prompt_cache_key: "s" } }
+  { by: "Codex's key", ...responses, named: { prompt_cache_key: "s" } },
+  { by: "Claude Code's header", ...messages, headers: { "x-claude-code-session-id": "s" } },
+  { by: "the session in Claude Code's user id", ...messages, named: { metadata: { user_id: user } } }
 ]
 
 withLayer(served, { excludeTestServices: true })("a conversation over several providers", (it) => {

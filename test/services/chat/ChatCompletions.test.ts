@@ -168,6 +168,19 @@ describe("a streamed chat", () => {
     })
   })
 
+  it.effect("whose client leaves pays the prompt as the host has counted it", () => {
+    const early = { prompt: 7, completion: 1, cached: 5, cacheWrite: 0, reasoning: 0 }
+    const fake = new ProviderFake().on(a, streams([{ type: "usage", usage: early }, content("12345")], "hang"))
+    return running(fake, function* ({ departure, record, settled, stream, written }) {
+      const work = yield* Effect.fork(stream(priced(a)))
+      yield* Deferred.await(written)
+      departure.leave()
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(work)))
+      assert.strictEqual((yield* settled).spent, 7n + 50n)
+      assert.deepInclude(record.usage, { prompt: 7, cached: 5, completion: 5 })
+    })
+  })
+
   it.effect("whose client leaves before the provider's first event pays nothing", () => {
     const fake = new ProviderFake().on(a, hangs)
     return running(fake, function* ({ departure, ledger, org, settled, stream }) {
