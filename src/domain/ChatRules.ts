@@ -97,6 +97,11 @@ const noSampling = {
   presencePenalty: undefined
 }
 
+const unpricedMarks = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) => {
+  if (cacheWrite === undefined) return "all"
+  return cacheWriteHour === undefined ? "hour" : undefined
+}
+
 /** A host may give its own dialect a format that its translation lacks. */
 const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
   const { native, responseFormat } = request
@@ -114,6 +119,7 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
     ...kept,
     ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
     ...(model.sampling ? undefined : noSampling),
+    unpricedMarks: unpricedMarks(model),
     ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
     maxTokens: Math.min(request.maxTokens, model.maxOutput)
   })

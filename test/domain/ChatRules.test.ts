@@ -197,3 +197,13 @@ describe("applyRules", () => {
     ])
   })
 })
+
+describe("marks for a prompt cache", () => {
+  it.each([
+    [{}, "all"],
+    [{ cacheWrite: NanoUsd(2n) }, "hour"],
+    [{ cacheWrite: NanoUsd(2n), cacheWriteHour: NanoUsd(3n) }, undefined]
+  ] as const)("are unpriced by a model with the prices %o: %s", (prices, unpriced) =>
+    assert.strictEqual(applied({ pricing: { ...model.pricing, ...prices } }, {}).unpricedMarks, unpriced)
+  )
+})

@@ -141,7 +141,7 @@ const encode = ({ isStream, options, quirks, request, route }: Call, body: Body)
     ...toolFields(body, request),
     messages: asList(body.messages).flatMap((message) => encodeMessage(message, quirks.thinking))
   }
-  return options.cache === "auto" ? markNative(encoded) : encoded
+  return markNative(encoded, options, request)
 }
 
 export const nativeHeaders = ({ native, options: { version } }: Call): Record<string, string> => {
