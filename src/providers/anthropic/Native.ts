@@ -155,6 +155,11 @@ export const nativeHeaders = ({ native, options: { version } }: Call): Record<st
 
 export const native: NativeFormat<Options, Quirks> = {
   dialect: "messages",
+  counting: {
+    path: "/v1/messages/count_tokens",
+    fields: ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"],
+    decode: ({ input_tokens }) => asCount(input_tokens)
+  },
   accepts,
   encode,
   beginsHidden: ({ content_block, type }) => {
