@@ -2,8 +2,8 @@ import type { ChatEvent, ChatRequest, FinishReason, Usage } from "../../domain/C
 import { callIdOnWire } from "../../domain/Chat.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
-import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { Events } from "./Events.ts"
+import { failureOf } from "./Failure.ts"
 import {
   bodyOf,
   callItem,
@@ -98,8 +98,8 @@ export class TranslatedEncoder implements StreamEncoder {
     return text + this.events.response(status, status, more, this.done.join(","), JSON.stringify(usageJson(usage)))
   }
 
-  error(body: Envelope): string {
-    return this.events.failed(body, Object.values(this.done).join(","))
+  error(...failure: Parameters<StreamEncoder["error"]>): string {
+    return this.events.failed(failureOf(...failure), Object.values(this.done).join(","))
   }
 
   private one(event: ChatEvent): string {

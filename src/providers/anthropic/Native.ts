@@ -142,7 +142,7 @@ const encode = ({ isStream, options, quirks, request, route }: Call, body: Body)
     ...toolFields(body, request),
     messages: asList(body.messages).flatMap((message) => encodeMessage(message, quirks.thinking))
   }
-  return options.cache === "auto" ? markNative(encoded) : encoded
+  return markNative(encoded, options, request)
 }
 
 export const nativeHeaders = ({ native, options: { version } }: Call): Record<string, string> => {
@@ -156,6 +156,11 @@ export const nativeHeaders = ({ native, options: { version } }: Call): Record<st
 
 export const native: NativeFormat<Options, Quirks> = {
   dialect: "messages",
+  counting: {
+    path: "/v1/messages/count_tokens",
+    fields: ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"],
+    decode: ({ input_tokens }) => asCount(input_tokens)
+  },
   accepts,
   encode,
   beginsHidden: ({ content_block, type }) => {

@@ -4,7 +4,13 @@ import OpenAI from "openai"
 import type { Response as OpenAiResponse, ResponseStreamEvent } from "openai/resources/responses/responses"
 import type { ChatAnswer, ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import { unsigned } from "../../../src/domain/Chat.ts"
-import { InsufficientCredits, NoHealthyProvider, TimedOut, UpstreamFailed } from "../../../src/domain/Failure.ts"
+import {
+  InsufficientCredits,
+  NoHealthyProvider,
+  TimedOut,
+  UpstreamFailed,
+  UpstreamRejected
+} from "../../../src/domain/Failure.ts"
 import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
@@ -147,6 +153,17 @@ describe("a response", () => {
   it("that shows no reasoning has an empty item of it where the client asked for one", async () => {
     const { output } = await finalOf(encode(requestOf(encrypted), [said("x"), stop]))
     assert.deepInclude(output[0], { type: "reasoning", summary: [], encrypted_content: unsigned })
+  })
+
+  it("that a provider refused late says why", async () => {
+    const { body } = toWire(new UpstreamRejected({ param: null }))
+    const last = (
+      await read(responses.encoder(name, requestOf()).error(body, "Too long.", "context_length_exceeded"))
+    ).at(-1)
+    assert.deepStrictEqual<unknown>(Reflect.get(Object(Reflect.get(Object(last), "response")), "error"), {
+      code: "context_length_exceeded",
+      message: "Too long."
+    })
   })
 
   it.each([
