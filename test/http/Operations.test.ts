@@ -73,7 +73,11 @@ const median = (numbers: ReadonlyArray<number>): number =>
 const exportsNothing = { now: () => 0n, isSampled: () => true, export: () => {} }
 
 const messages = [{ role: "user", content: "hello" }]
-const asked = { "/v1/chat/completions": { messages }, "/v1/responses": { input: messages } }
+const asked = {
+  "/v1/chat/completions": { messages },
+  "/v1/responses": { input: messages },
+  "/v1/messages": { messages }
+}
 type Path = keyof typeof asked
 
 /** A whole gateway in this process, in which every operation is counted. */
@@ -222,6 +226,20 @@ describe("the operations of a request", () => {
       const many = yield* measure(true, streamOf(25), "/v1/responses")
       const each = (many.own - few.own) / 20
       console.log(`operations of a response: ${operations}, of a streamed event: ${each}`)
+      assert.isAtMost(operations, most.operations)
+      assert.isAtMost(fibers, most.fibers)
+      assert.isAtMost(each, most.operationsAnEvent)
+    })
+  )
+
+  it.scopedLive("in the Messages convention stay within the same budget", () =>
+    Effect.gen(function* () {
+      const measure = yield* bench()
+      const { fibers, operations } = yield* measure(false, Provider.answer("hello"), "/v1/messages")
+      const few = yield* measure(true, streamOf(5), "/v1/messages")
+      const many = yield* measure(true, streamOf(25), "/v1/messages")
+      const each = (many.own - few.own) / 20
+      console.log(`operations of a message: ${operations}, of a streamed event: ${each}`)
       assert.isAtMost(operations, most.operations)
       assert.isAtMost(fibers, most.fibers)
       assert.isAtMost(each, most.operationsAnEvent)
