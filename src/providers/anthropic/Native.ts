@@ -60,9 +60,11 @@ const accepts = (body: Body, route: Route, options: Options): boolean => {
 
 const isClientTool = ({ type }: Fields): boolean => clientTool.test(asText(type) || "custom")
 
-const keepTool = (tool: Fields, { webSearch }: Call["request"]): ReadonlyArray<Fields> => {
+const keepTool = (tool: Fields, { maxWebSearches, webSearch }: Call["request"]): ReadonlyArray<Fields> => {
   if (isClientTool(tool)) return [tool]
-  return webSearch && searchTool.test(asText(tool.type)) ? [tool] : []
+  if (!webSearch || !searchTool.test(asText(tool.type))) return []
+  const most = Math.min(asCount(tool.max_uses) || Infinity, maxWebSearches ?? Infinity)
+  return [most === Infinity ? tool : { ...tool, max_uses: most }]
 }
 
 const toolFields = ({ tool_choice, tools }: Body, request: Call["request"]): Fields => {

@@ -153,6 +153,9 @@ const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
   return toolChoice === "auto" || parallelToolCalls === false ? { type: "auto" as const, ...parallel } : undefined
 }
 
+const searchOf = ({ maxWebSearches: max_uses, webSearch }: ChatRequest) =>
+  webSearch ? [{ type: "web_search_20250305" as const, name: "web_search" as const, ...defined({ max_uses }) }] : []
+
 /** Calls of earlier turns need their tools defined, even where none may be called. */
 const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: FindMark) => {
   if (request.tools.length > 0) {
@@ -161,8 +164,9 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: Fi
       const schema = { ...parameters, type: "object" as const }
       return { name, ...defined({ description }), input_schema: schema, ...markField(markOf(tool)) }
     })
-    return { tools, ...defined({ tool_choice: choiceOf(request) }) }
+    return { tools: [...tools, ...searchOf(request)], ...defined({ tool_choice: choiceOf(request) }) }
   }
+  if (request.webSearch) return { tools: searchOf(request) }
   const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
   if (names.length === 0) return {}
   const tools = [...new Set(names)].map((name) => ({ name, input_schema: { type: "object" as const } }))

@@ -4,7 +4,7 @@ import { type Route, reasoningEfforts } from "../../domain/Model.ts"
 import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { fitCallId, inlinesImages } from "../chat/Messages.ts"
-import { asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 import { leastOutput, longestCallId, type Quirks } from "./Request.ts"
 
@@ -92,7 +92,10 @@ const keepChoice = (choice: unknown, call: Call): unknown => {
 const toolFields = (body: Body, hasMore: boolean, call: Call): Fields => {
   const tools = keepTools(body.tools, call)
   if (tools.length === 0 && !hasMore) return {}
-  const { max_tool_calls, parallel_tool_calls } = body
+  const { maxWebSearches, webSearch } = call.request
+  const { max_tool_calls: asked, parallel_tool_calls } = body
+  const most = Math.min(asCount(asked) || Infinity, (webSearch ? maxWebSearches : undefined) ?? Infinity)
+  const max_tool_calls = most === Infinity || call.quirks.callLimit === false ? undefined : most
   const tool_choice = keepChoice(body.tool_choice, call)
   return defined({ tools: tools.length === 0 ? undefined : tools, tool_choice, parallel_tool_calls, max_tool_calls })
 }

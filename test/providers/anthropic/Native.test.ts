@@ -105,7 +105,11 @@ describe("a body of the Messages dialect", () => {
   })
 
   it("keeps its search where the route searches", () => {
-    assert.deepInclude(encode({ ...asked, tools: [search] }, { webSearch: true }), { tools: [search] })
+    const sent = (max_uses: number | undefined, maxWebSearches: number): unknown =>
+      Object(encode({ ...asked, tools: [{ ...search, max_uses }] }, { webSearch: true, maxWebSearches })).tools
+    assert.deepStrictEqual(sent(undefined, 10), [{ ...search, max_uses: 10 }])
+    assert.deepStrictEqual(sent(50, 10), [{ ...search, max_uses: 10 }])
+    assert.deepStrictEqual(sent(3, 10), [{ ...search, max_uses: 3 }])
   })
 
   it("keeps what edits its context, but no compaction, which usage does not count", () => {

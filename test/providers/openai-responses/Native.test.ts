@@ -128,6 +128,11 @@ describe("a body of the Responses dialect", () => {
     const search = { type: "web_search_preview", search_context_size: "low" }
     const searching = { webSearch: true }
     assert.deepInclude(encode({ ...asked, tools: [search] }, searching), { tools: [{ ...search, type: "web_search" }] })
+    const limited = (max_tool_calls: number | undefined, quirks: typeof usual): unknown =>
+      Object(encode({ ...asked, tools: [search], max_tool_calls }, { ...searching, maxWebSearches: 10 }, {}, quirks))
+        .max_tool_calls
+    assert.deepStrictEqual([limited(undefined, usual), limited(50, usual), limited(3, usual)], [10, 10, 3])
+    assert.isUndefined(limited(3, { ...usual, callLimit: false }))
     const own = { type: "search_of_host" }
     assert.deepInclude(encode({ ...asked, tools: [search] }, searching, { web_search: own }), { tools: [own] })
   })
