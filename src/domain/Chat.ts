@@ -119,6 +119,8 @@ export interface ChatRequest {
   readonly stop: ReadonlyArray<string>
   readonly tools: ReadonlyArray<Tool>
   readonly webSearch: boolean
+  /** Known once the model is: hosts are told where they can be. */
+  readonly maxWebSearches?: number | undefined
   readonly toolChoice?: ToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined

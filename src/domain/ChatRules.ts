@@ -109,10 +109,12 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
   const request = askNatively(model, asked)
   const refusal = refusalOf(model, request)
   if (refusal !== undefined) return Either.left(new InvalidRequest(refusal))
+  const kept = keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability))
   return Either.right({
-    ...keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability)),
+    ...kept,
     ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
     ...(model.sampling ? undefined : noSampling),
+    ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
     maxTokens: Math.min(request.maxTokens, model.maxOutput)
   })
 }

@@ -16,10 +16,11 @@ export interface TokenPrices {
   readonly completion: NanoUsd
 }
 
-/** A missing cached or cache-write price is the tier's prompt price. */
+/** A missing cached or cache-write price is the tier's prompt price, a missing hour's price its cache-write price. */
 export interface TierPrices extends TokenPrices {
   readonly cachedPrompt: NanoUsd | undefined
   readonly cacheWrite: NanoUsd | undefined
+  readonly cacheWriteHour?: NanoUsd | undefined
 }
 
 export interface ChatPricing extends TierPrices {
@@ -29,8 +30,11 @@ export interface ChatPricing extends TierPrices {
         readonly above: number
         readonly cachedPrompt?: NanoUsd | undefined
         readonly cacheWrite?: NanoUsd | undefined
+        readonly cacheWriteHour?: NanoUsd | undefined
       })
     | undefined
+  /** In nano-USD per thousand searches; without it they are free. */
+  readonly webSearch?: NanoUsd | undefined
 }
 
 export interface VideoPricing {
@@ -109,6 +113,8 @@ export interface ChatModel extends ModelBase<Route> {
   readonly official: TokenPrices | undefined
   readonly imageTokens: number
   readonly webSearchTokens: number
+  /** Searches of one request that the customer pays for at most. */
+  readonly maxWebSearches: number
 }
 
 export interface Shape {

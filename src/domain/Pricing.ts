@@ -1,9 +1,10 @@
 import type { ChatRequest, Message, Tool, Usage } from "./Chat.ts"
 import { jsonTexts } from "./Json.ts"
 import type { ChatModel, ChatPricing } from "./Model.ts"
-import { max, NanoUsd } from "./Money.ts"
+import { max, NanoUsd, zero } from "./Money.ts"
 
 const tokensPerPrice = 1_000_000n
+const searchesPerPrice = 1_000n
 
 /** Providers spend tokens on role marks, separators and the scaffolding of tools and schemas. */
 const perRequest = 32
@@ -91,6 +92,7 @@ export interface Rates {
   readonly prompt: NanoUsd
   readonly cachedPrompt: NanoUsd
   readonly cacheWrite: NanoUsd
+  readonly cacheWriteHour: NanoUsd
   readonly completion: NanoUsd
 }
 
@@ -98,19 +100,26 @@ export interface Rates {
 export const ratesAt = (pricing: ChatPricing, promptTokens: number): Rates => {
   const long = pricing.longContext
   const tier = long !== undefined && promptTokens > long.above ? long : pricing
+  const cacheWrite = tier.cacheWrite ?? pricing.cacheWrite ?? tier.prompt
   return {
     prompt: tier.prompt,
     cachedPrompt: tier.cachedPrompt ?? pricing.cachedPrompt ?? tier.prompt,
-    cacheWrite: tier.cacheWrite ?? pricing.cacheWrite ?? tier.prompt,
+    cacheWrite,
+    cacheWriteHour: tier.cacheWriteHour ?? pricing.cacheWriteHour ?? cacheWrite,
     completion: tier.completion
   }
 }
 
-const maxPromptRate = (rates: Rates): NanoUsd => max(rates.prompt, rates.cachedPrompt, rates.cacheWrite)
+const maxPromptRate = ({ cacheWrite, cacheWriteHour, cachedPrompt, prompt }: Rates): NanoUsd =>
+  max(prompt, cachedPrompt, cacheWrite, cacheWriteHour)
+
+/** In nano-USD per million, as what tokens come to. */
+const searchTotal = ({ webSearch = zero }: ChatPricing, searches: number): bigint =>
+  (BigInt(searches) * webSearch * tokensPerPrice) / searchesPerPrice
 
 const roundUp = (total: bigint): NanoUsd => NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)
 
-/** The most that a chat can cost: for its prompt, and for each token of output up to its cap. */
+/** The most that a chat can cost: for its prompt and searches, and for each token of output up to its cap. */
 export interface HoldPrice {
   /** In nano-USD per million, as what follows. */
   readonly prompt: bigint
@@ -122,7 +131,9 @@ export const holdPrice = (model: ChatModel, request: ChatRequest): HoldPrice => 
   const prompt = promptBound(model, request)
   const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, prompt)]
   return {
-    prompt: BigInt(prompt) * max(...tiers.map(maxPromptRate)),
+    prompt:
+      BigInt(prompt) * max(...tiers.map(maxPromptRate)) +
+      searchTotal(model.pricing, request.webSearch ? model.maxWebSearches : 0),
     outputToken: max(...tiers.map((rates) => rates.completion)),
     cap: Math.max(0, Math.min(request.maxTokens, model.maxOutput))
   }
@@ -155,29 +166,38 @@ export const sanitizeUsage = (usage: Usage): Usage => {
   const prompt = count(usage.prompt)
   const completion = count(usage.completion)
   const cached = Math.min(count(usage.cached), prompt)
+  const cacheWrite = Math.min(count(usage.cacheWrite), prompt - cached)
+  const cacheWriteHour = Math.min(count(usage.cacheWriteHour ?? 0), cacheWrite)
+  const webSearches = count(usage.webSearches ?? 0)
   return {
     prompt,
     completion,
     cached,
-    cacheWrite: Math.min(count(usage.cacheWrite), prompt - cached),
-    reasoning: Math.min(count(usage.reasoning), completion)
+    cacheWrite,
+    reasoning: Math.min(count(usage.reasoning), completion),
+    ...(cacheWriteHour > 0 && { cacheWriteHour }),
+    ...(webSearches > 0 && { webSearches })
   }
 }
 
-/** A customer pays for no more completion than the cap, even where the provider's minimum is higher. */
-export const capCompletion = (usage: Usage, maxTokens: number): Usage => {
+/** A customer pays for no more completion than the cap, even where the provider's minimum is higher, nor for searches that the hold does not cover. */
+export const capUsage = (usage: Usage, { maxTokens, maxWebSearches = 0 }: ChatRequest): Usage => {
   const completion = Math.min(usage.completion, maxTokens)
-  return { ...usage, completion, reasoning: Math.min(usage.reasoning, completion) }
+  const capped = { ...usage, completion, reasoning: Math.min(usage.reasoning, completion) }
+  const { webSearches = 0 } = usage
+  return webSearches > maxWebSearches ? { ...capped, webSearches: maxWebSearches } : capped
 }
 
 /** Rounded up once, at the total. */
 export const chatCharge = (pricing: ChatPricing, usage: Usage): NanoUsd => {
-  const { prompt, completion, cached, cacheWrite } = sanitizeUsage(usage)
+  const { prompt, completion, cached, cacheWrite, cacheWriteHour = 0, webSearches = 0 } = sanitizeUsage(usage)
   const rates = ratesAt(pricing, prompt)
   return roundUp(
     BigInt(prompt - cached - cacheWrite) * rates.prompt +
       BigInt(cached) * rates.cachedPrompt +
-      BigInt(cacheWrite) * rates.cacheWrite +
-      BigInt(completion) * rates.completion
+      BigInt(cacheWrite - cacheWriteHour) * rates.cacheWrite +
+      BigInt(cacheWriteHour) * rates.cacheWriteHour +
+      BigInt(completion) * rates.completion +
+      searchTotal(pricing, webSearches)
   )
 }

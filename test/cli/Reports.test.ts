@@ -44,7 +44,8 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
     Effect.gen(function* () {
       const { id } = yield* json("orgs", "create", "caller")
       const org = String(id)
-      const usage = { prompt_tokens: 10, completion_tokens: 4, cached_tokens: 3, reasoning_tokens: 0 }
+      const counts = { cached_tokens: 3, cache_write_tokens: 2, reasoning_tokens: 0, web_searches: 5 }
+      const usage = { prompt_tokens: 10, completion_tokens: 4, ...counts, cache_write_hour_tokens: 1 }
       const failed = { route: "m@q", provider: "q", outcome: "retry", status: 200, ms: 3 }
       const answered = { route: "m@p", provider: "p", outcome: "ok", status: 200, ms: 4 }
       const served = {
@@ -106,7 +107,7 @@ withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway"
           preferred_route: "m@q",
           provider_request_id: "theirs",
           attempts: [{ ...failed, cost_usd: 0.25 }, answered],
-          usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14, cached_tokens: 3, reasoning_tokens: 0 },
+          usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14, ...counts, cache_write_1h_tokens: 1 },
           notes: [],
           charge_usd: 1.5,
           cost_usd: 1.25,

@@ -26,7 +26,8 @@ const model: ChatModel = {
   },
   official: undefined,
   imageTokens: 0,
-  webSearchTokens: 0
+  webSearchTokens: 0,
+  maxWebSearches: 10
 }
 
 const request: ChatRequest = {

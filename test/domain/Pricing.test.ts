@@ -1,73 +1,26 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
-import type { ChatRequest, Message, Usage } from "../../src/domain/Chat.ts"
-import type { ChatModel, ChatPricing } from "../../src/domain/Model.ts"
-import { NanoUsd } from "../../src/domain/Money.ts"
+import type { Usage } from "../../src/domain/Chat.ts"
+import type { ChatPricing } from "../../src/domain/Model.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
-
-const usd = (nano: number | bigint) => NanoUsd(BigInt(nano))
-
-const flat: ChatPricing = {
-  prompt: usd(1_500_000_000),
-  completion: usd(7_500_000_000),
-  cachedPrompt: usd(150_000_000),
-  cacheWrite: undefined,
-  longContext: undefined
-}
-
-const tiered: ChatPricing = {
-  ...flat,
-  cacheWrite: usd(1_875_000_000),
-  longContext: { above: 200_000, prompt: usd(3_000_000_000), completion: usd(11_250_000_000) }
-}
-
-const chatModel = (over: Partial<ChatModel> = {}): ChatModel => ({
-  id: "m",
-  surface: "chat",
-  created: 0,
-  routes: [],
-  family: "A",
-  contextLength: 1_048_576,
-  maxOutput: 65_536,
-  maxOutputPolicy: "clamp",
-  sampling: true,
-  reasoning: "none",
-  capabilities: new Set(["tools", "vision", "web_search"]),
-  pricing: flat,
-  official: undefined,
-  imageTokens: 2500,
-  webSearchTokens: 10_000,
-  ...over
-})
-
-const request = (messages: ReadonlyArray<Message>, over: Partial<ChatRequest> = {}): ChatRequest => ({
-  model: "m",
-  messages,
-  stream: false,
-  includeUsage: false,
-  maxTokens: 100,
-  stop: [],
-  tools: [],
-  webSearch: false,
-  ...over
-})
+import { agents, bound, chatModel, flat, request, tiered, usd, user } from "./PricedChats.ts"
 
 const usage = (over: Partial<Usage>): Usage => ({ ...Pricing.noUsage, ...over })
-const bound = (messages: ReadonlyArray<Message>, over: Partial<ChatRequest> = {}) =>
-  Pricing.promptBound(chatModel(), request(messages, over))
-const user = (content: string): Message => ({ role: "user", content })
-
 /** The same price by rationals: numerator over 1e6, then the ceiling. */
 const oracle = (pricing: ChatPricing, of: Usage): bigint => {
   const long = pricing.longContext !== undefined && of.prompt > pricing.longContext.above
   const tier = long && pricing.longContext !== undefined ? pricing.longContext : pricing
   const cachedPrice = (long ? pricing.longContext?.cachedPrompt : undefined) ?? pricing.cachedPrompt ?? tier.prompt
   const writePrice = (long ? pricing.longContext?.cacheWrite : undefined) ?? pricing.cacheWrite ?? tier.prompt
+  const hourPrice = (long ? pricing.longContext?.cacheWriteHour : undefined) ?? pricing.cacheWriteHour ?? writePrice
+  const forHour = BigInt(of.cacheWriteHour ?? 0)
   const plain = BigInt(of.prompt) - BigInt(of.cached) - BigInt(of.cacheWrite)
   const numerator =
     plain * tier.prompt +
     BigInt(of.cached) * cachedPrice +
-    BigInt(of.cacheWrite) * writePrice +
+    (BigInt(of.cacheWrite) - forHour) * writePrice +
+    forHour * hourPrice +
+    BigInt(of.webSearches ?? 0) * (pricing.webSearch ?? 0n) * 1000n +
     BigInt(of.completion) * tier.completion
   return numerator / 1_000_000n + (numerator % 1_000_000n === 0n ? 0n : 1n)
 }
@@ -79,13 +32,16 @@ const anyPricing: fc.Arbitrary<ChatPricing> = fc.record({
   completion: price,
   cachedPrompt: optionalPrice,
   cacheWrite: optionalPrice,
+  cacheWriteHour: optionalPrice,
+  webSearch: optionalPrice,
   longContext: fc.option(
     fc.record({
       above: fc.integer({ min: 1, max: 400_000 }),
       prompt: price,
       completion: price,
       cachedPrompt: optionalPrice,
-      cacheWrite: optionalPrice
+      cacheWrite: optionalPrice,
+      cacheWriteHour: optionalPrice
     }),
     { nil: undefined }
   )
@@ -94,84 +50,20 @@ const anyPricing: fc.Arbitrary<ChatPricing> = fc.record({
 /** Sound counts, biased towards small numbers, with the parts inside their wholes. */
 const anyUsage = (most: number): fc.Arbitrary<Usage> =>
   fc
-    .tuple(fc.nat({ max: most }), fc.nat({ max: 100_000 }), fc.nat({ max: 100 }), fc.nat({ max: 100 }))
-    .map(([prompt, completion, a, b]) => {
-      const cached = Math.floor((prompt * a) / 100)
-      return { prompt, completion, cached, cacheWrite: Math.floor(((prompt - cached) * b) / 100), reasoning: 0 }
-    })
-
-describe("utf8Bytes", () => {
-  it("agrees with the platform's encoder", () => {
-    const encoder = new TextEncoder()
-    const texts = fc.oneof(fc.string(), fc.fullUnicodeString(), fc.string16bits())
-    fc.assert(
-      fc.property(texts, (text) => {
-        assert.strictEqual(Pricing.utf8Bytes(text), encoder.encode(text).length)
-      })
+    .tuple(
+      fc.nat({ max: most }),
+      fc.nat({ max: 100_000 }),
+      fc.nat({ max: 100 }),
+      fc.nat({ max: 100 }),
+      fc.nat({ max: 100 }),
+      fc.nat({ max: 12 })
     )
-    assert.strictEqual(Pricing.utf8Bytes("aé漢😀\ud800"), 1 + 2 + 3 + 4 + 3)
-  })
-
-  it("stops soon after the limit", () => {
-    const bytes = Pricing.utf8Bytes("漢".repeat(1_000_000), 10)
-    assert.isAbove(bytes, 10)
-    assert.isAtMost(bytes, 13)
-  })
-})
-
-describe("promptBound", () => {
-  it("counts bytes of text, not characters", () => {
-    assert.strictEqual(bound([user("漢漢")]) - bound([user("")]), 6)
-  })
-
-  it("counts every text that becomes prompt", () => {
-    const empty = bound([{ role: "assistant", content: null }])
-    const full = bound([
-      {
-        role: "assistant",
-        content: [{ type: "text", text: "abc" }],
-        name: "de",
-        reasoning_content: "fghi",
-        tool_calls: [{ id: "call1", type: "function", function: { name: "sum", arguments: "{}" } }]
-      }
-    ])
-    assert.strictEqual(full - empty, 3 + 2 + 4 + 5 + 3 + 2)
-    const answer = bound([{ role: "tool", content: "42", tool_call_id: "call1" }])
-    assert.strictEqual(answer - empty, 2 + 5)
-  })
-
-  it("counts tools, schemas and searches", () => {
-    const plain = bound([user("x")])
-    const tools = [{ type: "function" as const, function: { name: "f", description: "d".repeat(500) } }]
-    assert.isAtLeast(bound([user("x")], { tools }) - plain, JSON.stringify(tools).length)
-    const schema = { properties: { a: { type: "string", description: "e".repeat(300) } } }
-    const responseFormat = { type: "json_schema" as const, json_schema: { name: "s", schema } }
-    assert.isAtLeast(bound([user("x")], { responseFormat }) - plain, JSON.stringify(responseFormat).length)
-    assert.strictEqual(bound([user("x")], { webSearch: true }) - plain, 10_000)
-  })
-
-  it("counts what only a native body holds, up to the context", () => {
-    const native = (extraTokens: number) =>
-      ({ native: { dialect: "messages", body: {}, headers: {}, extraTokens } }) as const
-    assert.strictEqual(bound([user("x")], native(500)) - bound([user("x")]), 500)
-    for (const endless of [Number.MAX_SAFE_INTEGER, Infinity]) {
-      assert.strictEqual(bound([user("x")], native(endless)), 1_048_576)
-    }
-  })
-
-  it("counts an image at its worst case whatever its address or bytes weigh", () => {
-    const image = (url: string): Message => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] })
-    const short = bound([image("https://a.test/b.png")])
-    const long = bound([image(`data:image/png;base64,${"A".repeat(500_000)}`)])
-    assert.strictEqual(short, long)
-    assert.strictEqual(short - bound([{ role: "user", content: [] }]), 2500)
-  })
-
-  it("never passes the context", () => {
-    assert.strictEqual(bound([user("x".repeat(3_000_000))]), 1_048_576)
-    assert.strictEqual(bound(Array.from({ length: 40 }, () => user("y".repeat(50_000)))), 1_048_576)
-  })
-})
+    .map(([prompt, completion, a, b, c, webSearches]) => {
+      const cached = Math.floor((prompt * a) / 100)
+      const cacheWrite = Math.floor(((prompt - cached) * b) / 100)
+      const cacheWriteHour = Math.floor((cacheWrite * c) / 100)
+      return { prompt, completion, cached, cacheWrite, cacheWriteHour, reasoning: 0, webSearches }
+    })
 
 describe("chatHold", () => {
   it("is the bound at the dearest input price plus the cap at the dearest output price", () => {
@@ -181,6 +73,16 @@ describe("chatHold", () => {
     assert.strictEqual(hold, tokens * 1500n + 4096n * 7500n)
     const written = Pricing.chatHold(chatModel({ pricing: tiered }), request(messages, { maxTokens: 4096 }))
     assert.strictEqual(written, tokens * 1875n + 4096n * 7500n)
+    const kept = Pricing.chatHold(chatModel({ pricing: agents }), request(messages, { maxTokens: 4096 }))
+    assert.strictEqual(kept, tokens * 3000n + 4096n * 7500n)
+  })
+
+  it("covers the most searches of a request that asks for them, and none of another", () => {
+    const messages = [user("x")]
+    const model = chatModel({ pricing: agents, maxWebSearches: 7 })
+    const plain = Pricing.chatHold(model, request(messages))
+    const searching = Pricing.chatHold(model, request(messages, { webSearch: true }))
+    assert.strictEqual(searching - plain, 7n * 10_000_000n + 10_000n * 3000n)
   })
 
   it("takes the long-context tier when the bound may reach it", () => {
@@ -203,10 +105,11 @@ describe("chatHold", () => {
     fc.assert(
       fc.property(anyPricing, text, fc.nat({ max: 9000 }), anyUsage(1_000_000), (pricing, content, maxTokens, of) => {
         const model = chatModel({ pricing })
-        const asked = request([user(content)], { maxTokens })
+        const webSearch = content.length % 2 === 0
+        const asked = request([user(content)], { maxTokens, webSearch, ...(webSearch && { maxWebSearches: 10 }) })
         const limit = Pricing.promptBound(model, asked)
         const prompt = of.prompt % (limit + 1)
-        const spent = { ...of, prompt, completion: Math.min(of.completion, maxTokens) }
+        const spent = Pricing.capUsage(Pricing.sanitizeUsage({ ...of, prompt }), asked)
         assert.isTrue(Pricing.chatCharge(pricing, spent) <= Pricing.chatHold(model, asked))
         const most = { ...spent, prompt: limit, completion: maxTokens }
         assert.isTrue(Pricing.chatCharge(pricing, most) <= Pricing.chatHold(model, asked))
@@ -220,6 +123,29 @@ describe("chatCharge", () => {
   it("charges each kind of token at its price", () => {
     const charge = Pricing.chatCharge(tiered, usage({ prompt: 1000, cached: 600, cacheWrite: 100, completion: 10 }))
     assert.strictEqual(charge, 300n * 1500n + 600n * 150n + 100n * 1875n + 10n * 7500n)
+  })
+
+  it("charges what is kept for an hour and each search at its price", () => {
+    const of = usage({ prompt: 1000, cached: 600, cacheWrite: 100, cacheWriteHour: 40, completion: 10, webSearches: 3 })
+    const tokens = 300n * 1500n + 600n * 150n + 60n * 1875n + 40n * 3000n + 10n * 7500n
+    assert.strictEqual(Pricing.chatCharge(agents, of), tokens + 3n * 10_000_000n)
+    const long = { above: 500, prompt: usd(3_000_000_000), completion: usd(1), cacheWriteHour: usd(6_000_000_000) }
+    const above = Pricing.chatCharge({ ...agents, longContext: long }, usage({ ...of, completion: 0, webSearches: 0 }))
+    assert.strictEqual(above, 300n * 3000n + 600n * 150n + 60n * 1875n + 40n * 6000n)
+  })
+
+  it("charges what is kept for an hour as any other write where it has no price, and searches not at all", () => {
+    const of = usage({ prompt: 100, cacheWrite: 100, cacheWriteHour: 100, webSearches: 9 })
+    assert.strictEqual(Pricing.chatCharge(tiered, of), 100n * 1875n)
+    assert.strictEqual(Pricing.chatCharge(flat, of), 100n * 1500n)
+  })
+
+  it("charges no searches above those that the hold covers", () => {
+    const of = usage({ prompt: 10, webSearches: 12 })
+    const asked = request([user("x")], { webSearch: true, maxWebSearches: 5 })
+    assert.strictEqual(Pricing.capUsage(of, asked).webSearches, 5)
+    assert.strictEqual(Pricing.capUsage(of, request([user("x")])).webSearches, 0)
+    assert.deepStrictEqual(Pricing.capUsage(usage({ prompt: 10 }), asked), usage({ prompt: 10 }))
   })
 
   it("picks the tier of the whole request, only above the mark", () => {
@@ -275,7 +201,9 @@ describe("chatCharge", () => {
       completion: hostile,
       cached: hostile,
       cacheWrite: hostile,
-      reasoning: hostile
+      cacheWriteHour: hostile,
+      reasoning: hostile,
+      webSearches: hostile
     })
     fc.assert(
       fc.property(reports, (of) => {
@@ -284,6 +212,7 @@ describe("chatCharge", () => {
           assert.isTrue(Number.isSafeInteger(tokens) && tokens >= 0, `${tokens}`)
         }
         assert.isAtMost(clean.cached + clean.cacheWrite, clean.prompt)
+        assert.isAtMost(clean.cacheWriteHour ?? 0, clean.cacheWrite)
         assert.isAtMost(clean.reasoning, clean.completion)
         assert.isTrue(Pricing.chatCharge(tiered, of) >= 0n)
         assert.deepStrictEqual(Pricing.sanitizeUsage(clean), clean)

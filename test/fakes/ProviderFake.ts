@@ -158,7 +158,8 @@ export const model = (...routes: ReadonlyArray<Route>): ChatModel => ({
   pricing: { prompt: zero, completion: zero, cachedPrompt: undefined, cacheWrite: undefined, longContext: undefined },
   official: undefined,
   imageTokens: 0,
-  webSearchTokens: 0
+  webSearchTokens: 0,
+  maxWebSearches: 10
 })
 
 export const request = (more: Partial<ChatRequest> = {}): ChatRequest => ({

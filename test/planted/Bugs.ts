@@ -69,10 +69,10 @@ export const bugs: ReadonlyArray<Bug> = [
   },
   {
     name: "more cached tokens than the prompt has are believed",
-    file: "src/providers/chat/Answer.ts",
-    find: "const read = Math.min(prompt, cached)",
-    replace: "const read = cached",
-    caughtBy: ["test/providers/openai-chat/Response.test.ts"]
+    file: "src/domain/Pricing.ts",
+    find: "const cached = Math.min(count(usage.cached), prompt)",
+    replace: "const cached = count(usage.cached)",
+    caughtBy: ["test/providers/openai-chat/Response.test.ts", "test/domain/Pricing.test.ts"]
   },
   {
     name: "a provider that forbids the account keeps its route",

@@ -168,6 +168,34 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/domain/Pricing.test.ts"]
   },
   {
+    name: "what is kept for an hour costs as little as any other cache write",
+    file: "src/domain/Pricing.ts",
+    find: "BigInt(cacheWriteHour) * rates.cacheWriteHour",
+    replace: "BigInt(cacheWriteHour) * rates.cacheWrite",
+    caughtBy: ["test/domain/Pricing.test.ts", "test/http/chat/AgentPrices.test.ts"]
+  },
+  {
+    name: "a hold forgets what is kept for an hour",
+    file: "src/domain/Pricing.ts",
+    find: "max(prompt, cachedPrompt, cacheWrite, cacheWriteHour)",
+    replace: "max(prompt, cachedPrompt, cacheWrite)",
+    caughtBy: ["test/domain/Pricing.test.ts"]
+  },
+  {
+    name: "searches are free",
+    file: "src/domain/Pricing.ts",
+    find: "      searchTotal(pricing, webSearches)\n",
+    replace: "      searchTotal(pricing, 0 * webSearches)\n",
+    caughtBy: ["test/domain/Pricing.test.ts", "test/http/chat/AgentPrices.test.ts"]
+  },
+  {
+    name: "a customer pays for searches that the hold does not cover",
+    file: "src/domain/Pricing.ts",
+    find: "webSearches > maxWebSearches ? {",
+    replace: "webSearches < 0 ? {",
+    caughtBy: ["test/domain/Pricing.test.ts", "test/http/chat/AgentPrices.test.ts"]
+  },
+  {
     name: "a hold covers the prompt alone",
     file: "src/domain/Pricing.ts",
     find: "roundUp(prompt + BigInt(output) * outputToken)",
@@ -187,6 +215,13 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     find: "request: { ...request, maxTokens: cap }",
     replace: "request",
     caughtBy: ["test/http/chat/FittedHolds.test.ts"]
+  },
+  {
+    name: "a native body keeps the cap that its client asked for",
+    file: "src/providers/anthropic/Native.ts",
+    find: "    max_tokens: request.maxTokens,",
+    replace: "",
+    caughtBy: ["test/clients/LoweredCaps.test.ts"]
   },
   {
     name: "a chat that shares the balance takes what others need",

@@ -1,4 +1,4 @@
-import type { ChatModel, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
+import type { ChatModel, ChatPricing, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import type { FeedModel, FeedTier } from "./FeedModel.ts"
@@ -20,6 +20,7 @@ const parts = [
   ["prompt", "prompt"],
   ["cachedPrompt", "cached prompt"],
   ["cacheWrite", "cache write"],
+  ["cacheWriteHour", "one-hour cache write"],
   ["completion", "completion"]
 ] as const
 
@@ -27,24 +28,41 @@ const parts = [
 const fedAt = (tiers: ReadonlyArray<FeedTier>, tokens: number, part: (typeof parts)[number][0]): bigint | undefined =>
   tiers.findLast((tier) => tier.above < tokens && tier[part] !== undefined)?.[part]
 
-/** Without its own price a cache write costs the prompt price, more than at hosts that hardly charge it. */
-const saysCacheWrite = (cost: ChatModel["routes"][number]["cost"]): boolean =>
-  cost?.cacheWrite !== undefined || cost?.longContext?.cacheWrite !== undefined
+type ChatRoute = ChatModel["routes"][number]
 
-const chatRows = ({ pricing }: ChatModel, { cost }: ChatModel["routes"][number], { tiers }: FeedModel): Array<Row> => {
+/** Without its own price a cache write costs the prompt price, more than at hosts that hardly charge it. */
+const isUnstatedWrite = (cost: ChatPricing, part: (typeof parts)[number][0]): boolean =>
+  (part === "cacheWrite" || part === "cacheWriteHour") &&
+  cost[part] === undefined &&
+  cost.longContext?.[part] === undefined
+
+const searchRows = (
+  { capabilities, pricing }: ChatModel,
+  { capabilities: own = capabilities, cost }: ChatRoute,
+  { webSearch: fed }: FeedModel
+): Array<Row> =>
+  fed === undefined || !own.has("web_search")
+    ? []
+    : [{ unit: "1000 web searches", price: pricing.webSearch ?? 0n, cost: cost && (cost.webSearch ?? 0n), fed }]
+
+const tokenRows = ({ pricing }: ChatModel, { cost }: ChatRoute, { tiers }: FeedModel): Array<Row> => {
   const marks = [0, pricing.longContext?.above ?? 0, cost?.longContext?.above ?? 0, ...tiers.map(({ above }) => above)]
   return [...new Set(marks)].flatMap((mark) => {
     const price = ratesAt(pricing, mark + 1)
     const paid = cost && ratesAt(cost, mark + 1)
     return parts.flatMap(([part, name]) => {
       const fed = fedAt(tiers, mark + 1, part)
-      if (fed === undefined || (part === "cacheWrite" && paid && !saysCacheWrite(cost) && fed <= paid.cacheWrite))
-        return []
+      if (fed === undefined || (cost && paid && isUnstatedWrite(cost, part) && fed <= paid[part])) return []
       const unit = `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
       return [{ unit, price: price[part], cost: paid?.[part], fed }]
     })
   })
 }
+
+const chatRows = (model: ChatModel, route: ChatRoute, fed: FeedModel): Array<Row> => [
+  ...tokenRows(model, route, fed),
+  ...searchRows(model, route, fed)
+]
 
 const smallest = ({ variants }: ImageModel) =>
   variants.toSorted((a, b) => a.resolution.localeCompare(b.resolution))[0] ?? variants[0]

@@ -15,6 +15,7 @@ export interface FeedTier {
   readonly completion: bigint | undefined
   readonly cachedPrompt: bigint | undefined
   readonly cacheWrite: bigint | undefined
+  readonly cacheWriteHour: bigint | undefined
 }
 
 export interface FeedModel {
@@ -23,6 +24,8 @@ export interface FeedModel {
   /** In nano-USD; feeds name no size, so it is taken for the smallest. */
   readonly perImage: bigint | undefined
   readonly perSecond: bigint | undefined
+  /** Per thousand. */
+  readonly webSearch: bigint | undefined
   /** Either may be the context window: only some vendors count the output in it. */
   readonly contextLengths: ReadonlyArray<number>
   readonly maxOutput: number | undefined

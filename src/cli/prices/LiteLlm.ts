@@ -23,7 +23,8 @@ const tier = (fields: Fields, size: number): FeedTier => {
     prompt: price("input_cost_per_token"),
     completion: price("output_cost_per_token"),
     cachedPrompt: price("cache_read_input_token_cost"),
-    cacheWrite: price("cache_creation_input_token_cost")
+    cacheWrite: price("cache_creation_input_token_cost"),
+    cacheWriteHour: price("cache_creation_input_token_cost_above_1hr")
   }
 }
 
@@ -42,16 +43,19 @@ const model = (entry: string, value: unknown): FeedModel | Unreadable => {
   const fields = new Fields(entry, value)
   const input = fields.tokens("max_input_tokens") ?? fields.tokens("max_tokens")
   const output = fields.tokens("max_output_tokens")
+  const search = "search_context_cost_per_query"
+  const searches = fields.has(search) ? fields.within(search) : undefined
   const perImage = fields.nano("output_cost_per_image", 1)
   const fed: FeedModel = {
     entry,
     tiers: ascending(sizesOf(fields).map((size) => tier(fields, size))),
     perImage: perImage ?? (sized.test(entry) ? fields.nano("input_cost_per_image", 1) : undefined),
     perSecond: fields.nano("output_cost_per_second", 1) ?? fields.nano("output_cost_per_video_per_second", 1),
+    webSearch: searches?.nano("search_context_size_medium", 1_000),
     contextLengths: input === undefined ? [] : [input, input + (output ?? 0)],
     maxOutput: output
   }
-  return fields.wrong ?? fed
+  return fields.wrong ?? searches?.wrong ?? fed
 }
 
 /** Such as `medium/1024-x-1024`. */

@@ -16,7 +16,8 @@ const tier = (cost: Fields, above: number): FeedTier => ({
   prompt: cost.nano("input", 1),
   completion: cost.nano("output", 1),
   cachedPrompt: cost.nano("cache_read", 1),
-  cacheWrite: cost.nano("cache_write", 1)
+  cacheWrite: cost.nano("cache_write", 1),
+  cacheWriteHour: undefined
 })
 
 /** Before `tiers` there was one dearer tier under this name. */
@@ -46,6 +47,7 @@ const model = (entry: string, value: unknown): FeedModel | Unreadable => {
     tiers: ascending(tiers),
     perImage: undefined,
     perSecond: undefined,
+    webSearch: undefined,
     contextLengths: context === undefined ? [] : [context],
     maxOutput: limit.tokens("output")
   }

@@ -25,7 +25,10 @@ const columns = [
   "prompt_tokens",
   "completion_tokens",
   "cached_tokens",
+  "cache_write_tokens",
+  "cache_write_1h_tokens",
   "reasoning_tokens",
+  "web_searches",
   "notes",
   "charge_usd",
   "cost_usd",
@@ -41,7 +44,10 @@ const csvLine = (row: RequestRow) =>
       prompt_tokens: row.promptTokens,
       completion_tokens: row.completionTokens,
       cached_tokens: row.cachedTokens,
-      reasoning_tokens: row.reasoningTokens
+      cache_write_tokens: row.cacheWriteTokens,
+      cache_write_1h_tokens: row.cacheWriteHourTokens,
+      reasoning_tokens: row.reasoningTokens,
+      web_searches: row.webSearches
     },
     columns
   )

@@ -1,6 +1,6 @@
 import type { ChatPricing, Model } from "../../domain/Model.ts"
-import { NanoUsd, toUsdText } from "../../domain/Money.ts"
-import { chatCharge, noUsage, ratesAt } from "../../domain/Pricing.ts"
+import { NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
+import { chatCharge, ratesAt } from "../../domain/Pricing.ts"
 import type { HoldHistory } from "../../services/ledger/LedgerAdmin.ts"
 import type { RequestRow } from "../../services/telemetry/RequestLog.ts"
 import type { VideoJob } from "../../services/videos/VideoAdmin.ts"
@@ -23,14 +23,29 @@ interface Part {
 }
 
 const perMillion = "1M tokens"
+const perThousand = "1000 searches"
+
+const usageOf = (row: RequestRow) => ({
+  prompt: row.promptTokens ?? 0,
+  completion: row.completionTokens ?? 0,
+  cached: row.cachedTokens ?? 0,
+  cacheWrite: row.cacheWriteTokens ?? 0,
+  cacheWriteHour: row.cacheWriteHourTokens ?? 0,
+  reasoning: row.reasoningTokens ?? 0,
+  webSearches: row.webSearches ?? 0
+})
 
 const chatParts = (pricing: ChatPricing, row: RequestRow): ReadonlyArray<Part> => {
-  const [prompt, cached] = [row.promptTokens ?? 0, row.cachedTokens ?? 0]
+  const { cached, cacheWrite, cacheWriteHour, completion, prompt, webSearches } = usageOf(row)
   const rates = ratesAt(pricing, prompt)
+  const tokens = (unit: string, quantity: number, rate: bigint) => ({ unit, quantity, rate, per: perMillion })
   const parts = [
-    { unit: "prompt tokens", quantity: prompt - cached, rate: rates.prompt, per: perMillion },
-    { unit: "cached prompt tokens", quantity: cached, rate: rates.cachedPrompt, per: perMillion },
-    { unit: "completion tokens", quantity: row.completionTokens ?? 0, rate: rates.completion, per: perMillion }
+    tokens("prompt tokens", prompt - cached - cacheWrite, rates.prompt),
+    tokens("cached prompt tokens", cached, rates.cachedPrompt),
+    tokens("cache-write tokens", cacheWrite - cacheWriteHour, rates.cacheWrite),
+    tokens("one-hour cache-write tokens", cacheWriteHour, rates.cacheWriteHour),
+    tokens("completion tokens", completion, rates.completion),
+    { unit: "web searches", quantity: webSearches, rate: pricing.webSearch ?? zero, per: perThousand }
   ]
   return parts.filter(({ quantity }) => quantity > 0)
 }
@@ -45,13 +60,7 @@ const priceOf = ({ model, money, row, video }: Recorded) => {
     return { parts: [{ unit: "image", quantity: 1, rate: money.hold.amount, per: "image" }], price: money.hold.amount }
   }
   if (model?.surface !== "chat" || row.promptTokens === null) return undefined
-  const usage = {
-    ...noUsage,
-    prompt: row.promptTokens,
-    completion: row.completionTokens ?? 0,
-    cached: row.cachedTokens ?? 0
-  }
-  return { parts: chatParts(model.pricing, row), price: chatCharge(model.pricing, usage) }
+  return { parts: chatParts(model.pricing, row), price: chatCharge(model.pricing, usageOf(row)) }
 }
 
 const explain = ({ model, money, row, video }: Recorded, price: bigint | undefined): string => {
@@ -70,8 +79,7 @@ const explain = ({ model, money, row, video }: Recorded, price: bigint | undefin
   if (row.notes.includes("hold_exceeded") && charged === amount) {
     return "The usage costs more than was held: the charge was cut to the hold, and the rest is yours to bear."
   }
-  const difference = `Today's rates give ${toUsdText(price)} USD; the charge is the recorded one.`
-  return `${difference} Prices have changed since, or part of the prompt was written to the provider's cache.`
+  return `Today's rates give ${toUsdText(price)} USD; the charge is the recorded one. Prices have changed since.`
 }
 
 export interface Explanation {
@@ -80,7 +88,7 @@ export interface Explanation {
 }
 
 const amountOf = ({ per, quantity, rate }: Part): number =>
-  (Number(rate) * quantity) / (per === perMillion ? 1e6 : 1) / 1e9
+  (Number(rate) * quantity) / (per === perMillion ? 1e6 : per === perThousand ? 1e3 : 1) / 1e9
 
 export const explainPrice = (recorded: Recorded): Explanation => {
   const { money, row } = recorded

@@ -1,15 +1,18 @@
 import type { RequestRow } from "../../services/telemetry/RequestLog.ts"
 import type * as Output from "../Output.ts"
 
-const usageOf = ({ cachedTokens, completionTokens, promptTokens, reasoningTokens }: RequestRow) =>
+const usageOf = ({ completionTokens, promptTokens, ...row }: RequestRow) =>
   promptTokens === null && completionTokens === null
     ? null
     : {
         prompt_tokens: promptTokens ?? 0,
         completion_tokens: completionTokens ?? 0,
         total_tokens: (promptTokens ?? 0) + (completionTokens ?? 0),
-        cached_tokens: cachedTokens ?? 0,
-        reasoning_tokens: reasoningTokens ?? 0
+        cached_tokens: row.cachedTokens ?? 0,
+        cache_write_tokens: row.cacheWriteTokens ?? 0,
+        cache_write_1h_tokens: row.cacheWriteHourTokens ?? 0,
+        reasoning_tokens: row.reasoningTokens ?? 0,
+        web_searches: row.webSearches ?? 0
       }
 
 /** Unknown where the answering route has no cost. */

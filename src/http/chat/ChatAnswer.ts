@@ -8,8 +8,13 @@ const usageJson = (usage: Usage): CompletionUsage => ({
   prompt_tokens: usage.prompt,
   completion_tokens: usage.completion,
   total_tokens: usage.prompt + usage.completion,
-  prompt_tokens_details: { cached_tokens: usage.cached },
-  completion_tokens_details: { reasoning_tokens: usage.reasoning }
+  prompt_tokens_details: {
+    cached_tokens: usage.cached,
+    cache_write_tokens: usage.cacheWrite,
+    ...(usage.cacheWriteHour && { cache_write_1h_tokens: usage.cacheWriteHour })
+  },
+  completion_tokens_details: { reasoning_tokens: usage.reasoning },
+  ...(usage.webSearches && { server_tool_use: { web_search_requests: usage.webSearches } })
 })
 
 const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({

@@ -20,8 +20,15 @@ export const CompletionUsage = Schema.Struct({
   prompt_tokens: Tokens,
   completion_tokens: Tokens,
   total_tokens: Tokens,
-  prompt_tokens_details: Schema.Struct({ cached_tokens: Tokens }),
-  completion_tokens_details: Schema.Struct({ reasoning_tokens: Tokens })
+  prompt_tokens_details: Schema.Struct({
+    cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
+    cache_write_tokens: Tokens.annotations({ description: "Written to it." }),
+    cache_write_1h_tokens: Schema.optional(Tokens).annotations({ description: "Of those, the ones kept for an hour." })
+  }),
+  completion_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
+  server_tool_use: Schema.optional(Schema.Struct({ web_search_requests: Tokens })).annotations({
+    description: "Where web searches are charged."
+  })
 }).annotations({ identifier: "Usage", description: "What is billed." })
 export type CompletionUsage = typeof CompletionUsage.Type
 

@@ -14,7 +14,8 @@ const tokenPrices = {
   prompt_per_1m_usd: Usd,
   completion_per_1m_usd: Usd,
   cached_prompt_per_1m_usd: Usd.annotations({ description: "Prompt tokens read from the provider's cache." }),
-  cache_write_per_1m_usd: Usd.annotations({ description: "Prompt tokens written to it." })
+  cache_write_per_1m_usd: Usd.annotations({ description: "Prompt tokens written to it." }),
+  cache_write_1h_per_1m_usd: Usd.annotations({ description: "Those to be kept for an hour." })
 }
 const UsdPerToken = matching(/^\d+(?:\.\d+)?$/)
 
@@ -23,10 +24,16 @@ const ChatPricing = Schema.Struct({
   long_context: Schema.optional(Schema.Struct({ above: Integer.pipe(atLeast(1)), ...tokenPrices })).annotations({
     description: "The prices of the whole request where its prompt has more than `above` tokens."
   }),
-  prompt: UsdPerToken.annotations({ description: "USD per token, exact, as are the following three." }),
+  prompt: UsdPerToken.annotations({ description: "USD per token, exact, as are the following four." }),
   completion: UsdPerToken,
   input_cache_read: UsdPerToken,
   input_cache_write: UsdPerToken,
+  input_cache_write_1h: UsdPerToken,
+  web_search_per_1k_usd: Schema.optional(Usd).annotations({ description: "A thousand web searches; if they cost." }),
+  web_search: Schema.optional(UsdPerToken).annotations({ description: "USD per search, exact." }),
+  max_web_searches: Schema.optional(Integer).annotations({
+    description: "Searches of one request that are charged at most."
+  }),
   approximate: Approximate,
   discount_pct: Discount,
   official_prompt_per_1m_usd: Schema.optional(Usd),

@@ -1,3 +1,4 @@
+import { listedExample } from "./ListedExample.ts"
 import { messagesExamples } from "./MessagesExamples.ts"
 
 export interface Examples {
@@ -22,33 +23,10 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
     prompt_tokens: 9,
     completion_tokens: 3,
     total_tokens: 12,
-    prompt_tokens_details: { cached_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0 }
   }
-  const listed = {
-    id: model,
-    object: "model",
-    created,
-    owned_by: "generation-gateway",
-    surface: "chat",
-    context_length: 400_000,
-    top_provider: { context_length: 400_000, max_completion_tokens: 128_000 },
-    architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
-    capabilities: ["tools", "vision", "response_format", "web_search", "reasoning"],
-    supported_parameters: ["max_tokens", "max_completion_tokens", "tools", "tool_choice", "parallel_tool_calls"],
-    pricing: {
-      prompt_per_1m_usd: 1.75,
-      completion_per_1m_usd: 14,
-      cached_prompt_per_1m_usd: 0.175,
-      cache_write_per_1m_usd: 1.75,
-      prompt: "0.00000175",
-      completion: "0.000014",
-      input_cache_read: "0.000000175",
-      input_cache_write: "0.00000175",
-      approximate: true
-    },
-    params: [{ key: "max_tokens", type: "number", default: 4096, min: 1, max: 128_000, step: 1 }]
-  }
+  const listed = listedExample(model, created)
   return {
     createChatCompletion: {
       request: {
@@ -198,6 +176,8 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
             prompt_tokens: 5210,
             completion_tokens: 1840,
             cached_tokens: 4096,
+            cache_write_tokens: 0,
+            web_searches: 0,
             charge_usd: 0.0348775
           },
           {
@@ -206,6 +186,8 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
             prompt_tokens: 9,
             completion_tokens: 3,
             cached_tokens: 0,
+            cache_write_tokens: 0,
+            web_searches: 0,
             charge_usd: 0.00005775
           }
         ]
@@ -224,7 +206,10 @@ export const examplesOf = (model: string): Readonly<Record<string, Examples>> =>
         prompt_tokens: 9,
         completion_tokens: 3,
         cached_tokens: 0,
+        cache_write_tokens: 0,
+        cache_write_1h_tokens: 0,
         reasoning_tokens: 0,
+        web_searches: 0,
         hold_usd: 0.000665,
         charge_usd: 0.00005775,
         attempts: [

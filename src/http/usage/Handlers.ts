@@ -30,14 +30,24 @@ export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
     : Either.right({ since, until })
 }
 
-const countsOf = ({ cachedTokens, completionTokens, promptTokens, requests }: UsageSum) => ({
-  requests,
-  prompt_tokens: promptTokens,
-  completion_tokens: completionTokens,
-  cached_tokens: cachedTokens
+const countsOf = (sum: UsageSum) => ({
+  requests: sum.requests,
+  prompt_tokens: sum.promptTokens,
+  completion_tokens: sum.completionTokens,
+  cached_tokens: sum.cachedTokens,
+  cache_write_tokens: sum.cacheWriteTokens,
+  web_searches: sum.webSearches
 })
 
-const columns = ["requests", "prompt_tokens", "completion_tokens", "cached_tokens", "charge_usd"]
+const columns = [
+  "requests",
+  "prompt_tokens",
+  "completion_tokens",
+  "cached_tokens",
+  "cache_write_tokens",
+  "web_searches",
+  "charge_usd"
+]
 
 const groupOf = (by: CustomerGrouping, { group, label }: UsageSum) => ({
   [by]: group,
@@ -74,7 +84,10 @@ const requestJson = (request: CustomerRequest) => ({
   prompt_tokens: request.promptTokens,
   completion_tokens: request.completionTokens,
   cached_tokens: request.cachedTokens,
+  cache_write_tokens: request.cacheWriteTokens,
+  cache_write_1h_tokens: request.cacheWriteHourTokens,
   reasoning_tokens: request.reasoningTokens,
+  web_searches: request.webSearches,
   hold_usd: request.hold === null ? null : toUsd(request.hold),
   charge_usd: toUsd(request.charge),
   attempts: request.attempts.map(({ ms, outcome }) => ({ outcome, ms })),

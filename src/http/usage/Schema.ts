@@ -51,6 +51,8 @@ const Sum = Schema.Struct({
   prompt_tokens: count("Of chats."),
   completion_tokens: count("Of chats."),
   cached_tokens: count("Of `prompt_tokens`, those that a provider read from its cache."),
+  cache_write_tokens: count("Prompt tokens written to the providers' caches."),
+  web_searches: count("Those that are charged."),
   charge_usd: Schema.Number.annotations({ description: "What was charged, less what was given back." })
 })
 
@@ -77,7 +79,10 @@ const Request = Schema.Struct({
   prompt_tokens: Tokens,
   completion_tokens: Tokens,
   cached_tokens: Tokens,
+  cache_write_tokens: Tokens,
+  cache_write_1h_tokens: Tokens.annotations({ description: "Of those written, the ones kept for an hour." }),
   reasoning_tokens: Tokens,
+  web_searches: Tokens,
   hold_usd: Schema.NullOr(Schema.Number),
   charge_usd: Schema.Number,
   attempts: Schema.Array(Schema.Struct({ outcome: Schema.String, ms: Integer })).annotations({

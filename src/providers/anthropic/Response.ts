@@ -27,7 +27,9 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
     completion: asCount(counts.output_tokens),
     cached,
     cacheWrite,
-    reasoning: asCount(asFields(counts.output_tokens_details).thinking_tokens)
+    cacheWriteHour: asCount(asFields(counts.cache_creation).ephemeral_1h_input_tokens),
+    reasoning: asCount(asFields(counts.output_tokens_details).thinking_tokens),
+    webSearches: asCount(asFields(counts.server_tool_use).web_search_requests)
   })
 }
 

@@ -24,9 +24,15 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
   const blocks = new Map<unknown, CallBlock>()
   let reason: unknown
   let counts: Fields = {}
+  let searches = 0
   let isRecounted = false
 
   const openBlock = (index: unknown, block: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    if (block.type === "server_tool_use" && block.name === "web_search") {
+      searches += 1
+      counts = { ...counts, server_tool_use: { web_search_requests: searches } }
+      return pushUsage(out)
+    }
     if (block.type !== "tool_use") return takeDelta({ ...block, type: `${String(block.type)}_delta` }, undefined, out)
     const name = asText(block.name)
     if (name === "") return "a tool call without a name"

@@ -1,19 +1,11 @@
 import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
+import { sanitizeUsage } from "../../domain/Pricing.ts"
 import { parseJson } from "../client/Json.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
-export const usageOf = ({ cached, cacheWrite, completion, prompt, reasoning }: Usage): Usage | undefined => {
-  if (prompt === 0 && completion === 0) return undefined
-  const read = Math.min(prompt, cached)
-  return {
-    prompt,
-    completion,
-    cached: read,
-    cacheWrite: Math.min(prompt - read, cacheWrite),
-    reasoning: Math.min(completion, reasoning)
-  }
-}
+export const usageOf = (usage: Usage): Usage | undefined =>
+  usage.prompt + usage.completion + (usage.webSearches ?? 0) === 0 ? undefined : sanitizeUsage(usage)
 
 export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
   reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")

@@ -8,6 +8,9 @@ export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<str
     message: () => ({ message: `must be one of ${words.join(", ")}`, override: true })
   })
 
+/** What the host has a fee for: each search, or each request that may search. */
+export const searchFee = optional(oneOf("search", "request"))
+
 export interface OptionsDecoder<A> {
   readonly decode: (options: RouteOptions) => Either.Either<A, ParseResult.ParseError>
   /** Dies on invalid options, which the catalog rules out. */

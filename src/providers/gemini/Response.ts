@@ -73,8 +73,15 @@ export const moderationFailure = (status: number, reason: unknown): ProviderFail
 export const blockIn = ({ promptFeedback }: Fields): string | undefined =>
   asText(asFields(promptFeedback).blockReason) || undefined
 
+/** Each query once, however often the model repeats it. */
+export const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
+  asList(asFields(asFields(candidate).groundingMetadata).webSearchQueries).flatMap((query) => asText(query) || [])
+
+const countSearches = (queries: ReadonlySet<string>, { search_fee: fee = "search" }: Options): number =>
+  fee === "request" ? Math.min(queries.size, 1) : queries.size
+
 /** Thoughts are counted beside the answer, search results beside the prompt. */
-export const decodeUsage = (meta: unknown): Usage | undefined => {
+export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefined => {
   const counts = asFields(meta)
   const reasoning = asCount(counts.thoughtsTokenCount)
   return usageOf({
@@ -82,7 +89,8 @@ export const decodeUsage = (meta: unknown): Usage | undefined => {
     completion: asCount(counts.candidatesTokenCount) + reasoning,
     cached: asCount(counts.cachedContentTokenCount),
     cacheWrite: 0,
-    reasoning
+    reasoning,
+    webSearches
   })
 }
 
@@ -105,8 +113,10 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   // The host has no option for a single call, so further ones are dropped.
   const mostCalls = request.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY
   let reason = ""
-  let usage: Usage | undefined
+  let meta: unknown
   let hasOutput = false
+  const queries = new Set<string>()
+  const usage = () => decodeUsage(meta, countSearches(queries, options))
 
   const claimId = (given: unknown): string => {
     const id = typeof given === "string" && hostId.test(given) && !ids.has(given) ? given : newId()
@@ -142,12 +152,13 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
 
   return {
     take: (chunk, out) => {
-      usage = decodeUsage(chunk.usageMetadata) ?? usage
+      meta = decodeUsage(chunk.usageMetadata, 0) === undefined ? meta : chunk.usageMetadata
       const candidate = asList(chunk.candidates)[0]
       if (!Predicate.isRecord(candidate)) {
         const block = blockIn(chunk)
         return block === undefined || hasOutput ? undefined : moderationFailure(200, block)
       }
+      for (const query of queriesOf(candidate)) queries.add(query)
       const before = out.length
       for (const part of asList(asFields(candidate.content).parts)) {
         const broken = takePart(asFields(part), out)
@@ -162,10 +173,11 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     finish: (out) => {
       if (reason === "") return undefined
       out.push({ type: "finish", reason: finishOf(finishReason(reason), ids.size > 0) })
-      if (usage !== undefined) out.push({ type: "usage", usage })
+      const counted = usage()
+      if (counted !== undefined) out.push({ type: "usage", usage: counted })
       return "whole"
     },
-    usage: () => usage
+    usage
   }
 }
 

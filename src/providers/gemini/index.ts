@@ -50,7 +50,7 @@ const chat = makeChatAdapter<Options, Quirks>({
   decode: decodeAnswer,
   decoder: makeDecoder,
   errorIn,
-  usageIn: ({ usageMetadata }) => decodeUsage(usageMetadata),
+  usageIn: ({ usageMetadata }) => decodeUsage(usageMetadata, 0),
   decodeFailure,
   quirks: ({ thinking = "level" }) => ({
     signatures: thinking === "level" ? "required" : "optional",

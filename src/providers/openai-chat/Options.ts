@@ -1,6 +1,6 @@
 import { identity, Predicate, Schema } from "effect"
 import type { Feature, RouteOptions } from "../../domain/Model.ts"
-import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
+import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
   max_tokens_field: optional(oneOf("max_tokens", "max_completion_tokens")),
@@ -12,7 +12,8 @@ export const Options = Schema.Struct({
   cache: optional(oneOf("none", "manual", "auto", "breakpoints")),
   cache_key: optional(oneOf("none", "prompt_cache_key", "x-grok-conv-id")),
   /** Anything but a mapping revokes the provider's option. */
-  web_search: optional(Schema.Unknown)
+  web_search: optional(Schema.Unknown),
+  search_fee: searchFee
 })
 export type Options = typeof Options.Type
 

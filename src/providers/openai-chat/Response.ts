@@ -1,8 +1,10 @@
 import { Either, Predicate, Schema } from "effect"
-import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { CacheControl, ChatAnswer, ChatRequest, FinishReason, Usage } from "../../domain/Chat.ts"
 import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { asCount, asFields, asList, type Fields } from "../client/Json.ts"
+import type { Options } from "./Options.ts"
 
 export const textOf = (content: unknown): string =>
   typeof content === "string"
@@ -28,21 +30,48 @@ const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
 
 export const finishReason = (reason: unknown): FinishReason | undefined => reasons.get(reason)
 
-export const decodeUsage = (usage: unknown): Usage | undefined => {
+type Call = Pick<ChatCall<Options>, "options" | "request">
+
+/** Where a request has one fee for all of its searches, the host need not report any. */
+const countSearches = (usage: Fields, call: Call | undefined): number => {
+  if (call?.options.search_fee === "request") return Number(call.request.webSearch)
+  const { server_side_tool_usage_details: atXai, server_tool_use: anywhere } = usage
+  return asCount(asFields(anywhere).web_search_requests ?? asFields(atXai).web_search_calls)
+}
+
+const isForHour = ({ cache_control: mark }: { readonly cache_control?: CacheControl | undefined }): boolean =>
+  mark?.ttl === "1h"
+
+const asksForHour = ({ messages, tools }: ChatRequest): boolean =>
+  tools.some(isForHour) ||
+  messages.some((message) => isForHour(message) || (Array.isArray(message.content) && message.content.some(isForHour)))
+
+/** Most hosts do not tell how long they keep what they write: as long as the request says. */
+const countHour = (ofPrompt: Fields, written: number, call: Call | undefined): number => {
+  const { cache_creation_token_details: split, cache_write_1h_tokens: own } = ofPrompt
+  const told = asFields(split).ephemeral_1h_input_tokens ?? own
+  if (told !== undefined) return asCount(told)
+  return written > 0 && call !== undefined && asksForHour(call.request) ? written : 0
+}
+
+export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | undefined => {
   if (!Predicate.isRecord(usage)) return undefined
   const ofPrompt = asFields(usage.prompt_tokens_details)
   const prompt = asCount(usage.prompt_tokens)
   const reported = asCount(usage.completion_tokens)
   if (prompt === 0 && reported === 0) return undefined
   const reasoning = asCount(asFields(usage.completion_tokens_details).reasoning_tokens)
+  const cacheWrite = asCount(ofPrompt.cache_write_tokens)
   // Some hosts leave reasoning out of the completion and count it in the total alone.
   const isApart = reasoning > 0 && asCount(usage.total_tokens) === prompt + reported + reasoning
   return usageOf({
     prompt,
     completion: isApart ? reported + reasoning : reported,
     cached: asCount(ofPrompt.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens),
-    cacheWrite: asCount(ofPrompt.cache_write_tokens),
-    reasoning
+    cacheWrite,
+    cacheWriteHour: countHour(ofPrompt, cacheWrite, call),
+    reasoning,
+    webSearches: countSearches(usage, call)
   })
 }
 
@@ -65,7 +94,7 @@ const decodeBody = Schema.decodeUnknownEither(
   Schema.Struct({ choices: Schema.Tuple([Choice], Schema.Unknown), usage: Schema.Unknown })
 )
 
-export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> =>
+export const decodeAnswer = (body: unknown, call: ChatCall<Options>): Either.Either<ChatAnswer, string> =>
   Either.flatMap(
     Either.mapLeft(decodeBody(body), () => "no message in the answer"),
     ({ choices: [choice], usage }) => {
@@ -78,9 +107,9 @@ export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<
           reasoning: message.reasoning_content || message.reasoning,
           calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
           finish: finishReason(finish_reason),
-          usage: decodeUsage(usage ?? choice.usage)
+          usage: decodeUsage(usage ?? choice.usage, call)
         },
-        newId
+        call.newId
       )
     }
   )

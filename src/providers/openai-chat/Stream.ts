@@ -1,8 +1,10 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { argumentsText, finishOf, type StreamedCall, StreamedCalls, unreadableArguments } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
+import type { Options } from "./Options.ts"
 import { decodeUsage, finishReason, isBreak, textOf } from "./Response.ts"
 
 interface Call {
@@ -58,8 +60,8 @@ const makeCallDecoder = (newId: () => string) => {
 }
 
 /** Finish and usage come last, once the stream is complete. */
-export const makeDecoder = (newId: () => string): ChatDecoder => {
-  const { calls, take: takeCall } = makeCallDecoder(newId)
+export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
+  const { calls, take: takeCall } = makeCallDecoder(call.newId)
   let reason: string | undefined
   let usage: Usage | undefined
   let hasText = false
@@ -86,10 +88,10 @@ export const makeDecoder = (newId: () => string): ChatDecoder => {
 
   return {
     take: (chunk, out) => {
-      usage = decodeUsage(chunk.usage) ?? usage
+      usage = decodeUsage(chunk.usage, call) ?? usage
       const choice = asList(chunk.choices)[0]
       if (!Predicate.isRecord(choice)) return undefined
-      usage = decodeUsage(choice.usage) ?? usage
+      usage = decodeUsage(choice.usage, call) ?? usage
       if (isBreak(choice.finish_reason)) return `finish_reason ${String(choice.finish_reason)}`
       reason = asText(choice.finish_reason) || reason
       return takeDelta(asFields(choice.delta), out)

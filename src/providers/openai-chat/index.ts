@@ -39,10 +39,10 @@ export const make = makeChatProvider<Options, Quirks>("openai-chat", {
     headers: cacheKeyHeader(options, request)
   }),
   encode: encodeRequest,
-  decode: (body, { newId }) => decodeAnswer(body, newId),
-  decoder: ({ newId }) => makeDecoder(newId),
+  decode: decodeAnswer,
+  decoder: makeDecoder,
   errorIn,
-  usageIn: ({ usage }) => decodeUsage(usage),
+  usageIn: ({ usage }) => decodeUsage(usage, undefined),
   quirks: ({ max_tokens_field = "max_tokens" }) => ({ maxTokensField: max_tokens_field, streamOptions: true }),
   adapt,
   ownStops

@@ -6,7 +6,7 @@ import { fitCallId, textsOf } from "../chat/Messages.ts"
 import { defined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
-/** What this account may request; the gateway adds both itself. */
+/** What this account may request; the gateway adds all of it itself. */
 export interface Quirks {
   readonly summary: boolean
   readonly stream: boolean
@@ -15,6 +15,7 @@ export interface Quirks {
   /** Undefined: not refused so far. */
   readonly cacheKey?: boolean
   readonly cacheRetention?: boolean
+  readonly callLimit?: boolean
 }
 
 /** The host refuses a smaller cap. */
@@ -127,6 +128,7 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
     max_output_tokens: Math.max(leastOutput, request.maxTokens),
     ...toolFields(request, request.webSearch ? web_search : undefined),
     ...defined({
+      max_tool_calls: request.webSearch && quirks.callLimit !== false ? request.maxWebSearches : undefined,
       stream: isStream && quirks.stream ? true : undefined,
       reasoning: effort === undefined && summary === undefined ? undefined : defined({ effort, summary }),
       text: responseFormat && { format: encodeFormat(responseFormat) },

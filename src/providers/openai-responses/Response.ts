@@ -3,11 +3,20 @@ import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
 import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention, readHostError } from "../client/Classification.ts"
-import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asList, asText, type Fields, parseJson } from "../client/Json.ts"
 
 export const paragraph = "\n\n"
 
-export const decodeUsage = (usage: unknown): Usage | undefined => {
+/** The host has a fee for each search; pages that it opens or looks through are free. */
+export const isSearch = (item: unknown): boolean => {
+  const { action, status, type } = asFields(item)
+  const isDone = status === "completed" || status === undefined
+  return type === "web_search_call" && isDone && (asFields(action).type ?? "search") === "search"
+}
+
+export const countSearches = (output: unknown): number => asList(output).filter(isSearch).length
+
+export const decodeUsage = (usage: unknown, webSearches: number): Usage | undefined => {
   const { input_tokens, input_tokens_details, output_tokens, output_tokens_details } = asFields(usage)
   const { cache_write_tokens, cached_tokens } = asFields(input_tokens_details)
   return usageOf({
@@ -15,7 +24,8 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
     completion: asCount(output_tokens),
     cached: asCount(cached_tokens),
     cacheWrite: asCount(cache_write_tokens),
-    reasoning: asCount(asFields(output_tokens_details).reasoning_tokens)
+    reasoning: asCount(asFields(output_tokens_details).reasoning_tokens),
+    webSearches
   })
 }
 
@@ -41,6 +51,8 @@ const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal:
 
 const Item = Schema.Struct({
   type: Schema.Unknown,
+  status: Schema.Unknown,
+  action: Schema.Unknown,
   content: Texts,
   summary: Texts,
   id: Text,
@@ -88,7 +100,7 @@ export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<
             return { ...item, id: callIdOf(item), arguments: item.arguments === "" ? item.input : item.arguments }
           }),
           finish: finishReason(status, incomplete_details.reason),
-          usage: decodeUsage(usage)
+          usage: decodeUsage(usage, countSearches(output))
         },
         newId
       )

@@ -1,5 +1,6 @@
 import { Either } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
+import { noUsage } from "../../domain/Pricing.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 import {
   argumentsText,
@@ -11,7 +12,18 @@ import {
 } from "../chat/Answer.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
-import { callIdOf, decodeAnswer, decodeUsage, errorIn, finishReason, isCall, isOver, paragraph } from "./Response.ts"
+import {
+  callIdOf,
+  countSearches,
+  decodeAnswer,
+  decodeUsage,
+  errorIn,
+  finishReason,
+  isCall,
+  isOver,
+  isSearch,
+  paragraph
+} from "./Response.ts"
 
 /** Deltas name their item or, where item ids change, its output position. */
 const makeCallDecoder = (newId: () => string) => {
@@ -84,6 +96,7 @@ export const makeDecoder = (
   let hasRefusal = false
   let reasoningPart: string | undefined
   let usage: Usage | undefined
+  let searches = 0
 
   const pushText = (text: string, out: Array<ChatEvent>) => {
     if (text !== "") out.push({ type: "content", text })
@@ -102,7 +115,7 @@ export const makeDecoder = (
 
   const end = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const response = asFields(event.response)
-    usage = decodeUsage(response.usage)
+    usage = decodeUsage(response.usage, Math.max(searches, countSearches(response.output)))
     const error = event.type === "response.failed" ? response : errorIn(response)
     if (error !== undefined) return failureIn(error)
     if (!isOver(response.status)) return `a response that ended ${asText(response.status)}`
@@ -140,6 +153,10 @@ export const makeDecoder = (
         const item = asFields(event.item)
         if (isCall(item)) return takeItem(event, item, out)
         if (item.type !== "message") hasHidden = true
+        if (event.type === "response.output_item.done" && isSearch(item)) {
+          searches += 1
+          out.push({ type: "usage", usage: { ...noUsage, webSearches: searches } })
+        }
         return undefined
       }
       case "response.function_call_arguments.delta":

@@ -8,7 +8,7 @@ import { bearer } from "../client/Upstream.ts"
 import { native } from "./Native.ts"
 import { features, type Options, options } from "./Options.ts"
 import { encodeRequest, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeFailure, decodeUsage, errorIn } from "./Response.ts"
+import { countSearches, decodeAnswer, decodeFailure, decodeUsage, errorIn } from "./Response.ts"
 import { makeDecoder } from "./Stream.ts"
 
 /** Below this, no host bills a part of the prompt at its cached price. */
@@ -30,6 +30,8 @@ const adapt = (
     return { changes: { cacheRetention: false }, isLasting: false }
   }
   if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
+  if (param === "max_tool_calls" && quirks.callLimit !== false)
+    return { changes: { callLimit: false }, isLasting: true }
   if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting: true }
   return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined
 }
@@ -47,7 +49,7 @@ export const make = makeChatProvider<Options, Quirks>("openai-responses", {
     return makeDecoder(newId, isShort, failureIn)
   },
   errorIn,
-  usageIn: ({ usage }) => decodeUsage(usage),
+  usageIn: ({ output, usage }) => decodeUsage(usage, countSearches(output)),
   decodeFailure,
   quirks: () => ({ summary: true, stream: true, encrypted: true }),
   adapt,

@@ -1,19 +1,20 @@
 import { type ChatModel, type ChatPricing, reasoningEfforts } from "../../domain/Model.ts"
-import { toUsd, toUsdPerToken } from "../../domain/Money.ts"
+import { toUsd, toUsdPerToken, zero } from "../../domain/Money.ts"
 import { type Rates, ratesAt } from "../../domain/Pricing.ts"
 import { type ChatPrices, discount, type Listing, type ParamField, type TokenPrices } from "./ListedModel.ts"
 import type { Margin } from "./Surface.ts"
 
 const defaultMaxTokens = 4096
 
-const tokenPrices = ({ cachedPrompt, cacheWrite, completion, prompt }: Rates): TokenPrices => ({
+const tokenPrices = ({ cachedPrompt, cacheWrite, cacheWriteHour, completion, prompt }: Rates): TokenPrices => ({
   prompt_per_1m_usd: toUsd(prompt),
   completion_per_1m_usd: toUsd(completion),
   cached_prompt_per_1m_usd: toUsd(cachedPrompt),
-  cache_write_per_1m_usd: toUsd(cacheWrite)
+  cache_write_per_1m_usd: toUsd(cacheWrite),
+  cache_write_1h_per_1m_usd: toUsd(cacheWriteHour)
 })
 
-const chatPrices = ({ official, pricing }: ChatModel): ChatPrices => {
+const chatPrices = ({ maxWebSearches, official, pricing }: ChatModel): ChatPrices => {
   const rates = ratesAt(pricing, 0)
   const above = pricing.longContext?.above
   return {
@@ -23,6 +24,12 @@ const chatPrices = ({ official, pricing }: ChatModel): ChatPrices => {
     completion: toUsdPerToken(rates.completion),
     input_cache_read: toUsdPerToken(rates.cachedPrompt),
     input_cache_write: toUsdPerToken(rates.cacheWrite),
+    input_cache_write_1h: toUsdPerToken(rates.cacheWriteHour),
+    ...(pricing.webSearch !== undefined && {
+      web_search_per_1k_usd: toUsd(pricing.webSearch),
+      web_search: toUsdPerToken(pricing.webSearch * 1_000n),
+      max_web_searches: maxWebSearches
+    }),
     approximate: true,
     ...discount([pricing.prompt, official?.prompt], [pricing.completion, official?.completion]),
     ...(official && {
@@ -79,15 +86,20 @@ export const listChat = (model: ChatModel): Listing => {
 /** Compares at the prompt sizes where either side changes its prices. */
 export const chatMargins = (pricing: ChatPricing, cost: ChatPricing): ReadonlyArray<Margin> => {
   const marks = new Set([0, pricing.longContext?.above ?? 0, cost.longContext?.above ?? 0])
-  return [...marks].flatMap((mark) => {
+  const search = { unit: "1000 web searches", price: pricing.webSearch ?? zero, cost: cost.webSearch ?? zero }
+  const tokens = [...marks].flatMap((mark) => {
     const price = ratesAt(pricing, mark + 1)
     const paid = ratesAt(cost, mark + 1)
     const unit = (name: string) => `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
+    const hour = { unit: unit("one-hour cache write"), price: price.cacheWriteHour, cost: paid.cacheWriteHour }
+    const isSame = hour.price === price.cacheWrite && hour.cost === paid.cacheWrite
     return [
       { unit: unit("prompt"), price: price.prompt, cost: paid.prompt },
       { unit: unit("cached prompt"), price: price.cachedPrompt, cost: paid.cachedPrompt },
       { unit: unit("cache write"), price: price.cacheWrite, cost: paid.cacheWrite },
+      ...(isSame ? [] : [hour]),
       { unit: unit("completion"), price: price.completion, cost: paid.completion }
     ]
   })
+  return pricing.webSearch === undefined && cost.webSearch === undefined ? tokens : [...tokens, search]
 }

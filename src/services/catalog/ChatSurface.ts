@@ -32,10 +32,15 @@ import {
 } from "./Surface.ts"
 
 const tokenPrices = { prompt_per_1m_usd: Usd, completion_per_1m_usd: Usd }
-const cachePrices = { cached_prompt_per_1m_usd: optional(Usd), cache_write_per_1m_usd: optional(Usd) }
+const cachePrices = {
+  cached_prompt_per_1m_usd: optional(Usd),
+  cache_write_per_1m_usd: optional(Usd),
+  cache_write_1h_per_1m_usd: optional(Usd)
+}
 const prices = {
   ...tokenPrices,
   ...cachePrices,
+  web_search_per_1k_usd: optional(Usd),
   long_context: optional(Schema.Struct({ above: Tokens, ...tokenPrices, ...cachePrices }))
 }
 const ChatCost = Schema.Struct(prices)
@@ -66,7 +71,8 @@ const chatRules = (entry: ChatModelEntry, family: FamilyEntry | undefined) => {
     reasoning,
     capabilities: entry.capabilities ?? family?.capabilities ?? [],
     imageTokens: entry.image_tokens ?? family?.image_tokens ?? 5000,
-    webSearchTokens: entry.web_search_tokens ?? family?.web_search_tokens ?? 25_000
+    webSearchTokens: entry.web_search_tokens ?? family?.web_search_tokens ?? 25_000,
+    maxWebSearches: entry.max_web_searches ?? family?.max_web_searches ?? 10
   } as const
 }
 
@@ -111,15 +117,17 @@ const promises = (entry: ChatModelEntry, { families, knownFamilies }: EntryConte
 
 type Prices = NonNullable<ChatModelEntry["routes"][number]["cost"]>
 
-const tierOf = (entry: Omit<Prices, "long_context">) => ({
+const tierOf = (entry: Omit<Prices, "long_context" | "web_search_per_1k_usd">) => ({
   prompt: entry.prompt_per_1m_usd,
   completion: entry.completion_per_1m_usd,
   cachedPrompt: entry.cached_prompt_per_1m_usd,
-  cacheWrite: entry.cache_write_per_1m_usd
+  cacheWrite: entry.cache_write_per_1m_usd,
+  cacheWriteHour: entry.cache_write_1h_per_1m_usd
 })
 
 const chatPricing = (entry: Prices): ChatPricing => ({
   ...tierOf(entry),
+  webSearch: entry.web_search_per_1k_usd,
   longContext:
     entry.long_context === undefined ? undefined : { above: entry.long_context.above, ...tierOf(entry.long_context) }
 })

@@ -122,7 +122,8 @@ export const familyRules = {
   reasoning: optional(Reasoning),
   capabilities: optional(Capabilities),
   image_tokens: optional(Tokens),
-  web_search_tokens: optional(Tokens)
+  web_search_tokens: optional(Tokens),
+  max_web_searches: optional(integer(1, 100))
 }
 
 export const FamilyEntry = Schema.Struct({

@@ -15,6 +15,7 @@ export interface TokenPrices {
   readonly completion_per_1m_usd: number
   readonly cached_prompt_per_1m_usd: number
   readonly cache_write_per_1m_usd: number
+  readonly cache_write_1h_per_1m_usd: number
 }
 
 export interface ChatPrices extends TokenPrices {
@@ -24,6 +25,11 @@ export interface ChatPrices extends TokenPrices {
   readonly completion: string
   readonly input_cache_read: string
   readonly input_cache_write: string
+  readonly input_cache_write_1h: string
+  readonly web_search_per_1k_usd?: number
+  /** USD of one. */
+  readonly web_search?: string
+  readonly max_web_searches?: number
   readonly approximate: boolean
   readonly discount_pct?: number
   readonly official_prompt_per_1m_usd?: number

@@ -26,10 +26,18 @@ export interface ChatJob {
   readonly since?: number | undefined
 }
 
+const tokenKinds = [
+  ["prompt", "prompt"],
+  ["completion", "completion"],
+  ["cached", "cached"],
+  ["cache_write", "cacheWrite"],
+  ["cache_write_1h", "cacheWriteHour"],
+  ["reasoning", "reasoning"]
+] as const
+
 const countTokens = (usage: Usage): void => {
-  for (const kind of ["prompt", "completion", "cached", "reasoning"] as const) {
-    Metrics.unsafeUpdate(Metrics.tokens, usage[kind] ?? 0, { kind })
-  }
+  for (const [kind, field] of tokenKinds) Metrics.unsafeUpdate(Metrics.tokens, usage[field] ?? 0, { kind })
+  if (usage.webSearches) Metrics.unsafeUpdate(Metrics.webSearches, usage.webSearches, {})
 }
 
 export const makeChatCharging = Effect.gen(function* () {

@@ -21,7 +21,7 @@ export const usageOf = (
   const countPrompt = usage.prompt === 0
   const countCompletion = usage.completion === 0 && produced !== ""
   const whole = (counted: Usage, estimated: boolean): Measured => {
-    return { usage: counted, billed: Pricing.capCompletion(counted, request.maxTokens), estimated }
+    return { usage: counted, billed: Pricing.capUsage(counted, request), estimated }
   }
   if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
   return Effect.zipWith(

@@ -22,7 +22,8 @@ const readClosed = (row: Row): Closed => {
 }
 
 const logColumns = `request_id, at, surface, status, code, org_id, key_id, address, user_agent, model, route, provider,
-  preferred_route, stream, attempts, provider_request_id, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, cost, first_byte_ms, total_ms`
+  preferred_route, stream, attempts, provider_request_id, prompt_tokens, completion_tokens, cached_tokens,
+  cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches, hold_id, cost, first_byte_ms, total_ms`
 
 const notices = notify("SELECT id FROM payers", `${lowCredits} UNION ALL ${reachedCaps}`)
 

@@ -7,6 +7,7 @@ import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { isStatementTimeout } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { RequestRow } from "./RequestLog.ts"
+import { RequestTokens } from "./RequestTokens.ts"
 import { charge, groups } from "./Usage.ts"
 
 export type CustomerGrouping = "day" | "model" | "key"
@@ -20,11 +21,12 @@ const UsageSum = Schema.Struct({
   promptTokens: Schema.NumberFromString,
   completionTokens: Schema.NumberFromString,
   cachedTokens: Schema.NumberFromString,
+  cacheWriteTokens: Schema.NumberFromString,
+  webSearches: Schema.NumberFromString,
   charge: NanoUsdFromRow
 })
 export type UsageSum = typeof UsageSum.Type
 
-const { attempts, cachedTokens, completionTokens, promptTokens, reasoningTokens } = RequestRow.fields
 const CustomerRequest = Schema.Struct({
   requestId: Schema.String,
   at: Schema.DateFromSelf,
@@ -33,11 +35,8 @@ const CustomerRequest = Schema.Struct({
   surface: Schema.String,
   model: Schema.NullOr(Schema.String),
   stream: Schema.Boolean,
-  attempts,
-  promptTokens,
-  completionTokens,
-  cachedTokens,
-  reasoningTokens,
+  attempts: RequestRow.fields.attempts,
+  ...RequestTokens,
   hold: Schema.NullOr(NanoUsdFromRow),
   charge: NanoUsdFromRow,
   firstByteMs: Schema.NullOr(Schema.Number),
@@ -95,6 +94,7 @@ export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
                 SELECT ${sql.literal(request)} AS name, bool_or(${sql.literal(isKnown)}) AS is_known,
                   count(*) AS requests, sum(prompt_tokens) AS prompt_tokens,
                   sum(completion_tokens) AS completion_tokens, sum(cached_tokens) AS cached_tokens,
+                  sum(cache_write_tokens) AS cache_write_tokens, sum(web_searches) AS web_searches,
                   sum(${sql.literal(charge)}) AS charge
                 FROM request_log r
                 WHERE r.org_id = ${org} AND r.at >= ${new Date(since)} AND r.at < ${new Date(until)} GROUP BY 1
@@ -103,7 +103,9 @@ export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
                 ${sql.literal(by === "key" ? "min((SELECT k.name FROM api_keys k WHERE k.id = named.name))" : "NULL::text")} AS label,
                 sum(requests) AS requests, coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
                 coalesce(sum(completion_tokens), 0) AS completion_tokens,
-                coalesce(sum(cached_tokens), 0) AS cached_tokens, sum(charge) AS charge
+                coalesce(sum(cached_tokens), 0) AS cached_tokens,
+                coalesce(sum(cache_write_tokens), 0) AS cache_write_tokens,
+                coalesce(sum(web_searches), 0) AS web_searches, sum(charge) AS charge
               FROM named GROUP BY 1 ORDER BY ${sql.literal(order[by])}`
           )
           return yield* rowsOf(UsageSum)(Effect.succeed(sums))

@@ -87,6 +87,11 @@ export const tokens = Metric.counter("gateway_tokens_total", {
   incremental: true
 })
 
+export const webSearches = Metric.counter("gateway_web_searches_total", {
+  description: "Web searches settled",
+  incremental: true
+})
+
 export const attempts = Metric.counter("gateway_attempts_total", {
   description: "Calls to providers, by route and outcome",
   incremental: true

@@ -11,6 +11,7 @@ import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf, storable } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
+import { RequestTokens, toColumns } from "./RequestTokens.ts"
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
@@ -92,10 +93,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   /** Of the last attempt that was answered with one. */
   providerRequestId: Schema.NullOr(Schema.String),
   notes: Schema.Array(Schema.String),
-  promptTokens: Schema.NullOr(Schema.NumberFromString),
-  completionTokens: Schema.NullOr(Schema.NumberFromString),
-  cachedTokens: Schema.NullOr(Schema.NumberFromString),
-  reasoningTokens: Schema.NullOr(Schema.NumberFromString),
+  ...RequestTokens,
   holdId: Schema.NullOr(Schema.String),
   charge: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
@@ -134,10 +132,7 @@ const toRow = (entry: RequestEntry) => ({
   }),
   provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
   notes: entry.notes,
-  prompt_tokens: entry.usage?.prompt ?? null,
-  completion_tokens: entry.usage?.completion ?? null,
-  cached_tokens: entry.usage?.cached ?? null,
-  reasoning_tokens: entry.usage?.reasoning ?? null,
+  ...toColumns(entry.usage),
   hold_id: entry.hold ?? null,
   charge: entry.charge.toString(),
   cost: amount(entry.cost) ?? null,
@@ -166,7 +161,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
       const sql = yield* SqlClient.SqlClient
       const rows = rowsOf(RequestRow)
       const columns = sql.literal(`id, request_id, at, surface, status, code, org_id, key_id, address, user_agent,
-        model, route, preferred_route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost,
+        model, route, preferred_route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens,
+        cached_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches, hold_id, charge, cost,
         first_byte_ms, total_ms`)
       const withStatus = (status: StatusFilter) => {
         if (status === "ok") return sql`request_log.status < 400 AND code IS NULL`

@@ -20,7 +20,10 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   promptTokens: Schema.NumberFromString,
   completionTokens: Schema.NumberFromString,
   cachedTokens: Schema.NumberFromString,
+  cacheWriteTokens: Schema.NumberFromString,
+  cacheWriteHourTokens: Schema.NumberFromString,
   reasoningTokens: Schema.NumberFromString,
+  webSearches: Schema.NumberFromString,
   spend: NanoUsdFromRow,
   cost: NanoUsdFromRow,
   margin: Schema.NullOr(NanoUsdFromRow),
@@ -97,11 +100,11 @@ export class Usage extends Context.Tag("gateway/Usage")<
               WITH parts AS (
                 SELECT ${sql.literal(first.request)} AS name, ${sql.literal(second.request)} AS subname,
                   ${isKnown} AS is_known, 1 AS requests, prompt_tokens,
-                  completion_tokens, cached_tokens, reasoning_tokens,
+                  completion_tokens, cached_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches,
                   ${sql.literal(charge)} AS charge, ${sql.literal(cost)} AS cost
                 FROM request_log r WHERE ${where}
                 UNION ALL
-                SELECT ${sql.literal(first.attempt)}, ${sql.literal(second.attempt)}, ${isKnown}, 0, NULL, NULL, NULL, NULL, 0, a.cost_nano
+                SELECT ${sql.literal(first.attempt)}, ${sql.literal(second.attempt)}, ${isKnown}, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, a.cost_nano
                 FROM request_log r, jsonb_to_recordset(r.attempts) AS a (provider text, route text, cost_nano bigint)
                 WHERE ${where} AND jsonb_path_exists(r.attempts, '$[*].cost_nano') AND a.cost_nano IS NOT NULL
               ), named AS (
@@ -109,7 +112,9 @@ export class Usage extends Context.Tag("gateway/Usage")<
                   bool_or(bool_or(is_known)) OVER (PARTITION BY ${sql.literal(thenBy === "model" ? "subname" : "name")}) AS is_sold,
                   sum(requests) AS requests,
                   sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
-                  sum(cached_tokens) AS cached_tokens, sum(reasoning_tokens) AS reasoning_tokens,
+                  sum(cached_tokens) AS cached_tokens, sum(cache_write_tokens) AS cache_write_tokens,
+                  sum(cache_write_hour_tokens) AS cache_write_hour_tokens, sum(reasoning_tokens) AS reasoning_tokens,
+                  sum(web_searches) AS web_searches,
                   sum(charge) AS spend, sum(cost) AS cost, sum(charge - cost) AS margin,
                   count(*) FILTER (WHERE cost IS NULL AND charge > 0) AS uncosted
                 FROM parts GROUP BY name, subname
@@ -119,13 +124,17 @@ export class Usage extends Context.Tag("gateway/Usage")<
                   coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
                   coalesce(sum(completion_tokens), 0) AS completion_tokens,
                   coalesce(sum(cached_tokens), 0) AS cached_tokens,
+                  coalesce(sum(cache_write_tokens), 0) AS cache_write_tokens,
+                  coalesce(sum(cache_write_hour_tokens), 0) AS cache_write_hour_tokens,
                   coalesce(sum(reasoning_tokens), 0) AS reasoning_tokens,
+                  coalesce(sum(web_searches), 0) AS web_searches,
                   sum(spend) AS spend, coalesce(sum(cost), 0) AS cost, sum(margin) AS margin, sum(uncosted) AS uncosted
                 FROM named GROUP BY 1, 2
               )
               SELECT "group", subgroup, ${sql.literal(labelOf(by, '"group"'))} AS label,
                 ${sql.literal(labelOf(thenBy, "subgroup"))} AS sublabel,
-                requests, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, spend, cost, margin, uncosted
+                requests, prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, cache_write_hour_tokens,
+                reasoning_tokens, web_searches, spend, cost, margin, uncosted
               FROM totals ORDER BY ${sql.literal(order)}`)
         })
       })

@@ -29,7 +29,9 @@ models:
     family: house
     context_length: 1000000
     max_output: 65536
+    capabilities: [web_search]
     pricing:
+      web_search_per_1k_usd: 12
       prompt_per_1m_usd: 2.2
       completion_per_1m_usd: 13
       cached_prompt_per_1m_usd: 0.22
@@ -38,8 +40,8 @@ models:
     routes:
       - provider: google
         model: gemini-3.1-pro-preview
-        cost: {prompt_per_1m_usd: 2, completion_per_1m_usd: 12, cached_prompt_per_1m_usd: 0.2, long_context: {above: 200000, prompt_per_1m_usd: 4, completion_per_1m_usd: 18}}
-      - {provider: resale, model: google/gemini-3.1-pro-preview, preference: 2}
+        cost: {prompt_per_1m_usd: 2, completion_per_1m_usd: 12, cached_prompt_per_1m_usd: 0.2, web_search_per_1k_usd: 10, long_context: {above: 200000, prompt_per_1m_usd: 4, completion_per_1m_usd: 18}}
+      - {provider: resale, model: google/gemini-3.1-pro-preview, preference: 2, capabilities: []}
   - id: gpt-5.4-mini
     surface: chat
     family: house
@@ -105,7 +107,7 @@ describe("a price feed", () => {
       const [gemini, resold] = ["gemini/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
       const sized = "medium/1024-x-1024/gpt-image-1.5"
       assert.deepStrictEqual(matches(feed), [
-        ["pro@google", gemini, 6, 1],
+        ["pro@google", gemini, 7, 2],
         ["pro@resale", resold, 0, 0],
         ["pro", gemini, 4, 2],
         ["gpt-5.4-mini@maker", "gpt-5.4-mini", 0, 0],
@@ -119,6 +121,7 @@ describe("a price feed", () => {
       const found = drifts(feed)
       assert.includeDeepMembers(found, [
         ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
+        ["pro@google", "cost of 1000 web searches", "10", "14", gemini],
         ["pro", "list price of completion per 1M", "15", "12", gemini],
         ["pro", "context_length", 1_000_000, 1_048_576, gemini],
         ["gpt-5.4-mini", "list price of prompt per 1M", "0.8", "0.75", "gpt-5.4-mini"],
@@ -130,6 +133,8 @@ describe("a price feed", () => {
         `${route}: the price of ${unit} is below what the feed says of ${entry}`
       assert.deepStrictEqual(losses, [
         below("pro@google", "cached prompt per 1M above 200000", gemini),
+        below("pro@google", "1000 web searches", gemini),
+        below("haiku@anthropic", "one-hour cache write per 1M", "claude-haiku-4-5"),
         below("gpt-image-1.5@painter", "1K image", sized),
         below("hailuo@fal", "10 s clip", "fal_ai/fal-ai/hailuo")
       ])
@@ -179,6 +184,11 @@ describe("a file that is no price feed", () => {
     ["a page of something else", '{"data": [{"id": "openai/gpt-5.4-mini"}]}', neither],
     ["a price in words", entry({ input_cost_per_token: "cheap" }), `gpt-5.4-mini.input_cost_per_token ${amount}`],
     ["a negative price", entry({ output_cost_per_token: -1e-6 }), `gpt-5.4-mini.output_cost_per_token ${amount}`],
+    [
+      "a search's price in words",
+      entry({ search_context_cost_per_query: 1 }),
+      "gpt-5.4-mini.search_context_cost_per_query must be an object"
+    ],
     ["a window in words", entry({ max_input_tokens: "many" }), `gpt-5.4-mini.max_input_tokens ${amount}`],
     ["a price in words", provider({ cost: { input: "1" } }), `openai/gpt-5.4-mini.cost.input ${amount}`],
     ["costs that are none", provider({ cost: [1] }), "openai/gpt-5.4-mini.cost must be an object"],

@@ -39,6 +39,7 @@ export interface ModelOptions {
   readonly family?: "A" | "B" | "C"
   readonly pricing?: Readonly<Record<string, unknown>>
   readonly capabilities?: ReadonlyArray<string>
+  readonly max_web_searches?: number
   readonly routes?: ReadonlyArray<CatalogRoute & Readonly<Record<string, unknown>>>
 }
 
@@ -53,7 +54,10 @@ export const maxOutput = 8_192
 export const prices = { prompt_per_1m_usd: 1, completion_per_1m_usd: 2 }
 export const nanoPerToken = { prompt: 1_000n, completion: 2_000n }
 
-const entry = (id: string, { routes = [onFirst], family = "A", pricing = prices, capabilities }: ModelOptions) => ({
+const entry = (
+  id: string,
+  { routes = [onFirst], family = "A", pricing = prices, capabilities, max_web_searches }: ModelOptions
+) => ({
   id,
   surface: "chat",
   family,
@@ -64,6 +68,7 @@ const entry = (id: string, { routes = [onFirst], family = "A", pricing = prices,
   capabilities: capabilities ?? ["tools"],
   image_tokens: 1_000,
   created: "2026-01-01",
+  max_web_searches,
   routes
 })
 

@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { chat, post, talk } from "../../harness/client/HttpCalls.ts"
+import { post, talk } from "../../harness/client/HttpCalls.ts"
 import { builtIn } from "../../harness/fixtures/Catalogs.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 
@@ -40,19 +40,20 @@ withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })), {
       ["/chat/completions", false, 0],
       ["/chat/completions", true, 40],
       ["/responses", false, 0],
-      ["/responses", true, 0]
+      ["/responses", true, 0],
+      ["/messages", false, 0],
+      ["/messages", true, 40]
     ] as const)(
       "run at once on the dearest model without one refusal (%s, stream: %s, %s ms between them)",
       ([path, stream, apart]) =>
         Effect.gen(function* () {
           const model = yield* dearest
-          const isChat = path === "/chat/completions"
-          const customer = yield* Served.customer({ nanoUsd: five, fitHolds: isChat })
+          const customer = yield* Served.customer({ nanoUsd: five, fitHolds: path === "/chat/completions" })
           const ask = (turn: number) => {
             const text = `[sandbox delay=${turn === 0 ? 2_000 : 1_000}] ${"word ".repeat(10_000)}`
-            return isChat
-              ? chat(customer, { ...talk(model, text), max_tokens: 64_000, stream })
-              : post(`/v1${path}`)(customer, { model, input: text, max_output_tokens: 64_000, stream })
+            return path === "/responses"
+              ? post("/v1/responses")(customer, { model, input: text, max_output_tokens: 64_000, stream })
+              : post(`/v1${path}`)(customer, { ...talk(model, text), max_tokens: 64_000, stream })
           }
           const agent = (number: number) => Effect.delay(Effect.forEach(turns, ask), number * apart)
           const answered = (yield* Effect.forEach(agents, agent, { concurrency: "unbounded" })).flat()

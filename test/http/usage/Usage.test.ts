@@ -61,7 +61,8 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
   })
   const range = "from=2026-01-01&to=2026-01-03"
   const sum = (requests: number, tokens: number, charge_usd: number) => {
-    return { requests, prompt_tokens: 3 * tokens, completion_tokens: 2 * tokens, cached_tokens: tokens, charge_usd }
+    const cached = { cached_tokens: tokens, cache_write_tokens: 0, web_searches: 0 }
+    return { requests, prompt_tokens: 3 * tokens, completion_tokens: 2 * tokens, ...cached, charge_usd }
   }
 
   it.effect("is added up by day, model and key, of its own requests only", () =>
@@ -106,8 +107,9 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
       const account = yield* opened
       const sql = yield* SqlClient.SqlClient
       yield* sql`UPDATE api_keys SET name = '=cmd|x, "y"' WHERE id = ${account.key}`
-      const line = `${account.key},"'=cmd|x, ""y""",4,21,14,7,20.000000013\r\n`
-      const columns = "key,key_name,requests,prompt_tokens,completion_tokens,cached_tokens,charge_usd\r\n"
+      const line = `${account.key},"'=cmd|x, ""y""",4,21,14,7,0,0,20.000000013\r\n`
+      const columns =
+        "key,key_name,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
       for (const accept of ["text/csv", "TEXT/CSV;q=0.8, application/json;q=0.5", "text/html, text/csv, */*"]) {
         const answer = yield* ask(account, `?by=key&${range}`, accept)
         assert.deepStrictEqual([answer.status, answer.text], [200, columns + line], accept)
@@ -117,7 +119,7 @@ withLayer(layer, { excludeTestServices: true })("the usage of an organization", 
       const nobody = yield* openAccount({})
       assert.strictEqual(
         (yield* ask(nobody, "", "text/csv")).text,
-        "day,requests,prompt_tokens,completion_tokens,cached_tokens,charge_usd\r\n"
+        "day,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
       )
       for (const accept of [
         "*/*",
@@ -218,7 +220,10 @@ withLayer(layer, { excludeTestServices: true })("a request of an organization", 
             prompt_tokens: 6,
             completion_tokens: 4,
             cached_tokens: 2,
+            cache_write_tokens: null,
+            cache_write_1h_tokens: null,
             reasoning_tokens: null,
+            web_searches: null,
             hold_usd: null,
             charge_usd: 0.000_000_005,
             attempts: [

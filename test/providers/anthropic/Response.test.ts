@@ -73,6 +73,16 @@ describe("an answer of an anthropic host", () => {
       { prompt: 432, completion: 1, cached: 400, cacheWrite: 30 }
     ],
     [
+      {
+        input_tokens: 2,
+        cache_creation_input_tokens: 30,
+        cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+        server_tool_use: { web_search_requests: 3, web_fetch_requests: 4 },
+        output_tokens: 1
+      },
+      { prompt: 32, completion: 1, cacheWrite: 30, cacheWriteHour: 20, webSearches: 3 }
+    ],
+    [
       { input_tokens: 2, cache_creation_input_tokens: null, cache_read_input_tokens: null, output_tokens: 1 },
       { prompt: 2, completion: 1 }
     ],

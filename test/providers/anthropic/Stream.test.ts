@@ -50,7 +50,34 @@ describe("a stream of an anthropic host", () => {
         stopped,
         write(4, "after the end")
       ],
-      [text(""), { type: "reasoning", text: "Hm." }, text("a"), finished("stop")]
+      [
+        text(""),
+        { type: "reasoning", text: "Hm." },
+        counted({ webSearches: 1 }),
+        text("a"),
+        finished("stop"),
+        counted({ webSearches: 1 })
+      ]
+    ],
+    [
+      "counts the searches that its end tells, and what was written for an hour",
+      [
+        begun({ input_tokens: 2, cache_creation_input_tokens: 30, cache_creation: { ephemeral_1h_input_tokens: 20 } }),
+        open(0, { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }),
+        close(0),
+        openText(1),
+        write(1, "a"),
+        close(1),
+        end("end_turn", { usage: { output_tokens: 4, server_tool_use: { web_search_requests: 2 } } }),
+        stopped
+      ],
+      [
+        counted({ prompt: 32, cacheWrite: 30, cacheWriteHour: 20 }),
+        counted({ prompt: 32, cacheWrite: 30, cacheWriteHour: 20, webSearches: 1 }),
+        text("a"),
+        finished("stop"),
+        counted({ prompt: 32, completion: 4, cacheWrite: 30, cacheWriteHour: 20, webSearches: 2 })
+      ]
     ],
     [
       "takes what a block brings along at its start",

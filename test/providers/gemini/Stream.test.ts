@@ -1,8 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ChatAnswer } from "../../../src/domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, Usage } from "../../../src/domain/Chat.ts"
+import type { Route } from "../../../src/domain/Model.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
-import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
+import { counted, finished, scenarios, text, usageOf } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { type Chunk, chunk, gemini } from "./Wire.ts"
 
@@ -14,19 +15,29 @@ const said = (words: string, finish?: string) => chunk([{ text: words }], finish
 const thought = (words: string) => chunk([{ text: words, thought: true }])
 
 /** The same chunks as a stream, and as the one list of a host that streams nothing: both must add up to this. */
-const addsUp = (name: string, chunks: ReadonlyArray<Chunk>, expected: Partial<ChatAnswer>, asked = request()) =>
-  check(name, (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.sse(...chunks.map(Fake.event)), Fake.json(200, chunks))
-      const heard = yield* hear(adapter, route, asked)
-      assert.isUndefined(heard.failure)
-      const streamed = joined(heard.events)
-      const whole = yield* adapter.complete(route, asked)
-      assert.deepStrictEqual(streamed, { ...streamed, ...expected })
-      const plain = (answer: ChatAnswer) => ({ ...answer, toolCalls: answer.toolCalls.map((call) => call.function) })
-      assert.deepStrictEqual(plain(whole), plain(streamed))
-    })
+const addsUp = (
+  name: string,
+  chunks: ReadonlyArray<Chunk>,
+  expected: Partial<ChatAnswer>,
+  { asked = request(), options = {} }: { readonly asked?: ChatRequest; readonly options?: Route["options"] } = {}
+) =>
+  check(
+    name,
+    (adapter, fake, route) =>
+      Effect.gen(function* () {
+        yield* fake.script(Fake.sse(...chunks.map(Fake.event)), Fake.json(200, chunks))
+        const heard = yield* hear(adapter, route, asked)
+        assert.isUndefined(heard.failure)
+        const streamed = joined(heard.events)
+        const whole = yield* adapter.complete(route, asked)
+        assert.deepStrictEqual(streamed, { ...streamed, ...expected })
+        const plain = (answer: ChatAnswer) => ({ ...answer, toolCalls: answer.toolCalls.map((call) => call.function) })
+        assert.deepStrictEqual(plain(whole), plain(streamed))
+      }),
+    options
   )
+
+const counts = (more: Partial<Usage> = {}) => usageOf({ prompt: 5, completion: 1, ...more })
 
 describe("a stream of a Gemini host", () => {
   addsUp("text and thoughts", [thought("Let me "), thought("see."), said("4"), said("2", "STOP")], {
@@ -72,6 +83,20 @@ describe("a stream of a Gemini host", () => {
     { usage: { prompt: 13, completion: 9, cached: 4, cacheWrite: 0, reasoning: 7 } }
   )
 
+  const grounded = (...webSearchQueries: ReadonlyArray<unknown>): Chunk => ({
+    candidates: [{ groundingMetadata: { webSearchQueries } }],
+    usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1 }
+  })
+  const searches = [said("a"), grounded("x", "y"), grounded("y", "", null, "z"), said("b", "STOP")]
+  addsUp("each query once as a search", searches, { usage: counts({ webSearches: 3 }) })
+  addsUp("no search where the host made none", [said("a"), grounded(), said("b", "STOP")], { usage: counts() })
+  addsUp(
+    "one search of a request whose searches have one fee",
+    searches,
+    { usage: counts({ webSearches: 1 }) },
+    { options: { search_fee: "request" } }
+  )
+
   const names = ({ toolCalls }: ChatAnswer) => toolCalls.map((call) => call.function.name)
 
   check("tool indexes count calls, not parts; ids are the host's where it has good ones", (adapter, fake, route) =>
@@ -109,7 +134,7 @@ describe("a stream of a Gemini host", () => {
     "of several calls only the first, where the client can take one",
     [calling("f"), calling("g"), stop],
     { finish: "tool_calls" },
-    request({ parallelToolCalls: false })
+    { asked: request({ parallelToolCalls: false }) }
   )
   check("of several calls only the first", (adapter, fake, route) =>
     Effect.gen(function* () {
@@ -124,7 +149,7 @@ describe("a stream of a Gemini host", () => {
     "stop sequences beyond what the host takes are cut here",
     [said("One, two, "), said("END and more", "STOP")],
     { content: "One, two, ", finish: "stop" },
-    request({ stop: ["a1", "a2", "a3", "a4", "a5", "END"] })
+    { asked: request({ stop: ["a1", "a2", "a3", "a4", "a5", "END"] }) }
   )
 
   survivesCuts([Fake.event(said("Grüße 你好 👋🏽")), Fake.event(stop)], { content: "Grüße 你好 👋🏽" })

@@ -63,6 +63,22 @@ describe("an answer of an openai-chat host", () => {
         ],
         [
           {
+            prompt_tokens: 100,
+            completion_tokens: 50,
+            prompt_tokens_details: {
+              cache_write_tokens: 30,
+              cache_creation_token_details: { ephemeral_1h_input_tokens: 20 }
+            },
+            server_tool_use: { web_search_requests: 2 }
+          },
+          { prompt: 100, completion: 50, cacheWrite: 30, cacheWriteHour: 20, webSearches: 2 }
+        ],
+        [
+          { prompt_tokens: 1, completion_tokens: 1, server_side_tool_usage_details: { web_search_calls: 4 } },
+          { prompt: 1, completion: 1, webSearches: 4 }
+        ],
+        [
+          {
             prompt_tokens: 10,
             completion_tokens: 5,
             total_tokens: 35,

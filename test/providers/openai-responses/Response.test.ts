@@ -126,6 +126,7 @@ describe("an answer of an openai-responses host", () => {
         const asked = request({ webSearch: true, tools: [weatherTool] })
         const piece = yield* adapter.complete(route, asked)
         assert.deepStrictEqual([piece.content, piece.toolCalls, piece.finish], ["hi", [], "stop"])
+        assert.strictEqual(piece.usage?.webSearches, 1)
         assert.deepStrictEqual(joined((yield* hear(adapter, route, asked)).events), piece)
         for (const sent of yield* bodies(fake, 2)) assert.nestedInclude(sent, { "tools[1].type": "web_search" })
       })

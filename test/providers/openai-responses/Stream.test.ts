@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { called, hear, joined, request } from "../../contracts/ChatHarness.ts"
-import { finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
+import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { openAiResponses, response, whole, wire } from "./Wire.ts"
 
@@ -18,6 +18,7 @@ const a = delta("a")
 
 describe("a stream of an openai-responses host", () => {
   const search = { output_index: 0, item: { type: "web_search_call", id: "ws_1" } }
+  const found = (item: object) => event("response.output_item.done", { item: { type: "web_search_call", ...item } })
   const refusal = (words: string) => event("response.refusal.delta", { delta: words })
   const cut = (reason: "max_output_tokens" | "content_filter" | undefined) =>
     ended(response({ status: "incomplete", incomplete_details: reason === undefined ? null : { reason } }))
@@ -41,7 +42,28 @@ describe("a stream of an openai-responses host", () => {
         ended(),
         delta("after the end")
       ],
-      [text(""), text("a"), finished("stop")]
+      [text(""), counted({ webSearches: 1 }), text("a"), finished("stop"), counted({ webSearches: 1 })]
+    ],
+    [
+      "counts searches that were made, not pages that were opened or searches that failed",
+      [
+        created,
+        found({ action: { type: "search", query: "q" } }),
+        found({ action: { type: "open_page", url: "https://a.test" } }),
+        found({ action: { type: "find_in_page", pattern: "x" } }),
+        found({ status: "failed", action: { type: "search", query: "q" } }),
+        found({ action: { type: "search", queries: ["r", "s"] } }),
+        a,
+        ended(whole({ content: "a", finish: "stop", usage }))
+      ],
+      [
+        text(""),
+        counted({ webSearches: 1 }),
+        counted({ webSearches: 2 }),
+        text("a"),
+        finished("stop"),
+        { type: "usage", usage: { ...usage, webSearches: 2 } }
+      ]
     ],
     [
       "has its usage last",

@@ -14,12 +14,15 @@ describe("Catalog", () => {
         completion: NanoUsd(7_500_000_000n),
         cachedPrompt: NanoUsd(3_625_000n),
         cacheWrite: undefined,
+        cacheWriteHour: undefined,
+        webSearch: undefined,
         longContext: {
           above: 200_000,
           prompt: NanoUsd(3_000_000_000n),
           completion: NanoUsd(11_250_000_000n),
           cachedPrompt: undefined,
-          cacheWrite: undefined
+          cacheWrite: undefined,
+          cacheWriteHour: undefined
         }
       })
       assert.deepStrictEqual([...talk.capabilities], ["tools", "vision", "web_search", "reasoning"])

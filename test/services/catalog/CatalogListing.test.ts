@@ -18,17 +18,20 @@ describe("the list of models", () => {
         completion_per_1m_usd: 7.5,
         cached_prompt_per_1m_usd: 0.003625,
         cache_write_per_1m_usd: 1.5,
+        cache_write_1h_per_1m_usd: 1.5,
         long_context: {
           above: 200_000,
           prompt_per_1m_usd: 3,
           completion_per_1m_usd: 11.25,
           cached_prompt_per_1m_usd: 0.003625,
-          cache_write_per_1m_usd: 3
+          cache_write_per_1m_usd: 3,
+          cache_write_1h_per_1m_usd: 3
         },
         prompt: "0.0000015",
         completion: "0.0000075",
         input_cache_read: "0.000000003625",
         input_cache_write: "0.0000015",
+        input_cache_write_1h: "0.0000015",
         approximate: true,
         discount_pct: 16,
         official_prompt_per_1m_usd: 2,

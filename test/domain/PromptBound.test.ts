@@ -1,0 +1,78 @@
+import { assert, describe, it } from "@effect/vitest"
+import { FastCheck as fc } from "effect"
+import type { Message } from "../../src/domain/Chat.ts"
+import * as Pricing from "../../src/domain/Pricing.ts"
+import { bound, user } from "./PricedChats.ts"
+
+describe("utf8Bytes", () => {
+  it("agrees with the platform's encoder", () => {
+    const encoder = new TextEncoder()
+    const texts = fc.oneof(fc.string(), fc.fullUnicodeString(), fc.string16bits())
+    fc.assert(
+      fc.property(texts, (text) => {
+        assert.strictEqual(Pricing.utf8Bytes(text), encoder.encode(text).length)
+      })
+    )
+    assert.strictEqual(Pricing.utf8Bytes("aé漢😀\ud800"), 1 + 2 + 3 + 4 + 3)
+  })
+
+  it("stops soon after the limit", () => {
+    const bytes = Pricing.utf8Bytes("漢".repeat(1_000_000), 10)
+    assert.isAbove(bytes, 10)
+    assert.isAtMost(bytes, 13)
+  })
+})
+
+describe("promptBound", () => {
+  it("counts bytes of text, not characters", () => {
+    assert.strictEqual(bound([user("漢漢")]) - bound([user("")]), 6)
+  })
+
+  it("counts every text that becomes prompt", () => {
+    const empty = bound([{ role: "assistant", content: null }])
+    const full = bound([
+      {
+        role: "assistant",
+        content: [{ type: "text", text: "abc" }],
+        name: "de",
+        reasoning_content: "fghi",
+        tool_calls: [{ id: "call1", type: "function", function: { name: "sum", arguments: "{}" } }]
+      }
+    ])
+    assert.strictEqual(full - empty, 3 + 2 + 4 + 5 + 3 + 2)
+    const answer = bound([{ role: "tool", content: "42", tool_call_id: "call1" }])
+    assert.strictEqual(answer - empty, 2 + 5)
+  })
+
+  it("counts tools, schemas and searches", () => {
+    const plain = bound([user("x")])
+    const tools = [{ type: "function" as const, function: { name: "f", description: "d".repeat(500) } }]
+    assert.isAtLeast(bound([user("x")], { tools }) - plain, JSON.stringify(tools).length)
+    const schema = { properties: { a: { type: "string", description: "e".repeat(300) } } }
+    const responseFormat = { type: "json_schema" as const, json_schema: { name: "s", schema } }
+    assert.isAtLeast(bound([user("x")], { responseFormat }) - plain, JSON.stringify(responseFormat).length)
+    assert.strictEqual(bound([user("x")], { webSearch: true }) - plain, 10_000)
+  })
+
+  it("counts what only a native body holds, up to the context", () => {
+    const native = (extraTokens: number) =>
+      ({ native: { dialect: "messages", body: {}, headers: {}, extraTokens } }) as const
+    assert.strictEqual(bound([user("x")], native(500)) - bound([user("x")]), 500)
+    for (const endless of [Number.MAX_SAFE_INTEGER, Infinity]) {
+      assert.strictEqual(bound([user("x")], native(endless)), 1_048_576)
+    }
+  })
+
+  it("counts an image at its worst case whatever its address or bytes weigh", () => {
+    const image = (url: string): Message => ({ role: "user", content: [{ type: "image_url", image_url: { url } }] })
+    const short = bound([image("https://a.test/b.png")])
+    const long = bound([image(`data:image/png;base64,${"A".repeat(500_000)}`)])
+    assert.strictEqual(short, long)
+    assert.strictEqual(short - bound([{ role: "user", content: [] }]), 2500)
+  })
+
+  it("never passes the context", () => {
+    assert.strictEqual(bound([user("x".repeat(3_000_000))]), 1_048_576)
+    assert.strictEqual(bound(Array.from({ length: 40 }, () => user("y".repeat(50_000)))), 1_048_576)
+  })
+})
