@@ -94,8 +94,9 @@ const toolFields = (body: Body, hasMore: boolean, call: Call): Fields => {
   if (tools.length === 0 && !hasMore) return {}
   const { maxWebSearches, webSearch } = call.request
   const { max_tool_calls: asked, parallel_tool_calls } = body
-  const most = Math.min(asCount(asked) || Infinity, (webSearch ? maxWebSearches : undefined) ?? Infinity)
-  const max_tool_calls = most === Infinity || call.quirks.callLimit === false ? undefined : most
+  const most = Math.min(asCount(asked) || Infinity, maxWebSearches ?? Infinity)
+  const isLimited = webSearch && most < Infinity && call.quirks.callLimit !== false
+  const max_tool_calls = isLimited ? most : undefined
   const tool_choice = keepChoice(body.tool_choice, call)
   return defined({ tools: tools.length === 0 ? undefined : tools, tool_choice, parallel_tool_calls, max_tool_calls })
 }

@@ -27,7 +27,12 @@ describe("a web search at an anthropic host", () => {
   it("is its own tool, with as many searches as the customer pays for, beside the customer's", () => {
     const search = { type: "web_search_20250305", name: "web_search" }
     assert.deepStrictEqual<unknown>(bodyOf({ webSearch: true }).tools, [search])
-    const { tool_choice, tools } = bodyOf({ webSearch: true, maxWebSearches: 3, tools: [weatherTool], toolChoice: "auto" })
+    const { tool_choice, tools } = bodyOf({
+      webSearch: true,
+      maxWebSearches: 3,
+      tools: [weatherTool],
+      toolChoice: "auto"
+    })
     assert.deepStrictEqual<unknown>(tools?.[1], { ...search, max_uses: 3 })
     assert.deepStrictEqual(tool_choice, { type: "auto" })
     assert.isUndefined(bodyOf({}).tools)

@@ -76,10 +76,7 @@ describe("a catalog that promises what an adapter cannot do", () => {
       },
       "web_search"
     ],
-    [
-      { adapter: "anthropic", capabilities: "[tools, vision, response_format, web_search]" },
-      "response_format, web_search"
-    ],
+    [{ adapter: "anthropic", capabilities: "[tools, vision, response_format]" }, "response_format, web_search"],
     [
       { adapter: "anthropic", capabilities: "[response_format]", route: ", capabilities: [response_format]" },
       "response_format"
