@@ -109,6 +109,8 @@ export interface ChatRequest {
   /** Requests with the same key share a cache, at hosts that can be told. */
   readonly promptCacheKey?: string | undefined
   readonly promptCacheRetention?: "in_memory" | "24h" | undefined
+  /** Marks that the model has no price for are not sent: of any kind, or for an hour. */
+  readonly unpricedMarks?: "all" | "hour" | undefined
   readonly stream: boolean
   readonly includeUsage: boolean
   /** Clamped to the model's limit once the model is known. */

@@ -97,12 +97,21 @@ const noSampling = {
   presencePenalty: undefined
 }
 
+const unpricedMarks = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) => {
+  if (cacheWrite === undefined) return "all"
+  return cacheWriteHour === undefined ? "hour" : undefined
+}
+
 /** A host may give its own dialect a format that its translation lacks. */
 const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
   const { native, responseFormat } = request
   if (native === undefined || responseFormat === undefined || model.capabilities.has("response_format")) return request
   return { ...request, native: { ...native, only: native.only ?? "response_format" } }
 }
+
+/** The model's own where the request came in a dialect of agents. */
+export const outputCap = ({ maxOutput, ownMaxOutput = maxOutput }: ChatModel, { native }: ChatRequest): number =>
+  native === undefined ? maxOutput : ownMaxOutput
 
 /** Refuses what would change the answer's meaning; drops or clamps what clients send out of habit. */
 export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
@@ -114,8 +123,9 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
     ...kept,
     ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
     ...(model.sampling ? undefined : noSampling),
+    unpricedMarks: unpricedMarks(model),
     ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
-    maxTokens: Math.min(request.maxTokens, model.maxOutput)
+    maxTokens: Math.min(request.maxTokens, outputCap(model, request))
   })
 }
 

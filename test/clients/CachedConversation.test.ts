@@ -12,12 +12,13 @@ import { PromptCache, wordsIn } from "../harness/upstream/PromptCache.ts"
 import { wire } from "../providers/anthropic/Wire.ts"
 
 /** Claude Sonnet 4.6, in nano-USD a token. */
-const price = { prompt: 3_000n, completion: 15_000n, cached: 300n, write: 3_750n }
+const price = { prompt: 3_000n, completion: 15_000n, cached: 300n, write: 3_750n, writeForAnHour: 6_000n }
 const pricing = {
   prompt_per_1m_usd: 3,
   completion_per_1m_usd: 15,
   cached_prompt_per_1m_usd: 0.3,
-  cache_write_per_1m_usd: 3.75
+  cache_write_per_1m_usd: 3.75,
+  cache_write_1h_per_1m_usd: 6
 }
 const leastTokens = 1_024
 
@@ -151,29 +152,71 @@ const totalOf = (all: ReadonlyArray<Turn>): number => Number(all.reduce((sum, { 
 
 const completionOf = (turn: number): number => 20 + wordsOfCall * (turn === turns ? 0 : callsIn(turn))
 
-withLayer(gateway, { excludeTestServices: true })("an agent's conversation of 30 turns", (it) => {
-  it.effect.each([{ stream: false }, { stream: true }])("costs a quarter of what it costs without a cache, %j", (how) =>
+withLayer(gateway, { excludeTestServices: true })("a conversation whose prompts are cached", (it) => {
+  it.effect.each([{ stream: false }, { stream: true }])(
+    "of an agent's 30 turns costs a quarter of what it costs without a cache, %j",
+    (how) =>
+      Effect.gen(function* () {
+        const cached = yield* converse("cached", how)
+        const uncached = yield* converse("uncached", how)
+        assert.strictEqual(cached.length, turns)
+        cached.forEach(({ charge, prompt, usage }, at) => {
+          const completion = completionOf(at + 1)
+          const read = cached[at - 1]?.prompt ?? 0
+          const written = prompt - read
+          assert.deepInclude(usage, { prompt_tokens: prompt, completion_tokens: completion })
+          assert.deepInclude(usage.prompt_tokens_details, { cached_tokens: read, cache_write_tokens: written })
+          const byHand =
+            BigInt(read) * price.cached + BigInt(written) * price.write + BigInt(completion) * price.completion
+          assert.strictEqual(charge, byHand, `turn ${at + 1}`)
+        })
+        uncached.forEach(({ charge, prompt }, at) => {
+          const byHand = BigInt(prompt) * price.prompt + BigInt(completionOf(at + 1)) * price.completion
+          assert.strictEqual(charge, byHand, `turn ${at + 1}`)
+        })
+        const share = totalOf(cached) / totalOf(uncached)
+        console.log(`${totalOf(cached) / 1e9} USD of ${totalOf(uncached) / 1e9} USD: ${share.toFixed(3)}`)
+        assert.isAtMost(share, 0.25)
+      })
+  )
+
+  it.effect("with marks of the client's own pays for what each writes, and for what a pause forgets", () =>
     Effect.gen(function* () {
-      const cached = yield* converse("cached", how)
-      const uncached = yield* converse("uncached", how)
-      assert.strictEqual(cached.length, turns)
-      cached.forEach(({ charge, prompt, usage }, at) => {
-        const completion = completionOf(at + 1)
-        const read = cached[at - 1]?.prompt ?? 0
-        const written = prompt - read
-        assert.deepInclude(usage, { prompt_tokens: prompt, completion_tokens: completion })
-        assert.deepInclude(usage.prompt_tokens_details, { cached_tokens: read })
-        const byHand =
-          BigInt(read) * price.cached + BigInt(written) * price.write + BigInt(completion) * price.completion
-        assert.strictEqual(charge, byHand, `turn ${at + 1}`)
+      const { fake } = yield* Vendor
+      const { openai, spent } = yield* Served.customer()
+      const cache = new PromptCache(leastTokens)
+      const mark = { cache_control: { type: "ephemeral", ttl: "5m" } }
+      const hour = { cache_control: { type: "ephemeral", ttl: "1h" } }
+      const messages = [
+        { ...system, ...hour },
+        { ...question, ...mark }
+      ]
+      const ask = Effect.fnUntraced(function* () {
+        yield* fake.script(replyWith(cache, { content: words(20, "thought"), finish: "stop" }))
+        const before = yield* spent
+        const { usage } = yield* calling(() => openai.chat.completions.create({ model: "uncached", messages }))
+        return { details: usage?.prompt_tokens_details, charge: (yield* spent) - before }
       })
-      uncached.forEach(({ charge, prompt }, at) => {
-        const byHand = BigInt(prompt) * price.prompt + BigInt(completionOf(at + 1)) * price.completion
-        assert.strictEqual(charge, byHand, `turn ${at + 1}`)
+      const [kept, forgotten] = [sizeOf(system), sizeOf(question)].map(BigInt)
+      const output = 20n * price.completion
+      if (kept === undefined || forgotten === undefined) return assert.fail("no sizes")
+
+      const first = yield* ask()
+      assert.strictEqual(first.charge, kept * price.writeForAnHour + forgotten * price.write + output)
+      assert.deepInclude(Object(first.details), {
+        cached_tokens: 0,
+        cache_write_tokens: Number(kept + forgotten),
+        cache_write_1h_tokens: Number(kept)
       })
-      const share = totalOf(cached) / totalOf(uncached)
-      console.log(`${totalOf(cached) / 1e9} USD of ${totalOf(uncached) / 1e9} USD: ${share.toFixed(3)}`)
-      assert.isAtMost(share, 0.25)
+      cache.pass(6)
+      const afterPause = yield* ask()
+      assert.strictEqual(afterPause.charge, kept * price.cached + forgotten * price.write + output)
+      cache.pass(4)
+      const soon = yield* ask()
+      assert.strictEqual(soon.charge, (kept + forgotten) * price.cached + output)
+      cache.pass(61)
+      const nextDay = yield* ask()
+      assert.strictEqual(nextDay.charge, first.charge)
     })
   )
 })

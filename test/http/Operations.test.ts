@@ -72,6 +72,14 @@ const median = (numbers: ReadonlyArray<number>): number =>
 
 const exportsNothing = { now: () => 0n, isSampled: () => true, export: () => {} }
 
+const messages = [{ role: "user", content: "hello" }]
+const asked = {
+  "/v1/chat/completions": { messages },
+  "/v1/responses": { input: messages },
+  "/v1/messages": { messages }
+}
+type Path = keyof typeof asked
+
 /** A whole gateway in this process, in which every operation is counted. */
 const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
   const counter = new Counter()
@@ -118,7 +126,7 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
   const { secret } = yield* Effect.provide(openAccount({}), context)
   const { address } = yield* Effect.provide(HttpServer.HttpServer, context)
   const port = address._tag === "TcpAddress" ? address.port : 0
-  const ask = (stream: boolean, reply: Upstream.Reply) =>
+  const ask = (stream: boolean, reply: Upstream.Reply, path: Path) =>
     Effect.gen(function* () {
       yield* upstream.script((response, received) => {
         mark("the provider was asked")
@@ -127,10 +135,10 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
       const began = counter.begin()
       marks.length = 0
       const answered = yield* Effect.promise(() =>
-        fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        fetch(`http://127.0.0.1:${port}${path}`, {
           method: "POST",
           headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-          body: JSON.stringify({ model: "tiny", stream, messages: [{ role: "user", content: "hello" }] })
+          body: JSON.stringify({ model: "tiny", stream, ...asked[path] })
         })
       )
       assert.strictEqual(answered.status, 200)
@@ -148,10 +156,10 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
         own: counter.fresh
       }
     })
-  return Effect.fnUntraced(function* (stream: boolean, reply: Upstream.Reply) {
-    for (let n = 0; n < warm; n += 1) yield* ask(stream, reply)
+  return Effect.fnUntraced(function* (stream: boolean, reply: Upstream.Reply, path: Path = "/v1/chat/completions") {
+    for (let n = 0; n < warm; n += 1) yield* ask(stream, reply, path)
     const all: Array<Effect.Effect.Success<ReturnType<typeof ask>>> = []
-    for (let n = 0; n < counted; n += 1) all.push(yield* ask(stream, reply))
+    for (let n = 0; n < counted; n += 1) all.push(yield* ask(stream, reply, path))
     const phases = (all[0]?.phases ?? []).map(({ until }, at) => ({
       until,
       operations: least(all.map((one) => one.phases[at]?.operations ?? 0)),
@@ -206,6 +214,34 @@ describe("the operations of a request", () => {
       const each = (many.own - few.own) / 20
       console.log(`operations of a traced answer: ${operations}, of a traced stream's event: ${each}`)
       assert.isAtMost(operations, most.operations)
+      assert.isAtMost(each, most.operationsAnEvent)
+    })
+  )
+
+  it.scopedLive("in the Responses convention stay within the same budget", () =>
+    Effect.gen(function* () {
+      const measure = yield* bench()
+      const { fibers, operations } = yield* measure(false, Provider.answer("hello"), "/v1/responses")
+      const few = yield* measure(true, streamOf(5), "/v1/responses")
+      const many = yield* measure(true, streamOf(25), "/v1/responses")
+      const each = (many.own - few.own) / 20
+      console.log(`operations of a response: ${operations}, of a streamed event: ${each}`)
+      assert.isAtMost(operations, most.operations)
+      assert.isAtMost(fibers, most.fibers)
+      assert.isAtMost(each, most.operationsAnEvent)
+    })
+  )
+
+  it.scopedLive("in the Messages convention stay within the same budget", () =>
+    Effect.gen(function* () {
+      const measure = yield* bench()
+      const { fibers, operations } = yield* measure(false, Provider.answer("hello"), "/v1/messages")
+      const few = yield* measure(true, streamOf(5), "/v1/messages")
+      const many = yield* measure(true, streamOf(25), "/v1/messages")
+      const each = (many.own - few.own) / 20
+      console.log(`operations of a message: ${operations}, of a streamed event: ${each}`)
+      assert.isAtMost(operations, most.operations)
+      assert.isAtMost(fibers, most.fibers)
       assert.isAtMost(each, most.operationsAnEvent)
     })
   )

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http"
 import { Effect } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
+import type { ReasonCode } from "../../domain/Failure.ts"
 import type { ChatSink } from "../../services/chat/ChatCompletions.ts"
 import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { probe } from "../connections/HalfClosed.ts"
@@ -35,7 +36,7 @@ export interface StreamEncoder {
   readonly encode: (events: ReadonlyArray<ChatEvent>) => string
   readonly finish: (usage: Usage) => string
   /** `reason`: the vendor's own words. */
-  readonly error: (body: Wire.Envelope, reason?: string) => string
+  readonly error: (body: Wire.Envelope, reason?: string, reasonCode?: ReasonCode) => string
 }
 
 /** Waits while the client does not read, so that the provider is not read either. */
@@ -92,8 +93,8 @@ export const makeSink = (options: {
     finish: (usage) => end(encoder.finish(usage)),
     fail: (failure) => {
       if (firstDeltaSent) return end(encoder.error(Wire.brokenStream(failure)))
-      const { body, reason } = Wire.toWire(failure)
-      return end(encoder.error(body, reason))
+      const { body, reason, reasonCode } = Wire.toWire(failure)
+      return end(encoder.error(body, reason, reasonCode))
     }
   }
 }

@@ -28,6 +28,7 @@ export const ErrorCode = Schema.Literal(
   "idempotency_conflict",
   "video_not_finished",
   "request_too_large",
+  "context_length_exceeded",
   "rate_limit_exceeded",
   "internal_error",
   "upstream_error",

@@ -40,7 +40,7 @@ export type MessagesUsage = typeof MessagesUsage.Type
 const Text = Schema.Struct({
   type: Schema.Literal("text"),
   text: Schema.String,
-  citations: Schema.optional(Schema.Array(Anything))
+  citations: Schema.optional(Schema.NullOr(Schema.Array(Anything)))
 })
 const Thinking = Schema.Struct({
   type: Schema.Literal("thinking"),

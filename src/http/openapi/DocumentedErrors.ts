@@ -1,7 +1,8 @@
 import * as Failure from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { toWire } from "../errors/ErrorMessages.ts"
+import { type Envelope, toWire, type WireError } from "../errors/ErrorMessages.ts"
 import { messagesError } from "../messages/Errors.ts"
+import { responsesError } from "../responses/Failure.ts"
 
 type Tag = Failure.Failure["_tag"]
 
@@ -57,11 +58,11 @@ const failuresAmong = (classes: ReadonlyArray<unknown>, surface: Surface | undef
 
 const unique = <A>(values: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(values)]
 
-export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface | undefined) => {
-  const errors = failuresAmong(classes, surface).map((failure) => ({
-    ...toWire(failure),
-    pattern: patterns[failure._tag]
-  }))
+export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface | undefined) =>
+  contentOf(failuresAmong(classes, surface), ({ body }) => body)
+
+const contentOf = (failures: ReadonlyArray<Failure.Failure>, encode: (error: WireError) => Envelope) => {
+  const errors = failures.map((failure) => ({ body: encode(toWire(failure)), pattern: patterns[failure._tag] }))
   const bodies = errors.map(({ body }) => body)
   const fixed = errors.flatMap(({ body, pattern }) => (pattern === undefined ? [body.error.message] : []))
   const messages = [
@@ -80,6 +81,19 @@ export const errorContent = (classes: ReadonlyArray<unknown>, surface: Surface |
     )
   }
 }
+
+const tooLong = new Failure.UpstreamRejected({
+  param: null,
+  reason: "This model's maximum context length is 400000 tokens.",
+  reasonCode: "context_length_exceeded"
+})
+
+/** The same with the field names of the Responses convention, and with the provider's own words. */
+export const responsesErrorContent = (classes: ReadonlyArray<unknown>) =>
+  contentOf(
+    [...failuresAmong(classes, "chat"), ...(classes.includes(Failure.UpstreamRejected) ? [tooLong] : [])],
+    responsesError
+  )
 
 /** The same in the envelope of the Messages API, whose messages are the provider's too. */
 export const messagesErrorContent = (classes: ReadonlyArray<unknown>) => {

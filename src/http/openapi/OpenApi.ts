@@ -3,7 +3,7 @@ import { Record } from "effect"
 import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
-import { errorContent, messagesErrorContent } from "./DocumentedErrors.ts"
+import { errorContent, messagesErrorContent, responsesErrorContent } from "./DocumentedErrors.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
 import { introduction } from "./Introduction.ts"
 
@@ -48,6 +48,11 @@ const isOurs = (
   schema: object
 ): schema is { readonly failures: ReadonlyArray<unknown>; readonly description: string } => "failures" in schema
 
+const contentOf = (failures: ReadonlyArray<unknown>, tag: string) => {
+  if (tag === "messages") return messagesErrorContent(failures)
+  return tag === "responses" ? responsesErrorContent(failures) : errorContent(failures, surfaces[tag])
+}
+
 const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, headers: object, tag: string) => {
   const schema = response.content?.["application/json"]?.schema
   if (schema === undefined) return undefined
@@ -57,10 +62,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   return {
     description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: {
-      "application/json":
-        tag === "messages" ? messagesErrorContent(ours.failures) : errorContent(ours.failures, surfaces[tag])
-    }
+    content: { "application/json": contentOf(ours.failures, tag) }
   }
 }
 

@@ -1,7 +1,6 @@
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
-import type { Envelope } from "../errors/ErrorMessages.ts"
-import { failureCode } from "./Failure.ts"
+import type { failureOf } from "./Failure.ts"
 import { responseHead } from "./Response.ts"
 
 /** Of one stream, numbered in their order. */
@@ -29,8 +28,7 @@ export class Events {
     return this.response("created", "in_progress", nothing) + this.response("in_progress", "in_progress", nothing)
   }
 
-  failed(body: Envelope, output?: string): string {
-    const error = JSON.stringify({ code: failureCode(body), message: body.error.message })
-    return this.response("failed", "failed", `"error":${error},"incomplete_details":null`, output)
+  failed(failure: ReturnType<typeof failureOf>, output?: string): string {
+    return this.response("failed", "failed", `"error":${JSON.stringify(failure)},"incomplete_details":null`, output)
   }
 }

@@ -1,5 +1,5 @@
-import type { EncodeError } from "../Answer.ts"
-import type { Envelope } from "../errors/ErrorMessages.ts"
+import type { ReasonCode } from "../../domain/Failure.ts"
+import type { Envelope, WireError } from "../errors/ErrorMessages.ts"
 
 /** The names that this dialect has for the fields of a chat. */
 const fields: Readonly<Record<string, string>> = {
@@ -11,22 +11,22 @@ const fields: Readonly<Record<string, string>> = {
 }
 
 /** Says why the provider refused a request: agents recover by it. */
-export const encodeError: EncodeError = ({ body: { error }, reason, reasonCode }) => {
+export const responsesError = ({ body: { error }, reason, reasonCode }: Omit<WireError, "status">): Envelope => {
   const { code, message, param, type } = error
   const field = fields[param ?? ""] ?? param
-  const renamed = param === null || field === null ? message : message.replaceAll(`\`${param}\``, `\`${field}\``)
-  return {
-    error: {
-      message: reason ?? renamed,
-      type,
-      param: field,
-      code: reasonCode ?? code
-    }
-  }
+  const renamed = field === param ? message : message.replaceAll(`\`${param}\``, `\`${field}\``)
+  return { error: { message: reason ?? renamed, type, param: field, code: reasonCode ?? code } }
 }
 
 /** The codes by which clients of this dialect decide: all others are repeated. */
-export const failureCode = ({ error: { code, type } }: Envelope): string => {
+const failureCode = ({ error: { code, type } }: Envelope): string => {
   if (type === "insufficient_quota" || type === "rate_limit_error") return code ?? type
-  return type === "invalid_request_error" || type === "content_policy_violation" ? "invalid_prompt" : "server_error"
+  if (type === "invalid_request_error") return code ?? "invalid_prompt"
+  return type === "content_policy_violation" ? "invalid_prompt" : "server_error"
+}
+
+/** The `error` of a response that failed. */
+export const failureOf = (body: Envelope, reason?: string, reasonCode?: ReasonCode) => {
+  const told = responsesError({ body, reason, reasonCode })
+  return { code: failureCode(told), message: told.error.message }
 }

@@ -2,8 +2,8 @@ import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { isObject, isString, type JsonObject } from "../body/Fields.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
-import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { Events } from "./Events.ts"
+import { failureOf } from "./Failure.ts"
 import { nativeResponse } from "./Response.ts"
 
 /** Passes on what the host sends, under our names and numbers. */
@@ -28,8 +28,8 @@ export class NativeEncoder implements StreamEncoder {
     return this.terminal === undefined ? "" : this.write(this.terminal, usage)
   }
 
-  error(body: Envelope): string {
-    return this.events.failed(body)
+  error(...failure: Parameters<StreamEncoder["error"]>): string {
+    return this.events.failed(failureOf(...failure))
   }
 
   private one(event: JsonObject): string {

@@ -1,10 +1,9 @@
 import type { ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { AnswerName, ChatDialect } from "../chat/Dialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
-import type { Envelope } from "../errors/ErrorMessages.ts"
 import { decodeResponsesBody } from "./Body.ts"
 import { Events } from "./Events.ts"
-import { encodeError } from "./Failure.ts"
+import { responsesError } from "./Failure.ts"
 import { NativeEncoder } from "./NativeStream.ts"
 import { responseJson } from "./Response.ts"
 import { TranslatedEncoder } from "./Stream.ts"
@@ -30,8 +29,10 @@ class ResponsesEncoder implements StreamEncoder {
     return this.encoder === undefined ? this.begin([], (encoder) => encoder.finish(usage)) : this.encoder.finish(usage)
   }
 
-  error(body: Envelope): string {
-    return this.encoder === undefined ? this.begin([], (encoder) => encoder.error(body)) : this.encoder.error(body)
+  error(...failure: Parameters<StreamEncoder["error"]>): string {
+    return this.encoder === undefined
+      ? this.begin([], (encoder) => encoder.error(...failure))
+      : this.encoder.error(...failure)
   }
 
   private begin(first: ReadonlyArray<ChatEvent>, encode: (encoder: StreamEncoder) => string): string {
@@ -51,5 +52,5 @@ export const responses: ChatDialect = {
   decode: decodeResponsesBody,
   encodeAnswer: responseJson,
   encoder: (name, request) => new ResponsesEncoder(name, request),
-  encodeError
+  encodeError: responsesError
 }

@@ -2,8 +2,8 @@ import type { ChatEvent, ChatRequest, FinishReason, Usage } from "../../domain/C
 import { callIdOnWire } from "../../domain/Chat.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
-import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { Events } from "./Events.ts"
+import { failureOf } from "./Failure.ts"
 import {
   bodyOf,
   callItem,
@@ -94,12 +94,12 @@ export class TranslatedEncoder implements StreamEncoder {
     text += this.closeText(status)
     for (const call of this.calls.values()) text += this.closeCall(call, status)
     const why = reason === undefined ? "null" : JSON.stringify({ reason })
-    const more = `"completed_at":${this.name.created},"error":null,"incomplete_details":${why}`
+    const more = `"error":null,"incomplete_details":${why}`
     return text + this.events.response(status, status, more, this.done.join(","), JSON.stringify(usageJson(usage)))
   }
 
-  error(body: Envelope): string {
-    return this.events.failed(body, Object.values(this.done).join(","))
+  error(...failure: Parameters<StreamEncoder["error"]>): string {
+    return this.events.failed(failureOf(...failure), Object.values(this.done).join(","))
   }
 
   private one(event: ChatEvent): string {

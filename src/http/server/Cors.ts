@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 
 export const exposedHeaders = [
   "x-request-id",
+  "request-id",
   "x-ratelimit-limit",
   "x-ratelimit-remaining",
   "retry-after",

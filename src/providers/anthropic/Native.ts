@@ -60,11 +60,10 @@ const accepts = (body: Body, route: Route, options: Options): boolean => {
 
 const isClientTool = ({ type }: Fields): boolean => clientTool.test(asText(type) || "custom")
 
-const keepTool = (tool: Fields, { maxWebSearches, webSearch }: Call["request"]): ReadonlyArray<Fields> => {
+const keepTool = (tool: Fields, { maxWebSearches = 1, webSearch }: Call["request"]): ReadonlyArray<Fields> => {
   if (isClientTool(tool)) return [tool]
   if (!webSearch || !searchTool.test(asText(tool.type))) return []
-  const most = Math.min(asCount(tool.max_uses) || Infinity, maxWebSearches ?? Infinity)
-  return [most === Infinity ? tool : { ...tool, max_uses: most }]
+  return [{ ...tool, max_uses: Math.min(asCount(tool.max_uses) || maxWebSearches, maxWebSearches) }]
 }
 
 const toolFields = ({ tool_choice, tools }: Body, request: Call["request"]): Fields => {
@@ -143,7 +142,7 @@ const encode = ({ isStream, options, quirks, request, route }: Call, body: Body)
     ...toolFields(body, request),
     messages: asList(body.messages).flatMap((message) => encodeMessage(message, quirks.thinking))
   }
-  return options.cache === "auto" ? markNative(encoded) : encoded
+  return markNative(encoded, options, request)
 }
 
 export const nativeHeaders = ({ native, options: { version } }: Call): Record<string, string> => {
@@ -157,6 +156,11 @@ export const nativeHeaders = ({ native, options: { version } }: Call): Record<st
 
 export const native: NativeFormat<Options, Quirks> = {
   dialect: "messages",
+  counting: {
+    path: "/v1/messages/count_tokens",
+    fields: ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"],
+    decode: ({ input_tokens }) => asCount(input_tokens)
+  },
   accepts,
   encode,
   beginsHidden: ({ content_block, type }) => {

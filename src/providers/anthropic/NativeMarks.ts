@@ -1,19 +1,18 @@
 import { Predicate } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
 import { endsOf, leastCharacters, mark } from "../chat/CacheMarks.ts"
 import { asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
+import type { Options } from "./Options.ts"
 
-const isMarked = (place: unknown): boolean =>
-  Predicate.isRecord(place) && place.cache_control !== undefined && place.cache_control !== null
+const isMarked = ({ cache_control }: Fields): boolean => cache_control !== undefined && cache_control !== null
 
-/** In blocks, and in the blocks of a tool's result. */
 const hasMark = (blocks: unknown): boolean =>
-  asRecords(blocks).some((block) => isMarked(block) || asRecords(block.content).some(isMarked))
+  asRecords(blocks).some(
+    (block) => isMarked(block) || hasMark(block.content) || hasMark(asFields(block.source).content)
+  )
 
 const isMarkedBody = (body: Fields): boolean =>
-  isMarked(body) ||
-  hasMark(body.tools) ||
-  hasMark(body.system) ||
-  asRecords(body.messages).some(({ content }) => hasMark(content))
+  isMarked(body) || hasMark(body.tools) || hasMark(body.system) || hasMark(body.messages)
 
 const isGoingOn = ({ messages, tool_choice, tools }: Fields): boolean =>
   asRecords(messages).some(({ role }) => role === "assistant") ||
@@ -29,6 +28,9 @@ const lengthIn = (value: unknown, limit: number): number => {
   }
   return length
 }
+
+const isWorthIt = (body: Fields): boolean =>
+  isGoingOn(body) && lengthIn([body.system, body.messages, body.tools], leastCharacters) >= leastCharacters
 
 const canBeMarked = (block: unknown): boolean => {
   const { text, type } = asFields(block)
@@ -53,16 +55,39 @@ const markTools = (tools: unknown): unknown => {
   return at < 0 ? tools : markAt(asList(tools), at)
 }
 
-/** A request in the vendor's own words, with marks where it is going on and has none. */
-export const markNative = (body: Fields): Fields => {
-  const fields = [body.system, body.messages, body.tools]
-  if (isMarkedBody(body) || !isGoingOn(body) || lengthIn(fields, leastCharacters) < leastCharacters) return body
+const addMarks = (body: Fields): Fields => {
   const ends = new Set(endsOf(asList(body.messages).map(asFields)))
   const messages = asList(body.messages).map((message, at) =>
     ends.has(at) ? { ...asFields(message), content: markContent(asFields(message).content) } : message
   )
   const system = markContent(body.system)
-  return system === body.system
-    ? { ...body, messages, ...("tools" in body && { tools: markTools(body.tools) }) }
-    : { ...body, messages, system }
+  if (system !== body.system) return { ...body, messages, system }
+  return { ...body, messages, ...("tools" in body && { tools: markTools(body.tools) }) }
+}
+
+type Unpriced = NonNullable<ChatRequest["unpricedMarks"]>
+
+const keepPriced = <A>(value: A, unpriced: Unpriced): A | Fields => {
+  if (!Predicate.isRecord(value)) return value
+  const { cache_control, content, source } = value
+  return {
+    ...value,
+    ...(cache_control !== undefined && { cache_control: unpriced === "all" ? undefined : mark }),
+    ...(Array.isArray(content) && { content: content.map((block) => keepPriced(block, unpriced)) }),
+    ...(Array.isArray(asFields(source).content) && { source: keepPriced(source, unpriced) })
+  }
+}
+
+const keepPricedBody = (body: Fields, unpriced: Unpriced): Fields => {
+  const lists = Object.entries(body).filter(([name]) => name === "tools" || name === "system" || name === "messages")
+  const kept = lists.map(([name, value]) => {
+    return [name, Array.isArray(value) ? value.map((place) => keepPriced(place, unpriced)) : value] as const
+  })
+  return { ...asFields(keepPriced(body, unpriced)), ...Object.fromEntries(kept) }
+}
+
+/** A request in the vendor's own words, without marks that have no price; one without any gets its own where it goes on. */
+export const markNative = (body: Fields, { cache }: Pick<Options, "cache">, { unpricedMarks }: ChatRequest): Fields => {
+  if (isMarkedBody(body)) return unpricedMarks === undefined ? body : keepPricedBody(body, unpricedMarks)
+  return cache === "auto" && unpricedMarks !== "all" && isWorthIt(body) ? addMarks(body) : body
 }

@@ -15,7 +15,6 @@ export interface Markable {
 export type FindMark = (place: Markable) => CacheControl | undefined
 
 export const noMarks: FindMark = () => undefined
-const givenMarks: FindMark = ({ cache_control }) => cache_control
 
 export const mark = { type: "ephemeral" } as const
 const hourMark = { type: "ephemeral", ttl: "1h" } as const
@@ -61,10 +60,10 @@ const keepMarks = ({ head, tail }: MarkedPlaces): ReadonlyArray<Markable> => {
 }
 
 /** A mark before one for an hour is for an hour too: vendors refuse another, and charge for an hour up to the last such. */
-const fitMarks = (places: MarkedPlaces): FindMark => {
+const fitMarks = (places: MarkedPlaces, { unpricedMarks }: ChatRequest): FindMark => {
   const kept = keepMarks(places)
-  const lastHour = kept.findLastIndex(isForAnHour)
-  const fitted = new Map(kept.map((place, at) => [place, at <= lastHour ? hourMark : place.cache_control]))
+  const lastHour = unpricedMarks === "hour" ? -1 : kept.findLastIndex(isForAnHour)
+  const fitted = new Map(kept.map((place, at) => [place, at <= lastHour ? hourMark : mark]))
   return (place) => fitted.get(place)
 }
 
@@ -105,10 +104,9 @@ const placeMarks = ({ messages, tools }: ChatRequest): FindMark => {
 
 /** Where the client says, else, with `isAutomatic`, where the next turn will read what this one writes. */
 export const cacheMarks = (request: ChatRequest, isAutomatic: boolean): FindMark => {
+  if (request.unpricedMarks === "all") return noMarks
   const places = markedPlaces(request)
-  const count = places.head.length + places.tail.length
-  if (count > 0)
-    return [...places.head, ...places.tail].some(isForAnHour) || count > mostMarks ? fitMarks(places) : givenMarks
+  if (places.head.length + places.tail.length > 0) return fitMarks(places, request)
   return isAutomatic && isGoingOn(request) && isLong(request) ? placeMarks(request) : noMarks
 }
 
@@ -128,7 +126,8 @@ export const partMarks = (message: Message, markOf: FindMark): ReadonlyArray<Cac
 /** Whether all of a request's marks are for an hour. */
 export const asksForAnHour = (request: ChatRequest): boolean => {
   const { head, tail } = markedPlaces(request)
-  return head.length + tail.length > 0 && [...head, ...tail].every(isForAnHour)
+  const all = [...head, ...tail]
+  return request.unpricedMarks === undefined && all.length > 0 && all.every(isForAnHour)
 }
 
 const longestKey = 64

@@ -5,7 +5,7 @@ import type { ChatAdapter, ChatPull, Provider, ProviderFailure } from "../../ser
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, type Fields, LargeJson, parseJson } from "../client/Json.ts"
+import { asFields, type Fields, LargeJson, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
@@ -41,6 +41,13 @@ export interface NativeFormat<Options, Quirks> {
   readonly encode: (call: ChatCall<Options, Quirks>, body: NativeRequest["body"]) => object
   /** An event that begins output of which the stream may show nothing. */
   readonly beginsHidden: (event: Fields) => boolean
+  /** How the host counts a prompt, at no charge. */
+  readonly counting?: {
+    readonly path: string
+    /** Of the encoded body. */
+    readonly fields: ReadonlyArray<string>
+    readonly decode: (body: Fields) => number
+  }
 }
 
 /** `Quirks`: differences between hosts, or accounts, of this wire. */
@@ -95,9 +102,12 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       return format.native.accepts(native.body, route, options) ? native : undefined
     }
 
+    const write = ({ request }: Call, value: object) =>
+      request.isLarge === true ? new LargeJson(value) : JSON.stringify(value)
+
     const encode = (call: Call): Encoded => {
       const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)
-      return { call, body: call.request.isLarge === true ? new LargeJson(value) : JSON.stringify(value) }
+      return { call, body: write(call, value) }
     }
 
     const begin = (route: Route, request: ChatRequest, isStream: boolean) =>
@@ -206,6 +216,19 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         )
       })
 
+    const countTokens = (route: Route, request: ChatRequest): Effect.Effect<number, ProviderFailure> =>
+      Effect.flatMap(begin(route, request, false), ({ call }) => {
+        const { native } = format
+        if (native?.counting === undefined || call.native === undefined) {
+          return Effect.fail(unsentFailure(route, "it counts no tokens of this request"))
+        }
+        const { decode, fields, path } = native.counting
+        const counted = write(call, pick(asFields(native.encode(call, call.native.body)), fields))
+        return Effect.flatMap(upstream.post({ ...requestOf({ call, body: counted }), path }), (response) =>
+          isSuccess(response) ? Effect.succeed(decode(asFields(parseJson(response.body)))) : fail(call, response)
+        )
+      })
+
     return {
       features: format.features,
       inlines: format.inlines,
@@ -213,6 +236,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       acceptsNative: (route, native) =>
         native.dialect === format.native?.dialect &&
         format.native.accepts(native.body, route, format.options.of(route)),
+      ...(format.native?.counting === undefined ? undefined : { countTokens }),
       complete: (route, request) => Effect.flatMap(begin(route, request, false), complete),
       stream: (route, request) => Effect.flatMap(begin(route, request, true), open)
     }

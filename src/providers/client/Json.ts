@@ -83,3 +83,6 @@ export function* encodeJson({ value }: LargeJson): Steps<Chunks> {
   }
   return chunksOf(parts)
 }
+
+export const pick = (fields: Fields, names: ReadonlyArray<string>): Fields =>
+  Object.fromEntries(names.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])))

@@ -1,6 +1,7 @@
 import { Either, Predicate, Schema } from "effect"
-import type { CacheControl, ChatAnswer, ChatRequest, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
 import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
+import { asksForAnHour } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { asCount, asFields, asList, type Fields } from "../client/Json.ts"
@@ -39,19 +40,15 @@ const countSearches = (usage: Fields, call: Call | undefined): number => {
   return asCount(asFields(anywhere).web_search_requests ?? asFields(atXai).web_search_calls)
 }
 
-const isForHour = ({ cache_control: mark }: { readonly cache_control?: CacheControl | undefined }): boolean =>
-  mark?.ttl === "1h"
-
-const asksForHour = ({ messages, tools }: ChatRequest): boolean =>
-  tools.some(isForHour) ||
-  messages.some((message) => isForHour(message) || (Array.isArray(message.content) && message.content.some(isForHour)))
+const sendsForAnHour = ({ options: { cache }, request }: Call): boolean =>
+  (cache === "manual" || cache === "auto") && asksForAnHour(request)
 
 /** Most hosts do not tell how long they keep what they write: as long as the request says. */
 const countHour = (ofPrompt: Fields, written: number, call: Call | undefined): number => {
   const { cache_creation_token_details: split, cache_write_1h_tokens: own } = ofPrompt
   const told = asFields(split).ephemeral_1h_input_tokens ?? own
   if (told !== undefined) return asCount(told)
-  return written > 0 && call !== undefined && asksForHour(call.request) ? written : 0
+  return written > 0 && call !== undefined && sendsForAnHour(call) ? written : 0
 }
 
 export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | undefined => {

@@ -89,16 +89,23 @@ const keepChoice = (choice: unknown, call: Call): unknown => {
   return tools.length === 0 ? undefined : { ...choice, tools }
 }
 
+/** Searches are among these calls. */
+const callLimit = ({ max_tool_calls: asked }: Body, { maxWebSearches, webSearch }: Call["request"]): unknown => {
+  if (!webSearch || maxWebSearches === undefined) return asked
+  return Math.min(asCount(asked) || maxWebSearches, maxWebSearches)
+}
+
 const toolFields = (body: Body, hasMore: boolean, call: Call): Fields => {
   const tools = keepTools(body.tools, call)
   if (tools.length === 0 && !hasMore) return {}
-  const { maxWebSearches, webSearch } = call.request
-  const { max_tool_calls: asked, parallel_tool_calls } = body
-  const most = Math.min(asCount(asked) || Infinity, maxWebSearches ?? Infinity)
-  const isLimited = webSearch && most < Infinity && call.quirks.callLimit !== false
-  const max_tool_calls = isLimited ? most : undefined
+  const { parallel_tool_calls } = body
   const tool_choice = keepChoice(body.tool_choice, call)
-  return defined({ tools: tools.length === 0 ? undefined : tools, tool_choice, parallel_tool_calls, max_tool_calls })
+  return defined({
+    tools: tools.length === 0 ? undefined : tools,
+    tool_choice,
+    parallel_tool_calls,
+    max_tool_calls: call.quirks.callLimit === false ? undefined : callLimit(body, call.request)
+  })
 }
 
 /** The host would look these up by their ids, or demand the reasoning before them. */

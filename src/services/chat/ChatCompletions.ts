@@ -238,7 +238,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
 
       const countTokens = ({ model, request }: Pick<ChatJob, "model" | "request">) =>
-        tokens.prompt(request, model.imageTokens)
+        Effect.flatMap(
+          router.countTokens(model, request),
+          Option.match({ onNone: () => tokens.prompt(request, model.imageTokens), onSome: Effect.succeed })
+        )
 
       return ChatCompletions.of({ complete, countTokens, stream })
     })

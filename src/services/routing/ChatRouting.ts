@@ -28,6 +28,9 @@ export interface RoutedStream {
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
+/** A client would rather have an estimate. */
+const countWithin = "3 seconds"
+
 export const makeChatRouting = (
   providers: Context.Tag.Service<Providers>,
   means: Means,
@@ -64,6 +67,28 @@ export const makeChatRouting = (
         ? declined(request)(able[0])
         : Candidates.unserved(model.routes, needs(request))
       return Effect.fail(unsupportedCombination(model, param ?? null))
+    })
+
+  const countTokens = (model: ChatModel, request: ChatRequest): Effect.Effect<Option.Option<number>> =>
+    Effect.suspend(() => {
+      const { native } = request
+      const counting = candidates(model, request)
+        .toSorted((one, other) => one.preference - other.preference)
+        .flatMap((route) => {
+          const { acceptsNative, countTokens: count } = chatOf(route) ?? {}
+          const isAble = native !== undefined && acceptsNative?.(route, native) === true
+          return count !== undefined && isAble && means.circuits.isClosed(model, route, now())
+            ? [count(route, request)]
+            : []
+        })
+      const [first] = counting
+      if (first === undefined) return Effect.succeedNone
+      return first.pipe(
+        Effect.interruptible,
+        Effect.timeoutOption(countWithin),
+        Effect.map(Option.filter((counted) => counted > 0)),
+        Effect.catchAll(() => Effect.succeedNone)
+      )
     })
 
   const affinity = new Affinity()
@@ -141,7 +166,7 @@ export const makeChatRouting = (
       )
     })
 
-  return { admit, complete, inlines, stream }
+  return { admit, complete, countTokens, inlines, stream }
 }
 
 interface OpenedStream extends RoutedStream {

@@ -74,6 +74,11 @@ export class CircuitRegistry {
     for (const route of added) this.#byRoute.get(route)?.circuit.spareLastRoute(now)
   }
 
+  /** It gets requests as they come: it neither fails nor is disabled. */
+  isClosed(model: Routed, route: RouteBase, now: number): boolean {
+    return !this.#disabled.has(route.id) && this.of(model, route).state(now) === "closed"
+  }
+
   reset(route: string): void {
     this.#byRoute.get(route)?.circuit.reset()
   }

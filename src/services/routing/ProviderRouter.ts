@@ -67,6 +67,8 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     ) => Effect.Effect<RoutedImage, RoutingFailure>
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
+    /** As the host of a route counts the prompt; none where none does so in time. */
+    readonly countTokens: (model: ChatModel, request: ChatRequest) => Effect.Effect<Option.Option<number>>
     /** True if a route that may be chosen wants pictures as `data:` URLs. */
     readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>
     /** Fails where no route supports all features of the request together. */
@@ -96,7 +98,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
 
 const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines: RoutingDeadlines) => {
   const { circuits, clock } = means
-  const { admit, complete, inlines, stream } = makeChatRouting(providers, means, deadlines)
+  const { admit, complete, countTokens, inlines, stream } = makeChatRouting(providers, means, deadlines)
   const now = () => Monotonic.millisOf(clock)
   const within = deadlines.requestTimeoutSeconds * 1000
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
@@ -157,6 +159,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
   )
   return ProviderRouter.of({
     complete,
+    countTokens,
     stream,
     inlines,
     admit,

@@ -17,7 +17,7 @@ const mock = (key: string) =>
     (made) => Effect.promise(() => made.stop())
   )
 
-const mocks = Layer.scoped(
+export const mocks = Layer.scoped(
   Mocks,
   Effect.all({ first: mock("first-secret"), second: mock("second-secret"), locked: mock("known-to-nobody") })
 )

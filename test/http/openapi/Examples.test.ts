@@ -7,6 +7,7 @@ import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../../src/http/images/Handlers.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
+import { responsesError } from "../../../src/http/responses/Failure.ts"
 import { decodeVideoBody } from "../../../src/http/videos/Handlers.ts"
 import { document, validate } from "../../harness/client/Published.ts"
 
@@ -96,6 +97,16 @@ describe("the errors of the OpenAPI document", () => {
     )
     assert.isFalse(isAnswer(chat, status, withError({ type: "other_error" })))
     assert.strictEqual(isAnswer(chat, status, withError({ message: "Something else." })), status === 400)
+  })
+
+  it("of responses say why a provider refuses", () => {
+    const response = ["paths", "/responses", "post"]
+    const reason = "This model's maximum context length is 1000 tokens."
+    const tooLong = new Failure.UpstreamRejected({ param: "messages", reason, reasonCode: "context_length_exceeded" })
+    const told = responsesError(toWire(tooLong))
+    assert.isTrue(isAnswer(response, 400, told))
+    assert.isFalse(isAnswer(chat, 400, told))
+    for (const failure of failures) assert.isTrue(isAnswer(response, toWire(failure).status, toWire(failure).body))
   })
 
   it("differ where the endpoints do", () => {

@@ -113,6 +113,22 @@ describe("a client's marks for the cache of an anthropic host", () => {
     ])
   })
 
+  it("are not sent where the model has no price for them", () => {
+    const asked = {
+      messages: [
+        { ...system, ...forAnHour },
+        { ...question, ...marked }
+      ],
+      tools: [weatherTool]
+    }
+    const marks = (unpricedMarks: ChatRequest["unpricedMarks"], options = {}) =>
+      marksIn(bodyOf({ ...asked, unpricedMarks }, options))
+    assert.deepStrictEqual(marks("all"), [])
+    assert.deepStrictEqual(marks("all", { cache: "auto" }), [])
+    assert.deepStrictEqual(marks("hour"), ["/system/0", "/messages/0/content/0"])
+    assert.deepStrictEqual(marks(undefined), ["/system/0 1h", "/messages/0/content/0"])
+  })
+
   const Mark = fc.constantFrom<{ readonly cache_control?: CacheControl }>({}, {}, marked, forAnHour, {
     cache_control: { ...mark, ttl: "5m" }
   })

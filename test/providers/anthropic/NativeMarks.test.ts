@@ -1,6 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { markNative } from "../../../src/providers/anthropic/NativeMarks.ts"
+import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import { markNative as markWith } from "../../../src/providers/anthropic/NativeMarks.ts"
+import { request } from "../../contracts/ChatHarness.ts"
 import { PromptCache } from "../../harness/upstream/PromptCache.ts"
+
+type Body = Readonly<Record<string, unknown>>
+const markNative = (body: Body) => markWith(body, { cache: "auto" }, request())
 
 const cache_control = { type: "ephemeral" }
 const long = "All of this is worth keeping. ".repeat(100)
@@ -66,4 +71,31 @@ describe("a native request to an anthropic host", () => {
 
   it("is marked where a mark is null, which is none", () =>
     assert.notStrictEqual(markNative({ ...agent, cache_control: null }), agent))
+
+  it("is not marked without the option, nor where the model has no price for it", () => {
+    assert.strictEqual(markWith(agent, { cache: "manual" }, request()), agent)
+    assert.strictEqual(markWith(agent, { cache: "auto" }, request({ unpricedMarks: "all" })), agent)
+    assert.notStrictEqual(markWith(agent, { cache: "auto" }, request({ unpricedMarks: "hour" })), agent)
+  })
+
+  it("loses the marks that the model has no price for, wherever they stand", () => {
+    const hour = { cache_control: { type: "ephemeral", ttl: "1h" } }
+    const bodyWith = (own: object) => ({
+      ...agent,
+      ...own,
+      tools: [tool({ ...own, input_schema: { properties: hour } })],
+      system: [text(long, own)],
+      messages: [
+        user([{ ...result, content: [text("a", own)], ...own }]),
+        user([{ type: "document", source: { type: "content", content: [text("b", own)] } }]),
+        assistant([{ ...call, input: hour }]),
+        user("Go on.")
+      ]
+    })
+    const kept = (unpricedMarks: ChatRequest["unpricedMarks"]): unknown =>
+      JSON.parse(JSON.stringify(markWith(bodyWith(hour), { cache: "auto" }, request({ unpricedMarks }))))
+    assert.deepStrictEqual(kept("all"), bodyWith({}))
+    assert.deepStrictEqual(kept("hour"), bodyWith({ cache_control }))
+    assert.deepStrictEqual(kept(undefined), bodyWith(hour))
+  })
 })

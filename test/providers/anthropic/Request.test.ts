@@ -23,22 +23,6 @@ const calling = (...calls: ReadonlyArray<ReturnType<typeof called>>): Message =>
 const result = (id: string, content: string): Message => ({ role: "tool", content, tool_call_id: id })
 const text = (words: string) => ({ type: "text", text: words }) as const
 
-describe("a web search at an anthropic host", () => {
-  it("is its own tool, with as many searches as the customer pays for, beside the customer's", () => {
-    const search = { type: "web_search_20250305", name: "web_search" }
-    assert.deepStrictEqual<unknown>(bodyOf({ webSearch: true }).tools, [search])
-    const { tool_choice, tools } = bodyOf({
-      webSearch: true,
-      maxWebSearches: 3,
-      tools: [weatherTool],
-      toolChoice: "auto"
-    })
-    assert.deepStrictEqual<unknown>(tools?.[1], { ...search, max_uses: 3 })
-    assert.deepStrictEqual(tool_choice, { type: "auto" })
-    assert.isUndefined(bodyOf({}).tools)
-  })
-})
-
 describe("the head of a request to an anthropic host", () => {
   for (const [name, options, headers] of [
     ["has the common version and x-api-key", {}, { "anthropic-version": "2023-06-01", "x-api-key": secret }],
@@ -59,6 +43,18 @@ describe("the head of a request to an anthropic host", () => {
       options
     )
   }
+
+  it("searches beside tools that may be called, as often as the hold covers", () => {
+    const search = { type: "web_search_20250305", name: "web_search", max_uses: 5 }
+    const searching = { webSearch: true, maxWebSearches: 5 }
+    const { tools, tool_choice } = bodyOf({ ...searching, tools: [weatherTool], toolChoice: "required" })
+    assert.deepStrictEqual<unknown>([tools?.length, tools?.[1], tool_choice], [2, search, { type: "any" }])
+    for (const alone of [{}, { tools: [weatherTool], toolChoice: "none" as const }]) {
+      const sent = bodyOf({ ...searching, ...alone })
+      assert.deepStrictEqual<unknown>(sent.tools, [search])
+      assert.notProperty(sent, "tool_choice")
+    }
+  })
 
   it.each([{ thinkin: "budget" }, { thinking: "enabled" }, { version: "latest" }, { auth: "basic" }])(
     "is refused with the options %j",

@@ -46,6 +46,12 @@ export const usageOnWire = ({ usage }: Answer) => ({
   input_tokens: usage === undefined ? 0 : usage.prompt - usage.cached - usage.cacheWrite,
   cache_read_input_tokens: usage?.cached ?? 0,
   cache_creation_input_tokens: usage?.cacheWrite ?? 0,
+  ...(usage?.cacheWriteHour !== undefined && {
+    cache_creation: {
+      ephemeral_5m_input_tokens: usage.cacheWrite - usage.cacheWriteHour,
+      ephemeral_1h_input_tokens: usage.cacheWriteHour
+    }
+  }),
   output_tokens: usage?.completion ?? 0,
   output_tokens_details: usage === undefined ? null : { thinking_tokens: usage.reasoning }
 })

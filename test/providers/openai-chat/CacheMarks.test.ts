@@ -82,6 +82,37 @@ describe("marks for the cache of an openai-chat host", () => {
   })
 })
 
+describe("what an openai-chat host has written to its cache", () => {
+  const usage = { prompt_tokens: 90, completion_tokens: 2, prompt_tokens_details: { cache_write_tokens: 80 } }
+  const answer = Fake.json(200, { choices: [{ message: { content: "Hi." }, finish_reason: "stop" }], usage })
+  const of = (...marks: ReadonlyArray<object>): Partial<ChatRequest> => ({
+    messages: marks.map((own) => ({ role: "user", content: "Weather?", ...own }))
+  })
+
+  for (const [name, asked, options, written] of [
+    ["is for an hour where all marks were", of(forAnHour, forAnHour), { cache: "manual" }, 80],
+    ["is for five minutes where one mark was", of(forAnHour, marked), { cache: "manual" }, undefined],
+    ["is for five minutes where no mark was sent", of(forAnHour), {}, undefined],
+    [
+      "is for five minutes where an hour has no price",
+      { ...of(forAnHour), unpricedMarks: "hour" },
+      { cache: "auto" },
+      undefined
+    ]
+  ] as const) {
+    check(
+      name,
+      (adapter, fake, route) =>
+        Effect.gen(function* () {
+          yield* fake.script(answer)
+          const { usage: counted } = yield* adapter.complete(route, request(asked))
+          assert.deepStrictEqual([counted?.cacheWrite, counted?.cacheWriteHour], [80, written])
+        }),
+      options
+    )
+  }
+})
+
 describe("a key for the cache of an openai-chat host", () => {
   const keyed = { promptCacheKey: "session-1", promptCacheRetention: "24h" } as const
   const answer = Fake.json(200, { choices: [{ message: { content: "Hi." }, finish_reason: "stop" }] })
