@@ -109,6 +109,10 @@ const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
   return { ...request, native: { ...native, only: native.only ?? "response_format" } }
 }
 
+/** The model's own where the request came in a dialect of agents. */
+export const outputCap = ({ maxOutput, ownMaxOutput = maxOutput }: ChatModel, { native }: ChatRequest): number =>
+  native === undefined ? maxOutput : ownMaxOutput
+
 /** Refuses what would change the answer's meaning; drops or clamps what clients send out of habit. */
 export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
   const request = askNatively(model, asked)
@@ -121,7 +125,7 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
     ...(model.sampling ? undefined : noSampling),
     unpricedMarks: unpricedMarks(model),
     ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
-    maxTokens: Math.min(request.maxTokens, model.maxOutput)
+    maxTokens: Math.min(request.maxTokens, outputCap(model, request))
   })
 }
 

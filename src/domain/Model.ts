@@ -105,6 +105,8 @@ export interface ChatModel extends ModelBase<Route> {
   readonly family: string
   readonly contextLength: number
   readonly maxOutput: number
+  /** Where the family's is lower: on Responses and Messages it holds instead. */
+  readonly ownMaxOutput?: number | undefined
   readonly maxOutputPolicy: "clamp" | "reject"
   readonly sampling: boolean
   readonly reasoning: ReadonlyArray<ReasoningEffort> | "binary" | "none"

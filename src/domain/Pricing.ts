@@ -1,4 +1,5 @@
 import type { ChatRequest, Message, Tool, Usage } from "./Chat.ts"
+import { outputCap } from "./ChatRules.ts"
 import { jsonTexts } from "./Json.ts"
 import type { ChatModel, ChatPricing } from "./Model.ts"
 import { max, NanoUsd, zero } from "./Money.ts"
@@ -135,7 +136,7 @@ export const holdPrice = (model: ChatModel, request: ChatRequest): HoldPrice => 
       BigInt(prompt) * max(...tiers.map(maxPromptRate)) +
       searchTotal(model.pricing, request.webSearch ? model.maxWebSearches : 0),
     outputToken: max(...tiers.map((rates) => rates.completion)),
-    cap: Math.max(0, Math.min(request.maxTokens, model.maxOutput))
+    cap: Math.max(0, Math.min(request.maxTokens, outputCap(model, request)))
   }
 }
 

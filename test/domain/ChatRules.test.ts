@@ -185,6 +185,15 @@ describe("applyRules", () => {
     assert.strictEqual(fitted.maxTokens, expected)
   })
 
+  it("lowers an agent's cap to the model's own, not to the family's", () => {
+    const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 0 } as const
+    const capped = (maxTokens: number, own: number | undefined) =>
+      applied({ maxOutput: 8192, ownMaxOutput: own }, { maxTokens, maxTokensOmitted: true, native }).maxTokens
+    assert.strictEqual(capped(64_000, 128_000), 64_000)
+    assert.strictEqual(capped(Number.MAX_SAFE_INTEGER, 128_000), 128_000)
+    assert.strictEqual(capped(64_000, undefined), 8192)
+  })
+
   it("refuses a cap above the model's where the family says so", () => {
     const reject = { maxOutputPolicy: "reject", maxOutput: 8192 } as const
     const verdict = ["max_tokens", "`max_tokens` must be at most 8192 for `m-1`."]

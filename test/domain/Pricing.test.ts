@@ -97,6 +97,13 @@ describe("chatHold", () => {
     assert.strictEqual(asked, Pricing.chatHold(chatModel(), request([user("x")], { maxTokens: 50 })))
   })
 
+  it("covers an agent's cap up to the model's own", () => {
+    const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 0 } as const
+    const model = chatModel({ maxOutput: 50, ownMaxOutput: 80 })
+    const asked = Pricing.chatHold(model, request([user("x")], { maxTokens: 1_000_000, native }))
+    assert.strictEqual(asked, Pricing.chatHold(chatModel(), request([user("x")], { maxTokens: 80 })))
+  })
+
   it("is never less than the charge of any usage within its bounds", () => {
     const text = fc.oneof(
       fc.fullUnicodeString({ maxLength: 40 }),

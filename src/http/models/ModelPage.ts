@@ -1,13 +1,13 @@
 import type { ChatModel, Model } from "../../domain/Model.ts"
 import type { ModelInfo, ModelPage } from "./Schema.ts"
 
-const infoOf = ({ contextLength, created, id, maxOutput }: ChatModel): ModelInfo => ({
+const infoOf = ({ contextLength, created, id, maxOutput, ownMaxOutput = maxOutput }: ChatModel): ModelInfo => ({
   type: "model",
   id,
   display_name: id,
   created_at: new Date(created * 1000).toISOString().replace(".000", ""),
   max_input_tokens: contextLength,
-  max_tokens: maxOutput
+  max_tokens: ownMaxOutput
 })
 
 const usualLimit = 20

@@ -60,9 +60,10 @@ const accepts = (body: Body, route: Route, options: Options): boolean => {
 
 const isClientTool = ({ type }: Fields): boolean => clientTool.test(asText(type) || "custom")
 
-const keepTool = (tool: Fields, { webSearch }: Call["request"]): ReadonlyArray<Fields> => {
+const keepTool = (tool: Fields, { maxWebSearches = 1, webSearch }: Call["request"]): ReadonlyArray<Fields> => {
   if (isClientTool(tool)) return [tool]
-  return webSearch && searchTool.test(asText(tool.type)) ? [tool] : []
+  if (!webSearch || !searchTool.test(asText(tool.type))) return []
+  return [{ ...tool, max_uses: Math.min(asCount(tool.max_uses) || maxWebSearches, maxWebSearches) }]
 }
 
 const toolFields = ({ tool_choice, tools }: Body, request: Call["request"]): Fields => {

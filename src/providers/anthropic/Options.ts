@@ -17,6 +17,6 @@ export const Options = Schema.Struct({
 })
 export type Options = typeof Options.Type
 
-export const features = (): ReadonlySet<Feature> => new Set(["tools", "vision", "reasoning"])
+export const features = (): ReadonlySet<Feature> => new Set(["tools", "vision", "web_search", "reasoning"])
 
 export const options = makeOptions(Options, identity)

@@ -145,6 +145,8 @@ const conversationFields = (system: Array<TextBlock>, turns: Array<Turn>) => {
   return { system: others.length === 0 && first.cache_control === undefined ? first.text : system, messages: turns }
 }
 
+const searchTool = { type: "web_search_20250305", name: "web_search" } as const
+
 const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
   const parallel = parallelToolCalls === false ? ({ disable_parallel_tool_use: true } as const) : {}
   if (toolChoice === "none") return { type: "none" as const }
@@ -155,13 +157,16 @@ const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
 
 /** Calls of earlier turns need their tools defined, even where none may be called. */
 const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: FindMark) => {
+  const search = request.webSearch ? [{ ...searchTool, ...defined({ max_uses: request.maxWebSearches }) }] : []
+  // `none` would forbid the search as well.
+  if (request.webSearch && (request.tools.length === 0 || request.toolChoice === "none")) return { tools: search }
   if (request.tools.length > 0) {
     const tools = request.tools.map((tool) => {
       const { description, name, parameters } = tool.function
       const schema = { ...parameters, type: "object" as const }
       return { name, ...defined({ description }), input_schema: schema, ...markField(markOf(tool)) }
     })
-    return { tools, ...defined({ tool_choice: choiceOf(request) }) }
+    return { tools: [...tools, ...search], ...defined({ tool_choice: choiceOf(request) }) }
   }
   const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
   if (names.length === 0) return {}
@@ -204,10 +209,10 @@ export const thinkingOf = (options: Options, request: ChatRequest) => {
   return budget ?? (options.thinking_off && { type: options.thinking_off })
 }
 
-/** Without thinking, the text is all there is to count. */
+/** Without thinking and searches, the text is all there is to count. */
 export const isCountable = ({ options, quirks, request }: ChatCall<Options, Quirks>): boolean => {
   const type = quirks.thinking ? thinkingOf(options, request)?.type : undefined
-  return options.thinking !== "always" && type !== "enabled" && type !== "adaptive"
+  return !request.webSearch && options.thinking !== "always" && type !== "enabled" && type !== "adaptive"
 }
 
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {

@@ -4,7 +4,7 @@ import { type Route, reasoningEfforts } from "../../domain/Model.ts"
 import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { fitCallId, inlinesImages } from "../chat/Messages.ts"
-import { asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 import { leastOutput, longestCallId, type Quirks } from "./Request.ts"
 
@@ -89,12 +89,23 @@ const keepChoice = (choice: unknown, call: Call): unknown => {
   return tools.length === 0 ? undefined : { ...choice, tools }
 }
 
+/** Searches are among these calls. */
+const callLimit = ({ max_tool_calls: asked }: Body, { maxWebSearches, webSearch }: Call["request"]): unknown => {
+  if (!webSearch || maxWebSearches === undefined) return asked
+  return Math.min(asCount(asked) || maxWebSearches, maxWebSearches)
+}
+
 const toolFields = (body: Body, hasMore: boolean, call: Call): Fields => {
   const tools = keepTools(body.tools, call)
   if (tools.length === 0 && !hasMore) return {}
-  const { max_tool_calls, parallel_tool_calls } = body
+  const { parallel_tool_calls } = body
   const tool_choice = keepChoice(body.tool_choice, call)
-  return defined({ tools: tools.length === 0 ? undefined : tools, tool_choice, parallel_tool_calls, max_tool_calls })
+  return defined({
+    tools: tools.length === 0 ? undefined : tools,
+    tool_choice,
+    parallel_tool_calls,
+    max_tool_calls: call.quirks.callLimit === false ? undefined : callLimit(body, call.request)
+  })
 }
 
 /** The host would look these up by their ids, or demand the reasoning before them. */

@@ -144,6 +144,7 @@ const compileChat = (entry: ChatModelEntry, base: BaseOf, { families }: EntryCon
     family: entry.family,
     contextLength: entry.context_length,
     maxOutput: required(maxOutput, "max_output"),
+    ownMaxOutput: entry.max_output,
     ...rules,
     capabilities: whole,
     pricing: chatPricing(entry.pricing),

@@ -104,8 +104,13 @@ describe("a body of the Messages dialect", () => {
     assert.deepStrictEqual<unknown>(encode({ ...asked, messages: [question, added] }), plain)
   })
 
-  it("keeps its search where the route searches", () => {
-    assert.deepInclude(encode({ ...asked, tools: [search] }, { webSearch: true }), { tools: [search] })
+  it("keeps its search where the route searches, as often as the hold covers", () => {
+    const searching = { webSearch: true, maxWebSearches: 5 }
+    const sent = (max_uses: unknown) => encode({ ...asked, tools: [{ ...search, max_uses }] }, searching)
+    for (const endless of [undefined, null, 0, -1, "many", 6, 1e9]) {
+      assert.deepInclude(sent(endless), { tools: [{ ...search, max_uses: 5 }] })
+    }
+    assert.deepInclude(sent(2), { tools: [{ ...search, max_uses: 2 }] })
   })
 
   it("keeps what edits its context, but no compaction, which usage does not count", () => {

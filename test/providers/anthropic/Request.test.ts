@@ -44,6 +44,18 @@ describe("the head of a request to an anthropic host", () => {
     )
   }
 
+  it("searches beside tools that may be called, as often as the hold covers", () => {
+    const search = { type: "web_search_20250305", name: "web_search", max_uses: 5 }
+    const searching = { webSearch: true, maxWebSearches: 5 }
+    const { tools, tool_choice } = bodyOf({ ...searching, tools: [weatherTool], toolChoice: "required" })
+    assert.deepStrictEqual<unknown>([tools?.length, tools?.[1], tool_choice], [2, search, { type: "any" }])
+    for (const alone of [{}, { tools: [weatherTool], toolChoice: "none" as const }]) {
+      const sent = bodyOf({ ...searching, ...alone })
+      assert.deepStrictEqual<unknown>(sent.tools, [search])
+      assert.notProperty(sent, "tool_choice")
+    }
+  })
+
   it.each([{ thinkin: "budget" }, { thinking: "enabled" }, { version: "latest" }, { auth: "basic" }])(
     "is refused with the options %j",
     (options) => assert.include(wrongOptions(decoder.decode(options)), `option ${Object.keys(options).join()}`)

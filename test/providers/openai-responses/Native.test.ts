@@ -128,6 +128,10 @@ describe("a body of the Responses dialect", () => {
     const search = { type: "web_search_preview", search_context_size: "low" }
     const searching = { webSearch: true }
     assert.deepInclude(encode({ ...asked, tools: [search] }, searching), { tools: [{ ...search, type: "web_search" }] })
+    const bounded = (max_tool_calls: unknown) =>
+      encode({ ...asked, tools: [search], max_tool_calls }, { ...searching, maxWebSearches: 5 })
+    for (const endless of [undefined, null, 0, "many", 6]) assert.deepInclude(bounded(endless), { max_tool_calls: 5 })
+    assert.deepInclude(bounded(2), { max_tool_calls: 2 })
     const own = { type: "search_of_host" }
     assert.deepInclude(encode({ ...asked, tools: [search] }, searching, { web_search: own }), { tools: [own] })
   })

@@ -147,6 +147,8 @@ describe("a request to an openai-responses host", () => {
     assert.deepInclude(bodyOf({ ...both, webSearch: false }), { tool_choice: "none" })
     const narrow = { ...search, search_context_size: "low" }
     assert.deepInclude<object>(bodyOf({ webSearch: true }, { web_search: narrow }), { tools: [narrow] })
+    assert.deepInclude<object>(bodyOf({ webSearch: true, maxWebSearches: 5 }), { max_tool_calls: 5 })
+    assert.notProperty(bodyOf({ maxWebSearches: 5 }), "max_tool_calls")
   })
 
   it("shortens ids of calls that the host would refuse, a call's and its result's alike", () => {

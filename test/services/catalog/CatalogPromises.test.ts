@@ -76,10 +76,7 @@ describe("a catalog that promises what an adapter cannot do", () => {
       },
       "web_search"
     ],
-    [
-      { adapter: "anthropic", capabilities: "[tools, vision, response_format, web_search]" },
-      "response_format, web_search"
-    ],
+    [{ adapter: "anthropic", capabilities: "[tools, vision, response_format, web_search]" }, "response_format"],
     [
       { adapter: "anthropic", capabilities: "[response_format]", route: ", capabilities: [response_format]" },
       "response_format"
@@ -113,7 +110,7 @@ describe("a catalog that promises what its adapters can do", () => {
     { adapter: "openai-chat", capabilities: "[web_search]", route: `, options: {${searching}}` },
     { adapter: "openai-chat", capabilities: "[tools, web_search]", route: ", capabilities: [tools]" },
     { adapter: "openai-responses", reasoning: "[low]", capabilities: "[tools, vision, response_format, web_search]" },
-    { adapter: "anthropic", reasoning: "binary", capabilities: "[tools, vision]" },
+    { adapter: "anthropic", reasoning: "binary", capabilities: "[tools, vision, web_search]" },
     { adapter: "anthropic", capabilities: "[tools, response_format]", route: ", capabilities: []" },
     {
       adapter: "gemini",
