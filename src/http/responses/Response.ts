@@ -11,17 +11,28 @@ export const bodyOf = ({ native }: ChatRequest): JsonObject => native?.body ?? {
 
 export const usageJson = (usage: Usage): ResponsesUsage => ({
   input_tokens: usage.prompt,
-  input_tokens_details: { cached_tokens: usage.cached, cache_write_tokens: usage.cacheWrite },
+  input_tokens_details: {
+    cached_tokens: usage.cached,
+    cache_write_tokens: usage.cacheWrite,
+    ...(usage.cacheWriteHour && { cache_write_1h_tokens: usage.cacheWriteHour })
+  },
   output_tokens: usage.completion,
   output_tokens_details: { reasoning_tokens: usage.reasoning },
-  total_tokens: usage.prompt + usage.completion
+  total_tokens: usage.prompt + usage.completion,
+  ...(usage.webSearches && { server_tool_use: { web_search_requests: usage.webSearches } })
 })
 
 const objectIn = (value: unknown): JsonObject => (isObject(value) ? value : {})
 
+/** A stream sends it three times: of a large request it shows the metadata alone. */
+const shownOf = (request: ChatRequest): JsonObject => {
+  const body = bodyOf(request)
+  return request.isLarge === true ? { metadata: body.metadata } : body
+}
+
 /** What stays the same from the first event to the last. */
 export const responseHead = ({ created, id, model }: AnswerName, request: ChatRequest) => {
-  const body = bodyOf(request)
+  const body = shownOf(request)
   return {
     id,
     object: "response" as const,
@@ -148,7 +159,6 @@ export const responseJson = (name: AnswerName, request: ChatRequest, answer: Cha
   return {
     ...responseHead(name, request),
     status,
-    completed_at: name.created,
     error: null,
     incomplete_details: reason === undefined ? null : { reason },
     output: outputOf(name, request, answer, status),

@@ -10,10 +10,17 @@ const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).a
 
 export const ResponsesUsage = Schema.Struct({
   input_tokens: Tokens,
-  input_tokens_details: Schema.Struct({ cached_tokens: Tokens, cache_write_tokens: Tokens }),
+  input_tokens_details: Schema.Struct({
+    cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
+    cache_write_tokens: Tokens.annotations({ description: "Written to it." }),
+    cache_write_1h_tokens: Schema.optional(Tokens).annotations({ description: "Of those, the ones kept for an hour." })
+  }),
   output_tokens: Tokens,
   output_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
-  total_tokens: Tokens
+  total_tokens: Tokens,
+  server_tool_use: Schema.optional(Schema.Struct({ web_search_requests: Tokens })).annotations({
+    description: "Where web searches are charged."
+  })
 }).annotations({ identifier: "ResponsesUsage", description: "What is billed." })
 export type ResponsesUsage = typeof ResponsesUsage.Type
 

@@ -1,17 +1,21 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { GenerationErrors } from "../errors/Schemas.ts"
-import { atLeast, between, Filled, Integer, modelOf, optional, unsupported } from "../schema/Constraints.ts"
+import { atLeast, between, Filled, Integer, modelOf, optional, unsupported, upTo } from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated } from "../schema/Headers.ts"
 import { Input } from "./InputSchema.ts"
 import { ResponseObject } from "./ResponseSchema.ts"
 import { ToolChoice, Tools } from "./ToolSchema.ts"
 
-const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object" },
-  ...problem("must be an object")
-})
+const mostMetadata = 16
+const longestMetadata = 512
+const Metadata = Schema.Record({ key: Schema.String, value: Schema.String.pipe(upTo(longestMetadata)) }).pipe(
+  Schema.filter((pairs) => Object.keys(pairs).length <= mostMetadata, { jsonSchema: { maxProperties: mostMetadata } }),
+  Schema.annotations(
+    problem(`must be an object of at most ${mostMetadata} strings, of at most ${longestMetadata} characters each`)
+  )
+)
 const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
 const Text = Schema.String.annotations(problem("must be a string"))
 const TokenCap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
@@ -78,7 +82,7 @@ export const ResponsesRequest = Schema.Struct({
   prompt_cache_key: optional(Text, "Requests of one conversation share a cache under the same key."),
   prompt_cache_retention: optional(oneOf("in_memory", "24h"), "How long the provider keeps the cache, where it can."),
   store: optional(Flag, "Ignored: nothing is stored."),
-  metadata: optional(AnyObject, "Comes back in the answer."),
+  metadata: optional(Metadata, "Comes back in the answer."),
   truncation: optional(Text, "Only for routes that speak this API.")
 }).annotations({ identifier: "ResponsesRequest" })
 

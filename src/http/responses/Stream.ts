@@ -94,7 +94,7 @@ export class TranslatedEncoder implements StreamEncoder {
     text += this.closeText(status)
     for (const call of this.calls.values()) text += this.closeCall(call, status)
     const why = reason === undefined ? "null" : JSON.stringify({ reason })
-    const more = `"completed_at":${this.name.created},"error":null,"incomplete_details":${why}`
+    const more = `"error":null,"incomplete_details":${why}`
     return text + this.events.response(status, status, more, this.done.join(","), JSON.stringify(usageJson(usage)))
   }
 

@@ -71,6 +71,13 @@ describe("a body of the Responses convention", () => {
     [body({ conversation: { id: "c" } }), "conversation", "is not supported: send the whole conversation"],
     [body({ prompt: { id: "p" } }), "prompt", "is not supported: send its text in `input`."],
     [body({ background: true }), "background", "must be false: answers are not kept."],
+    [body({ metadata: { a: 1 } }), "metadata", "`metadata"],
+    [body({ metadata: { a: "x".repeat(513) } }), "metadata", "`metadata"],
+    [
+      body({ metadata: Object.fromEntries(Array.from("abcdefghijklmnopq", (key) => [key, ""])) }),
+      "metadata",
+      "at most 16"
+    ],
     [body({ max_output_tokens: 0 }), "max_output_tokens", "must be an integer of at least 1."],
     [body({ reasoning: { effort: "huge" } }), "reasoning", "must be one of none, minimal, low"],
     [body({ text: { format: { type: "xml" } } }), "text", "must be one of text, json_object, json_schema."],

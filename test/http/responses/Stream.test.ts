@@ -150,6 +150,21 @@ describe("a response", () => {
     assert.deepInclude((await finalOf(encode(requestOf({ tools }), bare))).output[0], { input: "*** Begin" })
   })
 
+  it("to a large request does not repeat it", async () => {
+    const large = { ...requestOf({ instructions: "Be kind.", tools, metadata: { a: "b" } }), isLarge: true }
+    const { output, ...head } = await finalOf(encode(large, [called(0, { id: "c", name: "agents__spawn" }), stop]))
+    assert.deepInclude(head, { instructions: null, tools: [], metadata: { a: "b" } })
+    assert.deepInclude(output[0], { namespace: "agents", name: "spawn" })
+  })
+
+  it("shows hour-long cache writes and searches where there are any", () => {
+    const more = { ...usage, cacheWriteHour: 1, webSearches: 2 }
+    const { usage: shown } = responseJson(name, requestOf(), plain, more)
+    const details = { ...billed.input_tokens_details, cache_write_1h_tokens: 1 }
+    const server_tool_use = { web_search_requests: 2 }
+    assert.deepStrictEqual(shown, { ...billed, input_tokens_details: details, server_tool_use })
+  })
+
   it("that shows no reasoning has an empty item of it where the client asked for one", async () => {
     const { output } = await finalOf(encode(requestOf(encrypted), [said("x"), stop]))
     assert.deepInclude(output[0], { type: "reasoning", summary: [], encrypted_content: unsigned })
