@@ -1,8 +1,10 @@
+import type Anthropic from "@anthropic-ai/sdk"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import type OpenAI from "openai"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { bodyWantsStream } from "../contracts/ChatHosts.ts"
+import { customer as messagesCustomer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { strict } from "../harness/upstream/DialectRules.ts"
@@ -51,6 +53,11 @@ const tools: ReadonlyArray<OpenAI.ChatCompletionFunctionTool> = ["read_file", "w
     description: words(400, name),
     parameters: { type: "object", properties: { path: { type: "string" } } }
   }
+}))
+const nativeTools = tools.map(({ function: { description = "", name } }) => ({
+  name,
+  description,
+  input_schema: { type: "object" as const, properties: { path: { type: "string" } } }
 }))
 /** Some 5 kB. */
 const resultOf = (id: string) => ({ role: "tool", tool_call_id: id, content: words(600, "line") }) as const
@@ -218,5 +225,49 @@ withLayer(gateway, { excludeTestServices: true })("a conversation whose prompts 
       const nextDay = yield* ask()
       assert.strictEqual(nextDay.charge, first.charge)
     })
+  )
+
+  it.effect.each([{ model: "cached" }, { model: "uncached" }])(
+    "in the vendor's own words is cached alike: $model",
+    ({ model }) =>
+      Effect.gen(function* () {
+        const { fake } = yield* Vendor
+        const { anthropic, spent } = yield* messagesCustomer()
+        const cache = new PromptCache(leastTokens)
+        const messages: Array<Anthropic.MessageParam> = [{ role: "user", content: words(60, "wish") }]
+        let prompt = promptSize([system, question])
+        let before = 0
+        for (const turn of [1, 2, 3]) {
+          yield* fake.script(replyWith(cache, answerOf(turn)))
+          const spentBefore = yield* spent
+          const { content, usage } = yield* calling(() =>
+            anthropic.messages.create({
+              model,
+              max_tokens: 4_096,
+              system: words(1_500, "rule"),
+              tools: nativeTools,
+              messages
+            })
+          )
+          const isCached = model === "cached"
+          const [read, written, plain] = isCached ? [before, prompt - before, 0] : [0, 0, prompt]
+          assert.deepInclude(Object(usage), {
+            input_tokens: plain,
+            cache_read_input_tokens: read,
+            cache_creation_input_tokens: written
+          })
+          const completion = BigInt(completionOf(turn)) * price.completion
+          const input = BigInt(read) * price.cached + BigInt(written) * price.write + BigInt(plain) * price.prompt
+          assert.strictEqual((yield* spent) - spentBefore, input + completion, `turn ${turn}`)
+          const calls = content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []))
+          messages.push({ role: "assistant", content })
+          messages.push({
+            role: "user",
+            content: calls.map((tool_use_id) => ({ type: "tool_result", tool_use_id, content: words(600, "line") }))
+          })
+          before = prompt
+          prompt += completionOf(turn) + calls.length * sizeOf(resultOf("call"))
+        }
+      })
   )
 })
