@@ -49,7 +49,7 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a cap above the model's is sent on",
     file: "src/domain/ChatRules.ts",
-    find: "maxTokens: Math.min(request.maxTokens, model.maxOutput)",
+    find: "maxTokens: Math.min(request.maxTokens, outputCap(model, request))",
     replace: "maxTokens: request.maxTokens",
     caughtBy: ["test/domain/ChatRules.test.ts"]
   },

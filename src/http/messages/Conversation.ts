@@ -134,7 +134,8 @@ const readAssistant = (
       }
       default: {
         const other = readPart(block, at, share)
-        return refused(other) ? other : undefined
+        if (refused(other)) return other
+        return other.length === 0 ? undefined : wrongIn(at, "type", "must not be of a user's block")
       }
     }
   }
