@@ -123,8 +123,6 @@ export interface Step {
   readonly cut?: Partial<Answer>
 }
 
-const asked = ({ stream: _, ...rest }: Understood) => rest
-
 const converse = Effect.fnUntraced(function* (
   pair: Pair,
   { stream, ...given }: Partial<Asked> & { readonly stream: boolean },
@@ -154,6 +152,9 @@ const converse = Effect.fnUntraced(function* (
 export const comesOut = Effect.fnUntraced(function* (pair: Pair, given: Partial<Asked>, ...steps: ReadonlyArray<Step>) {
   const whole = yield* converse(pair, { ...given, stream: false }, steps)
   const streamed = yield* converse(pair, { ...given, stream: true }, steps)
-  assert.deepStrictEqual(streamed.map(asked), whole.map(asked))
+  assert.deepStrictEqual(
+    streamed,
+    whole.map((understood) => ({ ...understood, stream: true }))
+  )
   return whole
 })
