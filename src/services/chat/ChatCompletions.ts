@@ -20,7 +20,7 @@ import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChatJob, makeChatCharging } from "./ChatCharging.ts"
-import { fitToCap, usageOf } from "./ChatUsage.ts"
+import { countRequest, fitToCap, usageOf } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
@@ -240,7 +240,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const countTokens = ({ model, request }: Pick<ChatJob, "model" | "request">) =>
         Effect.flatMap(
           router.countTokens(model, request),
-          Option.match({ onNone: () => tokens.prompt(request, model.imageTokens), onSome: Effect.succeed })
+          Option.match({ onNone: () => countRequest(tokens, model, request), onSome: Effect.succeed })
         )
 
       return ChatCompletions.of({ complete, countTokens, stream })

@@ -45,3 +45,13 @@ export const fitToCap = (
     whole ? answer : { ...answer, content: text, finish: "length" }
   )
 }
+
+/** The model's context where a document cannot be counted. */
+export const countRequest = (
+  tokens: Context.Tag.Service<TokenCounter>,
+  model: ChatModel,
+  request: ChatRequest
+): Effect.Effect<number> =>
+  request.native?.extraTokens === Number.POSITIVE_INFINITY
+    ? Effect.succeed(model.contextLength)
+    : tokens.prompt(request, model.imageTokens)

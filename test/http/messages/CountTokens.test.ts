@@ -26,6 +26,20 @@ withLayer(served, { excludeTestServices: true })("the count of a prompt's tokens
     })
   )
 
+  it.effect("is the model's context where it has a document that only a host could count", () =>
+    Effect.gen(function* () {
+      const account = yield* customer()
+      const source = { type: "base64", media_type: "application/pdf", data: "JVBERi0xLjQK" }
+      const counted = (content: ReadonlyArray<object>) =>
+        Effect.map(count(account, { model: "talk", messages: [{ role: "user", content }] }), ({ text }) =>
+          JSON.parse(text)
+        )
+      const text = { type: "text", text: "six seven eight" }
+      assert.deepStrictEqual(yield* counted([text, { type: "document", source }]), { input_tokens: 100_000 })
+      assert.deepStrictEqual(yield* counted([text]), { input_tokens: 7 })
+    })
+  )
+
   it.effect("takes a rate unit, and needs the scope, a model and a body", () =>
     Effect.gen(function* () {
       const limited = yield* customer({ rpm: 1 })
