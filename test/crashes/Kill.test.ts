@@ -5,6 +5,7 @@ import { Clock, Effect, Fiber, Option } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf } from "../harness/client/ChatClient.ts"
+import { agentWays, type ChatWay, chatWays } from "../harness/client/ChatWays.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, failpointProgram, inDeployment } from "../harness/gateway/Deployment.ts"
@@ -16,6 +17,7 @@ import { painting, paints } from "../harness/upstream/ImageReplies.ts"
 interface Death {
   readonly at: "after_hold" | "before_answer" | "mid_stream" | "before_settle" | "after_settle"
   readonly form: "json" | "stream" | "link" | "bytes" | "edit"
+  readonly way?: ChatWay
 }
 
 /** A customer whose only request was cut by a kill. */
@@ -42,7 +44,7 @@ interface Surface {
   ) => Effect.Effect<ReadonlyArray<bigint>, ConnectionBroke, Deployment>
 }
 
-const nameOf = ({ at, form }: Death) => `${at}-${form}`
+const nameOf = ({ at, form, way }: Death) => [at, form, ...(way?.path.match(/\w+/g) ?? [])].join("-")
 
 const chat: Surface = {
   deaths: [
@@ -54,12 +56,19 @@ const chat: Surface = {
     { at: "before_settle", form: "json" },
     { at: "before_settle", form: "stream" },
     { at: "after_settle", form: "json" },
-    { at: "after_settle", form: "stream" }
+    { at: "after_settle", form: "stream" },
+    ...agentWays.flatMap(
+      (way): ReadonlyArray<Death> => [
+        { at: "mid_stream", form: "stream", way },
+        { at: "before_settle", form: "json", way }
+      ]
+    )
   ],
   price: charge,
   reply: either,
-  ask: (death, url, secret) => ask({ url, secret, stream: death.form === "stream", text: nameOf(death) }),
-  isAnswer: ({ text }) => /\[DONE\]|Hello there/.test(text),
+  ask: (death, url, secret) =>
+    ask({ url, secret, stream: death.form === "stream", text: nameOf(death), way: death.way }),
+  isAnswer: ({ text }) => text.includes("Hello there") || chatWays.some(({ whole }) => whole.test(text)),
   retry: ({ isSettled }) => Effect.succeed(isSettled ? [charge] : [])
 }
 
@@ -108,8 +117,10 @@ const image: Surface = {
 /** How often the provider was asked for each, and a reply to each but the first that is to have none. */
 const counting = ({ deaths, reply: answer }: Surface) => {
   const calls = new Map<string, number>()
+  // Some names begin others.
+  const names = deaths.map(nameOf).toSorted((a, b) => b.length - a.length)
   const reply: Reply = (response, received: Received) => {
-    const name = deaths.map(nameOf).find((one) => received.bytes.includes(one)) ?? assert.fail("nobody's request")
+    const name = names.find((one) => received.bytes.includes(one)) ?? assert.fail("nobody's request")
     const count = (calls.get(name) ?? 0) + 1
     calls.set(name, count)
     return name.startsWith("before_answer") && count === 1 ? undefined : answer(response, received)

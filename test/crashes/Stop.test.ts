@@ -7,7 +7,9 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
-import { ask, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
+import { ask, get, openStream } from "../harness/client/ChatClient.ts"
+import { chatWays } from "../harness/client/ChatWays.ts"
+import { type Refusal, refusals } from "../harness/client/HttpCalls.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock, waitUntil } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
@@ -17,8 +19,12 @@ import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
-const restarting = {
-  error: { message: "The gateway is restarting; retry.", type: "service_unavailable", param: null, code: null }
+const restarting: Refusal = {
+  status: 503,
+  message: "The gateway is restarting; retry.",
+  type: "service_unavailable",
+  code: null,
+  retryAfter: "5"
 }
 
 /** A gateway in the middle of a stream that goes on when `more` is done. */
@@ -60,14 +66,14 @@ describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     yield* send(signal)
     yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
     assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
-    const refused = yield* ask({ url, secret })
-    assert.strictEqual(refused.status, 503)
-    assert.deepStrictEqual<unknown>(JSON.parse(refused.text), restarting)
-    const told = ["x-ratelimit-limit", "x-ratelimit-remaining", "retry-after", "connection"]
-    assert.deepStrictEqual(
-      told.map((name) => refused.headers.get(name)),
-      ["600", "599", "5", "close"]
-    )
+    for (const way of chatWays) {
+      const refused = yield* ask({ url, secret, way })
+      way.assertRefused(refused, restarting)
+      assert.deepStrictEqual(
+        ["x-ratelimit-limit", "x-ratelimit-remaining", "connection"].map((name) => refused.headers.get(name)),
+        ["600", "599", "close"]
+      )
+    }
     yield* goOn
     assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
@@ -107,26 +113,35 @@ describe.concurrent("a stop", () => {
     }
   })
 
-  deploymentTest("ends what outlasts its patience, without charge", function* ({ upstream }) {
-    const { ended, open, org, secret, signal, url } = yield* streaming({ env: { SHUTDOWN_TIMEOUT: "1" } })
-    yield* upstream.script(silent)
-    const json = yield* Effect.fork(ask({ url, secret }))
-    yield* upstream.received
+  deploymentTest("ends what outlasts its patience, without charge", function* ({ gateway, upstream }) {
+    const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
+    const { org, secret } = yield* openAccount({})
+    const underWay = yield* Effect.forEach(
+      chatWays,
+      Effect.fnUntraced(function* (way) {
+        yield* upstream.script(sse(delta("Hello"), Effect.never), silent)
+        const open = yield* openStream({ url, secret, way })
+        yield* open.until("Hello")
+        yield* upstream.received
+        const json = yield* Effect.fork(ask({ url, secret, way }))
+        yield* upstream.received
+        return { way, open, json }
+      })
+    )
     yield* signal("SIGTERM")
-    const text = yield* open.rest
-    assert.strictEqual(codeOf({ text }), "upstream_error")
-    assert.notInclude(text, "[DONE]")
-    const aborted = yield* Fiber.join(json)
-    assert.deepStrictEqual<unknown>([aborted.status, JSON.parse(aborted.text)], [503, restarting])
+    for (const { json, open, way } of underWay) {
+      way.assertBroken({ status: open.status, text: yield* open.rest }, refusals.upstream)
+      way.assertRefused(yield* Fiber.join(json), restarting)
+    }
     assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
     yield* assertCharged(org, [])
     const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
     assert.sameDeepMembers(
       rows.map((row): ReadonlyArray<unknown> => [row.stream, row.status, row.code, row.charge]),
-      [
+      chatWays.flatMap(() => [
         [true, 200, "stream_error", 0n],
         [false, 503, null, 0n]
-      ]
+      ])
     )
   })
 

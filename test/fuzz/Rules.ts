@@ -1,5 +1,6 @@
 import { Either, Schema } from "effect"
 import { Envelope } from "../../src/http/errors/ErrorMessages.ts"
+import { MessagesError } from "../../src/http/messages/AnswerSchema.ts"
 import { generatingPaths } from "./Bodies.ts"
 import { type Hostile, secretMark } from "./Requests.ts"
 import type { Answer, Result } from "./Sender.ts"
@@ -25,6 +26,34 @@ const ownId = /^req_[0-9a-f]{32}$/
 const wellFormedId = /^[A-Za-z0-9._-]{1,128}$/
 
 const decodeEnvelope = Schema.decodeUnknownEither(Schema.parseJson(Envelope))
+const decodeMessagesError = Schema.decodeUnknownEither(Schema.parseJson(MessagesError))
+
+/** The types of this dialect that a status may come with. */
+const legalOfMessages: typeof legal = {
+  400: ["invalid_request_error"],
+  401: ["authentication_error"],
+  402: ["billing_error"],
+  403: ["permission_error"],
+  404: ["not_found_error"],
+  413: ["request_too_large"],
+  429: ["rate_limit_error"]
+}
+
+/** What an error says and calls itself. */
+const toldIn = (text: string) =>
+  Either.orElse(
+    Either.map(decodeEnvelope(text), ({ error: { code, message, type } }) => ({
+      message,
+      kind: `${type} ${code}`,
+      legal
+    })),
+    () =>
+      Either.map(decodeMessagesError(text), ({ error: { message, type } }) => ({
+        message,
+        kind: type,
+        legal: legalOfMessages
+      }))
+  )
 
 /** Whether the request gets past the key, so that rates are told. */
 const isCounted = ({ headers, method, target }: Hostile, { status, text }: Answer) =>
@@ -49,13 +78,13 @@ const headerFaults = function* (request: Hostile, answer: Answer): Generator<str
 const errorFaults = function* ({ headers, status, text }: Answer): Generator<string, void> {
   const type = headers.get("content-type")
   if (type !== "application/json; charset=utf-8") yield `the error's content type is ${type}`
-  const envelope = decodeEnvelope(text)
-  if (Either.isLeft(envelope)) {
+  const told = toldIn(text)
+  if (Either.isLeft(told)) {
     yield `the body is not the envelope: ${text.slice(0, 200)}`
     return
   }
-  const { code, message, type: kind } = envelope.right.error
-  if (!(legal[status] ?? []).includes(`${kind} ${code}`)) yield `${status} with ${kind} ${code}`
+  const { kind, legal: kinds, message } = told.right
+  if (!(kinds[status] ?? []).includes(kind)) yield `${status} with ${kind}`
   if (message === "" || message.length > 1_000) yield `a message of ${message.length} characters`
   // Its own words may be repeated to a customer, such as a model's name.
   const own = message.replaceAll(/`[^`]*`/g, "")

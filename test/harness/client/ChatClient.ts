@@ -1,4 +1,5 @@
 import { Data, Effect, Schema } from "effect"
+import { type ChatWay, chatCompletions } from "./ChatWays.ts"
 
 /** The connection broke before the answer was whole. */
 export class ConnectionBroke extends Data.TaggedError("ConnectionBroke")<{ readonly cause: unknown }> {}
@@ -10,6 +11,8 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>
   /** The user's message; two characters make a prompt that is held as 50 tokens. */
   readonly text?: string
+  /** Chat completions where undefined. */
+  readonly way?: ChatWay | undefined
 }
 
 export interface Answer {
@@ -32,12 +35,15 @@ export const codeOf = ({ text }: Pick<Answer, "text">) =>
       ?.replace(/^data: /, "")
   ).error.code
 
-const send = ({ headers, secret, stream = false, text = "hi", url }: Asked, signal: AbortSignal) =>
-  fetch(`${url}/v1/chat/completions`, {
+const send = (
+  { headers, secret, stream = false, text = "hi", url, way = chatCompletions }: Asked,
+  signal: AbortSignal
+) =>
+  fetch(`${url}${way.path}`, {
     method: "POST",
     signal,
     headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", ...headers },
-    body: JSON.stringify({ model: "m1", max_tokens: 10, stream, messages: [{ role: "user", content: text }] })
+    body: JSON.stringify(way.body({ model: "m1", max_tokens: 10, stream, messages: [{ role: "user", content: text }] }))
   })
 
 export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>

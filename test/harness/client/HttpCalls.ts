@@ -159,10 +159,16 @@ export const refusals = {
 
 export const ownId = /^req_[0-9a-f]{32}$/
 
+/** An error as chat completions tell it. */
+export const envelopeOf = ({ code, message, param = null, type }: Refusal): unknown => ({
+  error: { message, type, param, code }
+})
+
 /** The answer is this refusal and nothing else: status, envelope, id, and `retry-after` on a 429 or where it is said. */
-export const assertRefused = ({ headers, status, text }: Answer, { param = null, ...refusal }: Refusal): void => {
-  const { code, message, retryAfter = refusal.status === 429 ? "60" : null, type } = refusal
-  const expected: unknown = { status: refusal.status, body: { error: { message, type, param, code } } }
+export const assertRefused = (answer: Answer, refusal: Refusal, envelope = envelopeOf(refusal)): void => {
+  const { headers, status, text } = answer
+  const { retryAfter = refusal.status === 429 ? "60" : null } = refusal
+  const expected: unknown = { status: refusal.status, body: envelope }
   assert.deepStrictEqual<unknown>({ status, body: JSON.parse(text) }, expected)
   assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
   assert.match(headers.get("x-request-id") ?? "", ownId)

@@ -1,7 +1,8 @@
-import { assert, layer as withLayer } from "@effect/vitest"
+import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { NanoUsd, zero } from "../../../src/domain/Money.ts"
-import { call, chatPath, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { type ChatWay, chatWays } from "../../harness/client/ChatWays.ts"
+import { call, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
@@ -24,12 +25,14 @@ const served = gateway({ leaving: { routes: [onFirst, onSecond] } })
 withLayer(served, { excludeTestServices: true })("a client that leaves", (it) => {
   /** Asks, leaves once `when` has come true, and answers what the log says. */
   const leaving = Effect.fnUntraced(function* (
-    requestId: string,
-    body: object,
+    { body: bodyOf, path }: ChatWay,
+    what: string,
+    chat: object,
     reply: Reply,
     when: (received: string) => boolean,
     afterwards: Effect.Effect<unknown> = Effect.void
   ) {
+    const requestId = `${what}${path.replaceAll("/", "-")}`
     const { first } = yield* Upstreams
     const { spent, ...customer } = yield* Served.customer()
     const calls = first.calls.length
@@ -37,9 +40,9 @@ withLayer(served, { excludeTestServices: true })("a client that leaves", (it) =>
     yield* Effect.scoped(
       Effect.gen(function* () {
         const connection = yield* open
-        const json = JSON.stringify(body)
+        const json = JSON.stringify(bodyOf(chat))
         yield* connection.write(
-          `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${customer.secret}\r\nx-request-id: ${requestId}\r\nContent-Length: ${json.length}\r\n\r\n${json}`
+          `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${customer.secret}\r\nx-request-id: ${requestId}\r\nContent-Length: ${json.length}\r\n\r\n${json}`
         )
         yield* soon(
           Effect.sync(() => {
@@ -59,65 +62,72 @@ withLayer(served, { excludeTestServices: true })("a client that leaves", (it) =>
     return { row, call: first.calls[calls] }
   })
 
-  it.effect("before a JSON answer is charged by the usage of the finished call", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const { row } = yield* leaving(
-        "row-left-json",
-        talk("leaving"),
-        steps(
-          { type: "application/json" },
-          Deferred.await(gate),
-          JSON.stringify({ ...completion(told), usage: usual })
-        ),
-        () => true,
-        Deferred.succeed(gate, undefined)
+  for (const way of chatWays) {
+    describe(way.path, () => {
+      it.effect("before a JSON answer is charged by the usage of the finished call", () =>
+        Effect.gen(function* () {
+          const gate = yield* Deferred.make<void>()
+          const { row } = yield* leaving(
+            way,
+            "row-left-json",
+            talk("leaving"),
+            steps(
+              { type: "application/json" },
+              Deferred.await(gate),
+              JSON.stringify({ ...completion(told), usage: usual })
+            ),
+            () => true,
+            Deferred.succeed(gate, undefined)
+          )
+          assert.deepInclude(row, {
+            charge: NanoUsd(usualCharge),
+            route: "leaving@first",
+            notes: [],
+            promptTokens: 10,
+            completionTokens: 5
+          })
+        })
       )
-      assert.deepInclude(row, {
-        charge: NanoUsd(usualCharge),
-        route: "leaving@first",
-        notes: [],
-        promptTokens: 10,
-        completionTokens: 5
-      })
-    })
-  )
 
-  it.effect("in the middle of a stream is charged for the output so far", () =>
-    Effect.gen(function* () {
-      const { call: made, row } = yield* leaving(
-        "row-left-stream",
-        { ...talk("leaving"), stream: true },
-        sse(chunk({ content: told }), Effect.never, ending),
-        (received) => received.includes(told)
+      it.effect("in the middle of a stream is charged for the output so far", () =>
+        Effect.gen(function* () {
+          const { call: made, row } = yield* leaving(
+            way,
+            "row-left-stream",
+            { ...talk("leaving"), stream: true },
+            sse(chunk({ content: told }), Effect.never, ending),
+            (received) => received.includes(told)
+          )
+          yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
+          const { charge, completionTokens, notes, promptTokens } = row
+          if (promptTokens === null || completionTokens === null) return assert.fail("nothing was counted")
+          assert.deepStrictEqual(notes, ["usage_estimated"])
+          assert.isAbove(promptTokens, 0)
+          assert.isAbove(completionTokens, 0)
+          const { completion: output, prompt } = nanoPerToken
+          assert.strictEqual(charge, BigInt(promptTokens) * prompt + BigInt(completionTokens) * output)
+        })
       )
-      yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
-      const { charge, completionTokens, notes, promptTokens } = row
-      if (promptTokens === null || completionTokens === null) return assert.fail("nothing was counted")
-      assert.deepStrictEqual(notes, ["usage_estimated"])
-      assert.isAbove(promptTokens, 0)
-      assert.isAbove(completionTokens, 0)
-      const { completion: output, prompt } = nanoPerToken
-      assert.strictEqual(charge, BigInt(promptTokens) * prompt + BigInt(completionTokens) * output)
-    })
-  )
 
-  it.effect("before a stream's first output is charged nothing", () =>
-    Effect.gen(function* () {
-      const { call: made, row } = yield* leaving(
-        "row-left-early",
-        { ...talk("leaving"), stream: true },
-        silent,
-        () => true
+      it.effect("before a stream's first output is charged nothing", () =>
+        Effect.gen(function* () {
+          const { call: made, row } = yield* leaving(
+            way,
+            "row-left-early",
+            { ...talk("leaving"), stream: true },
+            silent,
+            () => true
+          )
+          yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
+          assert.deepInclude(row, {
+            charge: zero,
+            promptTokens: null,
+            completionTokens: null,
+            notes: [],
+            firstByteMs: null
+          })
+        })
       )
-      yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
-      assert.deepInclude(row, {
-        charge: zero,
-        promptTokens: null,
-        completionTokens: null,
-        notes: [],
-        firstByteMs: null
-      })
     })
-  )
+  }
 })

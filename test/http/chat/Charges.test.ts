@@ -2,7 +2,8 @@ import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { chatPath, post, talk } from "../../harness/client/HttpCalls.ts"
+import { chatWays } from "../../harness/client/ChatWays.ts"
+import { talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { done, event, json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, completion, gateway, nanoPerToken, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
@@ -96,12 +97,15 @@ const untrue: ReadonlyArray<readonly [what: string, usage: unknown]> = [
   ["another protocol's", { input_tokens: 10, output_tokens: 5 }]
 ]
 
-/** Where a chat can be asked for, and how usage is told there. */
-const ways = [
-  { path: chatPath, told: '"prompt_tokens":7,"completion_tokens":5,"total_tokens":12' },
-  { path: "/v1/messages", told: '"input_tokens":7,' }
-]
-const cases = ways.flatMap((way) => [false, true].map((stream) => ({ ...way, stream, ask: post(way.path) })))
+/** How each way tells of seven tokens in and five out. */
+const counts: Readonly<Record<string, string>> = {
+  "/v1/chat/completions": '"prompt_tokens":7,"completion_tokens":5,"total_tokens":12',
+  "/v1/responses": '"output_tokens":5,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":12',
+  "/v1/messages": '"input_tokens":7,'
+}
+const cases = chatWays.flatMap(({ path, send }) =>
+  [false, true].map((stream) => ({ path, stream, ask: send, told: counts[path] ?? "uncounted" }))
+)
 
 withLayer(served, { excludeTestServices: true })("the charge of a chat", (it) => {
   for (const { ask, path, stream, told } of cases) {

@@ -1,6 +1,7 @@
 import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { assertRefused, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { chatWays } from "../../harness/client/ChatWays.ts"
+import { assertRefused, chat, chatPath, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { json, type Reply, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { painting } from "../../harness/upstream/ImageReplies.ts"
@@ -45,22 +46,24 @@ const said = (...contents: ReadonlyArray<unknown>) => ({
 
 type Rates = readonly [prompt: bigint, completion: bigint]
 
-/** The prompt and completion tokens that a request can come to, at most. */
-const bounds: ReadonlyArray<readonly [what: string, body: object, prompt: number, completion: number, rates?: Rates]> =
-  [
-    ["a word", talk("talk"), bare + 2, 4_096],
-    ["a cap", { ...talk("talk"), max_tokens: 10 }, bare + 2, 10],
-    ["the other cap", { ...talk("talk"), max_tokens: 10, max_completion_tokens: 7 }, bare + 2, 7],
-    ["a cap above what the model can", { ...talk("talk"), max_tokens: 1_000_000 }, bare + 2, maxOutput],
-    ["bytes, not letters", { ...said("Grüß 👋"), max_tokens: 1 }, bare + 11, 1],
-    ["three messages", { ...said("a", "b", "c"), max_tokens: 1 }, perRequest + 3 * perMessage + 3, 1],
-    ["parts", { ...said([{ type: "text", text: "abc" }]), max_tokens: 1 }, bare + 3, 1],
-    ["an image by its allowance", { ...said([picture]), max_tokens: 1 }, bare + 1_000, 1],
-    ["a dear cache write", { ...talk("dear"), max_tokens: 9 }, bare + 2, 9, [1_250n, out]],
-    ["a prompt of just the mark", { ...talk("dear", "x".repeat(300 - bare)), max_tokens: 9 }, 300, 9, [1_250n, out]],
-    ["a long prompt", { ...talk("dear", "x".repeat(301 - bare)), max_tokens: 9 }, 301, 9, [3_000n, 4_000n]],
-    ["all of the context at most", { ...said("x".repeat(150_000)), max_tokens: 1 }, 100_000, 1]
-  ]
+/** The prompt and completion tokens that a request can come to, at most; undefined: the cap where none is asked for. */
+const bounds: ReadonlyArray<
+  readonly [what: string, body: object, prompt: number, completion: number | undefined, rates?: Rates]
+> = [
+  ["a word", talk("talk"), bare + 2, undefined],
+  ["a cap", { ...talk("talk"), max_tokens: 10 }, bare + 2, 10],
+  ["a cap above what the model can", { ...talk("talk"), max_tokens: 1_000_000 }, bare + 2, maxOutput],
+  ["bytes, not letters", { ...said("Grüß 👋"), max_tokens: 1 }, bare + 11, 1],
+  ["three messages", { ...said("a", "b", "c"), max_tokens: 1 }, perRequest + 3 * perMessage + 3, 1],
+  ["parts", { ...said([{ type: "text", text: "abc" }]), max_tokens: 1 }, bare + 3, 1],
+  ["an image by its allowance", { ...said([picture]), max_tokens: 1 }, bare + 1_000, 1],
+  ["a dear cache write", { ...talk("dear"), max_tokens: 9 }, bare + 2, 9, [1_250n, out]],
+  ["a prompt of just the mark", { ...talk("dear", "x".repeat(300 - bare)), max_tokens: 9 }, 300, 9, [1_250n, out]],
+  ["a long prompt", { ...talk("dear", "x".repeat(301 - bare)), max_tokens: 9 }, 301, 9, [3_000n, 4_000n]],
+  ["all of the context at most", { ...said("x".repeat(150_000)), max_tokens: 1 }, 100_000, 1]
+]
+
+const otherCap = ["the other cap", { ...talk("talk"), max_tokens: 10, max_completion_tokens: 7 }, bare + 2, 7] as const
 
 /** What only has to be no less than its bytes. */
 const floors: ReadonlyArray<readonly [what: string, more: object]> = [
@@ -75,11 +78,13 @@ const gated = (gate: Deferred.Deferred<void>, stream: boolean): Reply =>
     : steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(completion("fine", usual)))
 
 withLayer(served, { excludeTestServices: true })("the hold of a chat", (it) => {
-  for (const stream of [false, true]) {
-    describe(stream ? "stream" : "json", () => {
-      it.effect.each(bounds)(
+  for (const { defaultCap, path, send, stream } of chatWays.flatMap((way) =>
+    [false, true].map((stream) => ({ ...way, stream }))
+  )) {
+    describe(`${path}, ${stream ? "stream" : "json"}`, () => {
+      it.effect.each(path === chatPath ? [...bounds, otherCap] : bounds)(
         "covers the most that %s can cost, and the rest is released",
-        ([, body, prompt, output, rates = [into, out]]) =>
+        ([, body, prompt, output = defaultCap, rates = [into, out]]) =>
           Effect.gen(function* () {
             const { first } = yield* Upstreams
             const { funds, ...customer } = yield* Served.customer()
@@ -92,7 +97,7 @@ withLayer(served, { excludeTestServices: true })("the hold of a chat", (it) => {
               Effect.zipRight(funds),
               Effect.zipLeft(Deferred.succeed(gate, undefined))
             )
-            const [answer, meanwhile] = yield* Effect.all([chat(customer, { ...body, stream }), look], {
+            const [answer, meanwhile] = yield* Effect.all([send(customer, { ...body, stream }), look], {
               concurrency: "unbounded"
             })
             assert.strictEqual(answer.status, 200, answer.text)
