@@ -133,8 +133,11 @@ const readAssistant = (
         return undefined
       }
       default: {
-        const other = readPart(block, at, share)
-        return refused(other) ? other : undefined
+        const parts = readPart(block, at, share)
+        if (refused(parts)) return parts
+        texts.push(...parts.filter(isText))
+        if (!parts.every(isText)) share.addBlock(block)
+        return undefined
       }
     }
   }
