@@ -133,11 +133,9 @@ const readAssistant = (
         return undefined
       }
       default: {
-        const parts = readPart(block, at, share)
-        if (refused(parts)) return parts
-        texts.push(...parts.filter(isText))
-        if (!parts.every(isText)) share.addBlock(block)
-        return undefined
+        const other = readPart(block, at, share)
+        if (refused(other)) return other
+        return other.length === 0 ? undefined : wrongIn(at, "type", "must not be of a user's block")
       }
     }
   }

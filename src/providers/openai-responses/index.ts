@@ -23,16 +23,16 @@ const adapt = (
   if (words.includes("invalid_encrypted_content") && native !== undefined && quirks.encrypted) {
     return { changes: { encrypted: false }, isLasting: false }
   }
-  if (param === "prompt_cache_key" && quirks.cacheKey !== false)
-    return { changes: { cacheKey: false }, isLasting: true }
+  // A customer's own values say nothing of what the account may do.
+  const isLasting = native === undefined
+  if (param === "prompt_cache_key" && quirks.cacheKey !== false) return { changes: { cacheKey: false }, isLasting }
   // Models differ in the values that they take.
   if (param === "prompt_cache_retention" && quirks.cacheRetention !== false) {
     return { changes: { cacheRetention: false }, isLasting: false }
   }
   if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
-  if (param === "max_tool_calls" && quirks.callLimit !== false)
-    return { changes: { callLimit: false }, isLasting: true }
-  if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting: true }
+  if (param === "max_tool_calls" && quirks.callLimit !== false) return { changes: { callLimit: false }, isLasting }
+  if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting }
   return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined
 }
 

@@ -27,7 +27,10 @@ export const routeTo = ({ name }: Dialect, more: { readonly preference?: number;
 }
 
 /** A gateway whose models are routed to these hosts. */
-export const gateway = (models: Readonly<Record<string, ReadonlyArray<CatalogRoute & { readonly cost?: object }>>>) =>
+export const gateway = (
+  models: Readonly<Record<string, ReadonlyArray<CatalogRoute & { readonly cost?: object }>>>,
+  env: Readonly<Record<string, string>> = {}
+) =>
   Served.layer(
     Effect.map(DialectHosts, ({ of }) => {
       const provider = (dialect: Dialect, url: string) => {
@@ -39,7 +42,7 @@ export const gateway = (models: Readonly<Record<string, ReadonlyArray<CatalogRou
       )
       return {
         catalog: chatCatalog(Object.fromEntries([...open, ...gone]), models),
-        env: { HUSH_KEY: "sk-hush", LOG_LEVEL: "none" }
+        env: { HUSH_KEY: "sk-hush", LOG_LEVEL: "none", ...env }
       }
     })
   ).pipe(Layer.provideMerge(hosts))

@@ -227,6 +227,12 @@ describe("a body of the Messages API", () => {
       "messages",
       "messages.1.role: must be one of user, assistant, system."
     ],
+    [
+      "has a picture by the model",
+      turns({ role: "assistant", content: [png] }),
+      "messages",
+      "messages.1.content.0.type: must not be of a user's block."
+    ],
     ["has an empty turn", user(), "messages", "messages.0.content: must not be empty."],
     [
       "has a number for a text",

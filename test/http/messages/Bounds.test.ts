@@ -16,17 +16,8 @@ const picture = { type: "image", source: { type: "url", url: "https://a.test/a.p
 const format = { type: "json_schema", schema: {} }
 
 describe("the hold of a body of the Messages API", () => {
-  it.each([
-    ["a document", { type: "document", source: { type: "text", data: long } }],
-    ["a search result", { type: "search_result", source: "s", title: "t", content: [{ type: "text", text: long }] }]
-  ])("covers %s in an assistant's turn", (_, block) => {
-    assert.isAtLeast(saying("assistant", block), long.length)
-    assert.isBelow(saying("assistant", block), long.length + 1_000)
-  })
-
   it("is the whole context where pictures and files are in what no translation holds", () => {
     const fetched = (content: object) => ({ type: "web_fetch_tool_result", tool_use_id: "a", content })
-    assert.strictEqual(saying("assistant", picture), model.contextLength)
     assert.strictEqual(saying("assistant", fetched({ type: "web_fetch_result", content: pdf })), model.contextLength)
     assert.strictEqual(saying("user", { type: "of_tomorrow", content: [picture] }), model.contextLength)
     assert.isBelow(saying("assistant", fetched({ type: "web_fetch_tool_result_error" })), 1_000)

@@ -159,7 +159,7 @@ export const anthropic: ChatWire = {
       stop: Array.isArray(body.stop_sequences) ? body.stop_sequences : [],
       tools: records(body.tools).map(({ input_schema: parameters, name }) => ({ name: string(name), parameters })),
       toolChoice: choiceOf(body.tool_choice),
-      schema: undefined
+      schema: record(record(body.output_config).format).schema
     }
   },
   encode: wire,

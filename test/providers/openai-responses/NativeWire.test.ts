@@ -119,12 +119,14 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
       })
   )
 
-  check("learns what its account may not ask for, as any other", (adapter, fake, route) =>
+  check("goes without what its host refuses, and teaches the route nothing by it", (adapter, fake, route) =>
     Effect.gen(function* () {
       const refused = refusing("unsupported_value", "reasoning.summary")
-      yield* fake.script(refused, Fake.json(200, whole(answer)))
-      yield* adapter.complete(route, asked({ reasoning: { effort: "none", summary: "auto" } }))
-      const [first, second] = yield* bodies(fake, 2)
+      yield* fake.script(refused, ...Array.from({ length: 2 }, () => Fake.json(200, whole(answer))))
+      const reasoning = { effort: "none", summary: "auto" }
+      for (const _ of [1, 2]) yield* adapter.complete(route, asked({ reasoning }))
+      const [first, second, third] = yield* bodies(fake, 3)
+      assert.deepStrictEqual(third.reasoning, reasoning)
       assert.deepStrictEqual(
         [first.reasoning, second.reasoning],
         [{ effort: "none", summary: "auto" }, { effort: "none" }]

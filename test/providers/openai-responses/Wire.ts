@@ -217,10 +217,12 @@ export const openAiResponses: ChatWire = {
     return {
       model: string(body.model),
       stream: body.stream === true,
-      system: input
-        .filter(isSystem)
-        .map(({ content }) => text(content))
-        .join(""),
+      system:
+        string(body.instructions) +
+        input
+          .filter(isSystem)
+          .map(({ content }) => text(content))
+          .join(""),
       turns: turnsOf(input.filter((item) => !isSystem(item))),
       maxTokens: typeof body.max_output_tokens === "number" ? body.max_output_tokens : undefined,
       stop: list(body.stop).map(string),

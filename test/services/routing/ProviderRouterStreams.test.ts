@@ -148,8 +148,9 @@ describe("the deadlines", () => {
 })
 
 describe("a stream", () => {
-  it.effect("fails over after roles, usage or an early finish", () => {
-    const fake = new ProviderFake().on(a, streams([content("")], [usage], [finish], outage))
+  it.effect("fails over after roles, usage, a host's own events or an early finish", () => {
+    const native: ChatEvent = { type: "native", event: { type: "message_start" } }
+    const fake = new ProviderFake().on(a, streams([native, content("")], [usage], [finish], outage))
     return routed(fake, function* () {
       const got = yield* stream(model(a, b))
       assert.strictEqual(got.route.id, b.id)
@@ -163,7 +164,8 @@ describe("a stream", () => {
   const deltas: ReadonlyArray<ChatEvent> = [
     content("x"),
     { type: "reasoning", text: "x" },
-    { type: "tool_call", index: 0, id: "call", name: "f", arguments: "" }
+    { type: "tool_call", index: 0, id: "call", name: "f", arguments: "" },
+    { type: "native", event: {}, isOutput: true }
   ]
   for (const delta of deltas) {
     it.effect(`never fails over after its first ${delta.type} delta, and reports a break`, () => {

@@ -1,0 +1,101 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { turn } from "../contracts/ChatHarness.ts"
+import { record, string } from "../contracts/ChatHosts.ts"
+import { answerOf, chargeOf, hostOf, inbounds, type Pair, Payer, pairs, served } from "../contracts/Pairs.ts"
+import { refusals } from "../harness/client/HttpCalls.ts"
+import { customer } from "../harness/client/MessagesClient.ts"
+import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { DialectHosts } from "../harness/gateway/DialectGateway.ts"
+import { answers, breaking, breaks, theirs } from "../harness/upstream/Dialects.ts"
+
+const question = turn("user", "hi")
+
+const reasonOf = ({ wire }: Pair) => {
+  const { code, message } = record(record(wire.refuse("request").body).error)
+  const isExceeded = code === "context_length_exceeded" || /too long|token count/.test(string(message))
+  return { message: string(message), code: isExceeded ? "context_length_exceeded" : undefined }
+}
+
+withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a dialect of clients over a wire", (it) => {
+  it.effect.each(pairs)("moves to the next host before anything was said: $from over $over", (pair) =>
+    Effect.gen(function* () {
+      const { dialect, failovers, inbound, next } = pair
+      const hosts = yield* DialectHosts
+      const payer = yield* Payer
+      const usage = { prompt: 40, completion: 9, cached: 0, cacheWrite: 0, reasoning: 2 }
+      const said = { content: "Servus, world.", reasoning: "Let me think.", finish: "stop", usage } as const
+      for (const { model, outage } of failovers) {
+        for (const stream of [false, true]) {
+          yield* hosts.of(dialect).script(outage.reply?.(dialect) ?? assert.fail("no reply"))
+          yield* hosts.of(next).script(answers(next, said))
+          const before = yield* payer.spent
+          const { say } = inbound.open(payer, { model, reasons: true }, stream)
+          assert.deepStrictEqual(yield* calling(() => say(question)), answerOf(pair, said), outage.what)
+          assert.strictEqual((yield* payer.spent) - before, chargeOf(said), outage.what)
+        }
+      }
+    })
+  )
+
+  it.effect.each(pairs)("ends a broken stream in its own way, for nothing: $from over $over", (pair) =>
+    Effect.gen(function* () {
+      const { dialect, inbound, model } = pair
+      const { script } = yield* hostOf(pair)
+      const payer = yield* Payer
+      const before = yield* payer.spent
+      for (const { rest, what } of breaks) {
+        yield* script(breaking(dialect, { content: "Servus, world.", finish: "stop" }, rest(dialect)))
+        const ending = yield* calling(() => inbound.breakOff(payer, { model }))
+        const { message } = refusals.upstream
+        assert.deepStrictEqual(ending, { text: "Servus, world.", type: inbound.brokenType, message }, what)
+        assert.strictEqual((yield* payer.funds).held, 0n, what)
+        assert.strictEqual(yield* payer.spent, before, what)
+      }
+    })
+  )
+
+  const refusedBy = (pair: Pair, then: (thrown: unknown) => void, fault: "request" | "moderation") =>
+    Effect.gen(function* () {
+      const { fail } = yield* hostOf(pair)
+      const payer = yield* Payer
+      const before = yield* payer.spent
+      for (const stream of [false, true]) {
+        yield* fail(fault)
+        const thrown = yield* thrownBy(() => pair.inbound.open(payer, { model: pair.model }, stream).say(question))
+        then(thrown)
+        assert.strictEqual(yield* payer.spent, before)
+        for (const word of theirs) assert.notInclude(JSON.stringify(thrown), word)
+      }
+    })
+
+  it.effect.each(pairs)("says why the host refused a request, where clients recover by it: $from over $over", (pair) =>
+    refusedBy(pair, (thrown) => pair.inbound.assertRefused(thrown, refusals.rejected, reasonOf(pair)), "request")
+  )
+
+  it.effect.each(pairs)("tells that the host's moderation refused a prompt: $from over $over", (pair) =>
+    refusedBy(pair, (thrown) => pair.inbound.assertRefused(thrown, refusals.moderated), "moderation")
+  )
+
+  const clients = inbounds.map((inbound) => ({ inbound, from: inbound.name }))
+  const some = pairs[0] ?? assert.fail("no pair")
+
+  it.effect.each(clients)("refuses a client without credits, and one above its rate: $from", ({ inbound }) =>
+    Effect.gen(function* () {
+      const hosts = yield* DialectHosts
+      const poor = yield* customer({ nanoUsd: 0n })
+      const hasty = yield* customer({ rpm: 1 })
+      yield* hosts.of(some.dialect).script(answers(some.dialect, { content: "Servus.", finish: "stop" }))
+      yield* calling(() => inbound.open(hasty, { model: some.model }, false).say(question))
+      for (const stream of [false, true]) {
+        for (const [account, refusal] of [
+          [poor, refusals.insufficient],
+          [hasty, refusals.limited]
+        ] as const) {
+          const thrown = yield* thrownBy(() => inbound.open(account, { model: some.model }, stream).say(question))
+          inbound.assertRefused(thrown, refusal)
+        }
+      }
+    })
+  )
+})
