@@ -165,7 +165,7 @@ class Conversation {
   }
 
   keepNative(value: unknown): void {
-    this.extraTokens += someObject(value, refersToFile) ? mostTokens : tokensOf(value)
+    this.extraTokens += someObject(value, refersToFile) ? Number.POSITIVE_INFINITY : tokensOf(value)
   }
 
   #countOriginals(parts: unknown): void {

@@ -36,6 +36,17 @@ describe("the hold of a body of the Responses convention", () => {
   it("is the whole context where pictures and files are in what no translation holds", () => {
     const screenshot = { type: "computer_screenshot", image_url: "https://a.test/a.png" }
     assert.strictEqual(items({ type: "computer_call_output", call_id: "c", output: screenshot }), model.contextLength)
+    const estimated = Either.getOrThrow(
+      decodeResponsesBody({
+        model: "m",
+        input: [
+          { type: "message", role: "user", content: "hi" },
+          { type: "computer_call_output", output: screenshot }
+        ]
+      })
+    )
+    // An estimate leaves out what has no bound.
+    assert.strictEqual(estimated.native?.extraTokens, Number.POSITIVE_INFINITY)
     const file = { type: "input_file", file_data: "data:application/pdf;base64,JVBERi0=" }
     assert.strictEqual(items({ type: "of_tomorrow", content: [file] }), model.contextLength)
     assert.isBelow(items({ type: "local_shell_call", call_id: "c", action: { command: ["ls"] } }), 1_000)
