@@ -1,3 +1,5 @@
+import { Predicate } from "effect"
+
 const pieceLength = 64 * 1024
 
 interface Container {
@@ -87,6 +89,12 @@ export const nestsWithin = (levels: number, value: unknown): boolean => {
     if (Object.hasOwn(value, name) && !nestsWithin(levels - 1, Reflect.get(value, name))) return false
   }
   return true
+}
+
+/** Whether an object is such a one, however deep in the value. */
+export const someObject = (value: unknown, is: (object: Readonly<Record<string, unknown>>) => boolean): boolean => {
+  if (Array.isArray(value)) return value.some((item) => someObject(item, is))
+  return Predicate.isRecord(value) && (is(value) || Object.values(value).some((member) => someObject(member, is)))
 }
 
 const [quote, backslash, comma, openBracket, openBrace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]

@@ -1,4 +1,5 @@
 import type { CacheControl, ImagePart, Part, TextPart } from "../../domain/Chat.ts"
+import { someObject } from "../../domain/Json.ts"
 import {
   each,
   isAbsent,
@@ -21,6 +22,12 @@ export type Path = () => string
 export const wrongAt = (path: string, problem: string) => refuseAt(path.replace(/\W.*/, ""), path, problem)
 export const wrongIn = (path: Path, field: string, problem: string) => wrongAt(`${path()}.${field}`, problem)
 
+/** Of what is no text: a picture, or a document whose length cannot be known. */
+const sources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])
+
+/** Of a document whose length cannot be known: the whole context. */
+export const unbounded = Number.POSITIVE_INFINITY
+
 /** What a native route gets beside the translated conversation. */
 export class NativeShare {
   /** An upper bound of its tokens. */
@@ -31,10 +38,12 @@ export class NativeShare {
   add(value: unknown): void {
     this.tokens += Buffer.byteLength(JSON.stringify(value) ?? "")
   }
-}
 
-/** Of a document whose length cannot be known: the whole context. */
-export const unbounded = Number.POSITIVE_INFINITY
+  addBlock(block: JsonObject): void {
+    if (someObject(block, ({ type }) => sources.has(type))) this.tokens = unbounded
+    else this.add(block)
+  }
+}
 
 export const cacheControlOf = ({ cache_control: mark }: JsonObject): { readonly cache_control?: CacheControl } => {
   if (!isObject(mark) || mark.type !== "ephemeral") return {}
@@ -117,7 +126,7 @@ export const readPart = (block: JsonObject, path: Path, share: NativeShare): Rea
       return wrongIn(path, "type", "is not supported: files are not kept here")
     default:
       if (!isFilled(block.type)) return wrongIn(path, "type", "is required and must be a string")
-      share.add(block)
+      share.addBlock(block)
       return []
   }
 }

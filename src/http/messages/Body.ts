@@ -23,13 +23,13 @@ const Body = Schema.Struct({
 
 const decode = decoder(Body)
 
-const efforts: Readonly<Record<string, ReasoningEffort>> = {
-  low: "low",
-  medium: "medium",
-  high: "high",
-  xhigh: "xhigh",
-  max: "xhigh"
-}
+const efforts: ReadonlyMap<string, ReasoningEffort> = new Map([
+  ["low", "low"],
+  ["medium", "medium"],
+  ["high", "high"],
+  ["xhigh", "xhigh"],
+  ["max", "xhigh"]
+])
 
 /** What a share of the usual budgets stands for. */
 const effortOfBudget = (tokens: number): ReasoningEffort => {
@@ -40,14 +40,18 @@ const effortOfBudget = (tokens: number): ReasoningEffort => {
 /** Undefined where thinking is not asked for. */
 const effortOf = ({ output_config: config, thinking }: typeof Body.Type): ReasoningEffort | undefined => {
   if (thinking?.type !== "enabled" && thinking?.type !== "adaptive") return undefined
-  const named = efforts[config?.effort ?? ""]
+  const named = efforts.get(config?.effort ?? "")
   if (named !== undefined) return named
   return isAbsent(thinking.budget_tokens) ? "high" : effortOfBudget(thinking.budget_tokens)
 }
 
 const passedOn = ["anthropic-beta", "anthropic-version"] as const
 
+/** Fields that add nothing to a prompt. */
+const promptless: ReadonlySet<string> = new Set([...Object.keys(MessagesRequest.fields), "context_management"])
+
 const nativeOf = (body: JsonObject, headers: IncomingHttpHeaders, share: NativeShare): NativeRequest => {
+  for (const name in body) if (!promptless.has(name)) share.add(body[name])
   const sent = passedOn.flatMap((name) => {
     const value = headers[name]
     return typeof value === "string" ? [[name, value] as const] : []
@@ -75,6 +79,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
     ? readFormat(body.output_format, "output_format")
     : readFormat(config?.format, "output_config.format")
   if (refused(format)) return format
+  if (!isAbsent(config?.format)) share.add(body.output_format)
   const messages = [...system, ...conversation.messages]
   if (messages.length === 0) return refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
   return {

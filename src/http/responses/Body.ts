@@ -5,7 +5,7 @@ import { isObject, type JsonObject, type Read, refused } from "../body/Fields.ts
 import { decoder, problem } from "../schema/Decoding.ts"
 import { readInput, tokensOf } from "./Input.ts"
 import { ResponsesRequest } from "./Schema.ts"
-import { readFormat, readToolChoice, readTools } from "./Tools.ts"
+import { type ReadTools, readFormat, readToolChoice, readTools } from "./Tools.ts"
 
 /** Items, tools and the format are read by hand, as in chats. */
 const Body = Schema.Struct({
@@ -37,6 +37,19 @@ const effortOf = ({ reasoning }: typeof Body.Type) => {
 /** What a host adds to the prompt for a tool of its own. */
 const hostedPreamble = 640
 
+/** Translated, or no part of a prompt. */
+const promptless: ReadonlySet<string> = new Set(Object.keys(ResponsesRequest.fields))
+
+/** An upper bound of what a host may read in the fields, the format and the tools, and a translation lacks. */
+const unreadTokens = ({ text }: typeof Body.Type, native: JsonObject, { hosted, unread }: ReadTools): number => {
+  let tokens = hostedPreamble * hosted.length
+  if (hosted.length > 0) tokens += tokensOf(hosted)
+  if (unread.length > 0) tokens += tokensOf(unread)
+  for (const name in native) if (!promptless.has(name)) tokens += tokensOf(native[name])
+  for (const name in text) if (name !== "format" && name !== "verbosity") tokens += tokensOf(text[name])
+  return tokens
+}
+
 const readRequest = (body: typeof Body.Type, native: JsonObject): Read<ChatRequest> => {
   const read = readTools(native)
   if (refused(read)) return read
@@ -47,11 +60,11 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): Read<ChatReque
   const input = readInput(body.instructions, body.input, read.names)
   if (refused(input)) return input
   const { choice, tools } = chosen
-  const hosted = read.hosted.length === 0 ? 0 : tokensOf(read.hosted) + hostedPreamble * read.hosted.length
+  const extraTokens = input.extraTokens + unreadTokens(body, native, read)
   return {
     model: body.model,
     messages: input.messages,
-    native: { dialect: "responses", body: native, headers: {}, extraTokens: input.extraTokens + hosted },
+    native: { dialect: "responses", body: native, headers: {}, extraTokens },
     stream: body.stream ?? false,
     includeUsage: false,
     maxTokens: body.max_output_tokens ?? Number.MAX_SAFE_INTEGER,

@@ -1,6 +1,6 @@
 import type { Message, Part, ToolCall } from "../../domain/Chat.ts"
 import { readCallId, unsigned } from "../../domain/Chat.ts"
-import { jsonTexts } from "../../domain/Json.ts"
+import { jsonTexts, someObject } from "../../domain/Json.ts"
 import { utf8Bytes } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject, type Read, refused } from "../body/Fields.ts"
 import { longestName } from "../chat/Schema.ts"
@@ -23,6 +23,10 @@ export const tokensOf = (value: unknown): number => {
   }
   return bytes
 }
+
+const files = ["file_data", "file_id", "file_url", "image_url"]
+/** What may be large, however short the reference. */
+const refersToFile = (object: JsonObject): boolean => files.some((name) => isFilled(object[name]))
 
 /** Beyond the catalog's `image_tokens`, which are of a scaled picture. */
 const originalImage = 16_384
@@ -69,7 +73,10 @@ class Conversation {
     if (this.#turn === undefined) return
     const { calls, reasoning, text } = this.#turn
     this.#turn = undefined
-    if (text === "" && calls.length === 0) return
+    if (text === "" && calls.length === 0) {
+      if (reasoning !== "") this.keepNative(reasoning)
+      return
+    }
     this.messages.push({
       role: "assistant",
       content: text === "" ? null : text,
@@ -158,7 +165,7 @@ class Conversation {
   }
 
   keepNative(value: unknown): void {
-    this.extraTokens += tokensOf(value)
+    this.extraTokens += someObject(value, refersToFile) ? Number.POSITIVE_INFINITY : tokensOf(value)
   }
 
   #countOriginals(parts: unknown): void {
@@ -189,7 +196,7 @@ const readItem = (conversation: Conversation, item: unknown, path: string) => {
       return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrong(path, stored)
     default:
       if (!isFilled(item.type)) return wrongIn(path, "type", "must be a string")
-      if (!addsTools(item)) conversation.keepNative(item)
+      conversation.keepNative(addsTools(item) ? { ...item, tools: undefined } : item)
       return undefined
   }
 }

@@ -22,6 +22,8 @@ function* declaredIn(tools: unknown, path: string, namespace?: string): Generato
     if (!isObject(definition)) continue
     const at = `${path}[${index}]`
     if (definition.type === "namespace") {
+      const { tools: _, ...own } = definition
+      yield { path: at, definition: own, namespace: undefined }
       yield* declaredIn(definition.tools, `${at}.tools`, isFilled(definition.name) ? definition.name : undefined)
     } else yield { path: at, definition, namespace }
   }
@@ -30,7 +32,7 @@ function* declaredIn(tools: unknown, path: string, namespace?: string): Generato
 /** Some clients send their tools among the input. */
 export const addsTools = ({ type }: JsonObject): boolean => type === "additional_tools" || type === "tool_search_output"
 
-/** Every tool of a body, whatever it is sent in. */
+/** Every tool and namespace of a body, whatever it is sent in. */
 export function* declaredTools({ input, tools }: JsonObject): Generator<DeclaredTool> {
   yield* declaredIn(tools, "tools")
   if (!isArray(input)) return

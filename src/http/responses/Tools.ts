@@ -49,8 +49,12 @@ export interface ReadTools {
   readonly names: ToolNames
   /** Tools that only a host can have. */
   readonly hosted: ReadonlyArray<JsonObject>
+  /** What no translation holds of the other tools. */
+  readonly unread: ReadonlyArray<JsonObject>
   readonly webSearch: boolean
 }
+
+const translated: ReadonlySet<string> = new Set(["type", "name", "description", "parameters", "strict", "format"])
 
 const isSearch = ({ type }: JsonObject): boolean => isString(type) && type.startsWith("web_search")
 
@@ -58,22 +62,31 @@ export const readTools = (body: JsonObject): Read<ReadTools> => {
   const names = new ToolNames()
   const tools: Array<Tool> = []
   const hosted: Array<JsonObject> = []
+  const unread: Array<JsonObject> = []
   for (const declared of declaredTools(body)) {
     const { definition, path } = declared
     if (!isFilled(definition.type)) return refuseAt("tools", `${path}.type`, "is required and must be a string")
+    if (definition.type === "namespace") {
+      unread.push(definition)
+      continue
+    }
     if (!isCallable(definition)) {
       hosted.push(definition)
       continue
     }
     if (!isFilled(definition.name)) return refuseAt("tools", `${path}.name`, "is required and must be a string")
     const name = names.declare(declared)
-    if (name === undefined) continue
+    if (name === undefined) {
+      unread.push(definition)
+      continue
+    }
+    if (Object.keys(definition).some((field) => !translated.has(field))) unread.push(definition)
     const tool =
       definition.type === "custom" ? readCustom(definition, name, path) : readFunction(definition, name, path)
     if (refused(tool)) return tool
     tools.push(tool)
   }
-  return { tools, names, hosted, webSearch: hosted.some(isSearch) }
+  return { tools, names, hosted, unread, webSearch: hosted.some(isSearch) }
 }
 
 const isWord = isOneOf("auto", "none", "required")

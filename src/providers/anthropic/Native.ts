@@ -2,7 +2,7 @@ import { Predicate } from "effect"
 import { type NativeRequest, unsigned } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
-import { inlinesImages, replaceCallId } from "../chat/Messages.ts"
+import { chargedByHosts, inlinesImages, replaceCallId } from "../chat/Messages.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
 import { markNative } from "./NativeMarks.ts"
 import type { Options } from "./Options.ts"
@@ -13,6 +13,7 @@ type Call = ChatCall<Options, Quirks>
 
 /** What is charged beyond the tokens in `usage`, or charged to another, or refers to what the vendor keeps for the operator. */
 const refused = [
+  ...chargedByHosts,
   "billing_policy",
   "compaction",
   "container",
@@ -34,8 +35,9 @@ const searchTool = /^web_search_/
 const longContext = /^context-1m-/
 const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
 
+/** What a host's own tool has found is one block. */
 function* blocksIn(content: unknown): Generator<Fields> {
-  for (const block of asRecords(content)) {
+  for (const block of asRecords(Predicate.isRecord(content) ? [content] : content)) {
     yield block
     yield* blocksIn(block.content)
     yield* blocksIn(asFields(block.source).content)
@@ -67,7 +69,9 @@ const keepTool = (tool: Fields, { maxWebSearches = 1, webSearch }: Call["request
 }
 
 const toolFields = ({ tool_choice, tools }: Body, request: Call["request"]): Fields => {
-  const kept = asRecords(tools).flatMap((tool) => keepTool(tool, request))
+  const all = asRecords(tools).flatMap((tool) => keepTool(tool, request))
+  const search = all.find((tool) => !isClientTool(tool))
+  const kept = all.filter((tool) => tool === search || isClientTool(tool))
   if (kept.length === 0) return {}
   const { name } = asFields(tool_choice)
   const isKept = name === undefined || kept.some((tool) => tool.name === name)

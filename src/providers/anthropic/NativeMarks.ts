@@ -6,9 +6,12 @@ import type { Options } from "./Options.ts"
 
 const isMarked = ({ cache_control }: Fields): boolean => cache_control !== undefined && cache_control !== null
 
+/** Where a block may hold others, in a list or one alone. */
+const inner = ["content", "source", "tool", "definition"]
+
 const hasMark = (blocks: unknown): boolean =>
-  asRecords(blocks).some(
-    (block) => isMarked(block) || hasMark(block.content) || hasMark(asFields(block.source).content)
+  asRecords(Predicate.isRecord(blocks) ? [blocks] : blocks).some(
+    (block) => isMarked(block) || inner.some((name) => hasMark(block[name]))
   )
 
 const isMarkedBody = (body: Fields): boolean =>
@@ -69,20 +72,18 @@ type Unpriced = NonNullable<ChatRequest["unpricedMarks"]>
 
 const keepPriced = <A>(value: A, unpriced: Unpriced): A | Fields => {
   if (!Predicate.isRecord(value)) return value
-  const { cache_control, content, source } = value
-  return {
-    ...value,
-    ...(cache_control !== undefined && { cache_control: unpriced === "all" ? undefined : mark }),
-    ...(Array.isArray(content) && { content: content.map((block) => keepPriced(block, unpriced)) }),
-    ...(Array.isArray(asFields(source).content) && { source: keepPriced(source, unpriced) })
-  }
+  const kept: Record<string, unknown> = { ...value }
+  if (isMarked(value)) kept.cache_control = unpriced === "all" ? undefined : mark
+  for (const name of inner) if (name in value) kept[name] = keepPricedIn(value[name], unpriced)
+  return kept
 }
+
+const keepPricedIn = (blocks: unknown, unpriced: Unpriced): unknown =>
+  Array.isArray(blocks) ? blocks.map((block) => keepPriced(block, unpriced)) : keepPriced(blocks, unpriced)
 
 const keepPricedBody = (body: Fields, unpriced: Unpriced): Fields => {
   const lists = Object.entries(body).filter(([name]) => name === "tools" || name === "system" || name === "messages")
-  const kept = lists.map(([name, value]) => {
-    return [name, Array.isArray(value) ? value.map((place) => keepPriced(place, unpriced)) : value] as const
-  })
+  const kept = lists.map(([name, value]) => [name, keepPricedIn(value, unpriced)] as const)
   return { ...asFields(keepPriced(body, unpriced)), ...Object.fromEntries(kept) }
 }
 

@@ -63,9 +63,13 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
     blocks.delete(index)
   }
 
-  /** Counts are those so far, not those since the last: what is given replaces what was, unless it is zero. */
+  /** Counts are those so far, not those since the last: what is given replaces what was, unless it is zero. Searches may turn out to be none. */
   const count = (given: unknown): undefined => {
-    const known = Object.entries(asFields(given)).filter(([, value]) => Predicate.isRecord(value) || asCount(value) > 0)
+    const isKnown = ([name, value]: readonly [string, unknown]): boolean => {
+      if (name === "cache_creation") return Object.values(asFields(value)).some((written) => asCount(written) > 0)
+      return Predicate.isRecord(value) || asCount(value) > 0
+    }
+    const known = Object.entries(asFields(given)).filter(isKnown)
     counts = { ...counts, ...Object.fromEntries(known) }
   }
 

@@ -22,6 +22,19 @@ export const replaceCallId = (id: string): string => `call_${createHash("sha256"
 export const fitCallId = (id: string, longest: number): string =>
   id.length <= longest ? id : replaceCallId(id).slice(0, longest)
 
+/** What hosts of several vendors charge for beside the tokens, or by which they choose a dearer model. */
+export const chargedByHosts = [
+  "best_of",
+  "models",
+  "n",
+  "plugins",
+  "preset",
+  "provider",
+  "route",
+  "search_parameters",
+  "web_search_options"
+]
+
 /** Vendors that fetch images themselves, from the public internet. */
 const fetchingHosts: ReadonlySet<string> = new Set(["api.anthropic.com", "api.openai.com", "api.x.ai", "openrouter.ai"])
 

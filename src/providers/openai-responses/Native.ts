@@ -1,9 +1,10 @@
 import { Predicate } from "effect"
 import { type NativeRequest, unsigned } from "../../domain/Chat.ts"
+import { someObject } from "../../domain/Json.ts"
 import { type Route, reasoningEfforts } from "../../domain/Model.ts"
 import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
-import { fitCallId, inlinesImages } from "../chat/Messages.ts"
+import { chargedByHosts, fitCallId, inlinesImages } from "../chat/Messages.ts"
 import { asCount, asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 import { leastOutput, longestCallId, type Quirks } from "./Request.ts"
@@ -13,6 +14,7 @@ type Call = ChatCall<Options, Quirks>
 
 /** What is charged otherwise, or refers to what the vendor keeps for the operator, or names the customer's users. */
 const refused = [
+  ...chargedByHosts,
   "background",
   "context_management",
   "conversation",
@@ -50,24 +52,17 @@ const clientTools: ReadonlySet<unknown> = new Set([
 ])
 const isSearch = (type: unknown): boolean => asText(type).startsWith("web_search")
 
-function* partsIn(content: unknown): Generator<Fields> {
-  for (const part of asRecords(content)) {
-    yield part
-    yield* partsIn(part.content)
-    yield* partsIn(part.output)
-  }
-}
-
 const isUrl = (value: unknown): boolean => typeof value === "string" && !/^data:/i.test(value.slice(0, 5))
 
 /** Stored files are the operator's, and an unknown one would look like the route's fault. */
 const accepts = (body: Body, route: Route, options: Options): boolean => {
   if (options.native === false) return false
   const inlines = inlinesImages(route)
-  for (const { file_id, file_url, image_url } of partsIn(body.input)) {
-    if (typeof file_id === "string" || (inlines && (isUrl(file_url) || isUrl(image_url)))) return false
-  }
-  return true
+  return !someObject(
+    body.input,
+    ({ file_id, file_url, image_url }) =>
+      typeof file_id === "string" || (inlines && (isUrl(file_url) || isUrl(image_url)))
+  )
 }
 
 const keepTools = (tools: unknown, call: Call): ReadonlyArray<Fields> =>

@@ -1,6 +1,10 @@
-/** Prints where each agent's program is, as JSON; installs those that are nowhere into the user's cache. */
+/**
+ * Prints where each agent's program is, as JSON. Of those that are nowhere it installs into the user's cache what
+ * AGENTS_INSTALL names: `all`, or some, with commas between; by default the two of them that are most in use where CI is
+ * set, else none, since they take gigabytes.
+ */
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, rmdirSync, statfsSync, statSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import path from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -25,7 +29,18 @@ const find = (name) =>
     .map((directory) => path.join(directory, "node_modules/.bin", name))
     .find((file) => existsSync(file))
 
-const missing = () => Object.keys(packages).filter((name) => find(name) === undefined)
+const wanted = process.env.AGENTS_INSTALL ?? (process.env.CI ? "codex,claude" : "")
+const missing = () =>
+  Object.keys(packages).filter(
+    (name) => (wanted === "all" || wanted.split(",").includes(name)) && find(name) === undefined
+  )
+
+/** A full disk would fail every other test. */
+const leastFree = 3 * 1024 ** 3
+const hasRoom = () => {
+  const { bavail, bsize } = statfsSync(cache)
+  return bavail * bsize >= leastFree
+}
 
 /** npm may leave out the scripts of packages that nobody has approved. */
 const scripts = {
@@ -59,7 +74,7 @@ while (missing().length > 0) {
     await setTimeout(500)
     continue
   }
-  for (const name of missing()) if (Date.now() < deadline) install(name, deadline - Date.now())
+  for (const name of missing()) if (Date.now() < deadline && hasRoom()) install(name, deadline - Date.now())
   rmdirSync(lock)
   break
 }

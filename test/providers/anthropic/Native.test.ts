@@ -3,6 +3,7 @@ import { FastCheck as fc } from "effect"
 import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
 import { native, nativeHeaders } from "../../../src/providers/anthropic/Native.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
+import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { anthropic } from "./Wire.ts"
 
@@ -60,6 +61,7 @@ describe("a body of the Messages dialect", () => {
     "fallbacks",
     "inference_geo",
     "mcp_servers",
+    ...chargedByHosts,
     "speed",
     "thread",
     "user_profile_id",
@@ -111,6 +113,9 @@ describe("a body of the Messages dialect", () => {
       assert.deepInclude(sent(endless), { tools: [{ ...search, max_uses: 5 }] })
     }
     assert.deepInclude(sent(2), { tools: [{ ...search, max_uses: 2 }] })
+    const twice = [search, tool, { ...search, type: "web_search_20250305" }]
+    const once = [{ ...search, max_uses: 5 }, tool]
+    assert.deepInclude(encode({ ...asked, tools: twice }, searching), { tools: once })
   })
 
   it("keeps what edits its context, but no compaction, which usage does not count", () => {
@@ -191,7 +196,8 @@ describe("a body of the Messages dialect", () => {
 
   it("goes translated where its files are the operator's, or its host must not fetch what it names", () => {
     const result = (block: object) => [{ type: "tool_result", tool_use_id: "t", content: [block] }]
-    for (const wrap of [(block: object) => [block], result]) {
+    const found = (content: object) => [{ type: "web_fetch_tool_result", content: { type: "found", content } }]
+    for (const wrap of [(block: object) => [block], result, found]) {
       assert.isFalse(accepts(wrap(source("file")), { inline_images: false }))
       assert.isFalse(accepts(wrap({ type: "container_upload", file_id: "f" }), { inline_images: false }))
       assert.isFalse(accepts(wrap(source("url"))))

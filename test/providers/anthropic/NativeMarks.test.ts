@@ -88,7 +88,9 @@ describe("a native request to an anthropic host", () => {
       messages: [
         user([{ ...result, content: [text("a", own)], ...own }]),
         user([{ type: "document", source: { type: "content", content: [text("b", own)] } }]),
-        assistant([{ ...call, input: hour }]),
+        assistant([{ ...call, input: hour, cache_control: null }]),
+        user([{ type: "web_fetch_tool_result", content: { content: { type: "document", ...own } } }]),
+        user([{ type: "tool_addition", tool: { type: "tool_definition", definition: tool(own) } }]),
         user("Go on.")
       ]
     })

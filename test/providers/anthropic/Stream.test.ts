@@ -80,6 +80,21 @@ describe("a stream of an anthropic host", () => {
       ]
     ],
     [
+      "keeps the split of what was written where its end tells zeros",
+      [
+        begun({ input_tokens: 2, cache_creation_input_tokens: 30, cache_creation: { ephemeral_1h_input_tokens: 20 } }),
+        openText(0, "a"),
+        end("end_turn", { usage: { output_tokens: 4, cache_creation: { ephemeral_1h_input_tokens: 0 } } }),
+        stopped
+      ],
+      [
+        counted({ prompt: 32, cacheWrite: 30, cacheWriteHour: 20 }),
+        text("a"),
+        finished("stop"),
+        counted({ prompt: 32, completion: 4, cacheWrite: 30, cacheWriteHour: 20 })
+      ]
+    ],
+    [
       "takes what a block brings along at its start",
       [
         begun(),

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
+import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { native } from "../../../src/providers/openai-responses/Native.ts"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
@@ -82,7 +83,8 @@ describe("a body of the Responses dialect", () => {
     "prompt",
     "safety_identifier",
     "service_tier",
-    "user"
+    "user",
+    ...chargedByHosts
   ])("loses %s, which costs extra or names what is the operator's or the customer's", (field) => {
     for (const value of [true, "priority", { id: "pmpt_1" }]) {
       assert.deepStrictEqual<unknown>(encode({ ...asked, [field]: value }), plain)
@@ -210,6 +212,8 @@ describe("a body of the Responses dialect", () => {
       assert.isTrue(accepts(wrap({ type: "input_image", image_url: "https://a.test/a.png" }), passing))
       assert.isTrue(accepts(wrap({ type: "input_image", image_url: "data:image/png;base64,iVBO" })))
     }
+    const screenshot = { type: "computer_screenshot", image_url: "http://10.0.0.1/a.png" }
+    assert.isFalse(accepts({ type: "computer_call_output", output: screenshot }))
     assert.isTrue(accepts(message({ type: "input_text", text: "https://a.test" })))
     assert.isFalse(accepts(message({}), { native: false }))
   })
