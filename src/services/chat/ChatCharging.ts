@@ -11,7 +11,7 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { rowOf } from "../telemetry/RequestLog.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
-import { type Measured, usageOf } from "./ChatUsage.ts"
+import { type Measured, type Received, usageOf } from "./ChatUsage.ts"
 import { makeHoldFitting } from "./HoldFitting.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
@@ -118,8 +118,8 @@ export const makeChatCharging = Effect.gen(function* () {
       )
     })
 
-  const measure = (job: ChatJob, reported: Usage | undefined, produced: string) =>
-    Effect.map(usageOf(tokens, job, { reported, produced }), (measured) => {
+  const measure = (job: ChatJob, received: Received) =>
+    Effect.map(usageOf(tokens, job, received), (measured) => {
       if (measured.estimated) {
         job.record.notes.add("usage_estimated")
         Metrics.usageEstimated.unsafeUpdate(1, [])

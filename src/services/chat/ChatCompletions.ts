@@ -20,7 +20,7 @@ import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChatJob, makeChatCharging } from "./ChatCharging.ts"
-import { countRequest, fitToCap, usageOf } from "./ChatUsage.ts"
+import { countRequest, fitToCap, type Received, usageOf } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
@@ -44,10 +44,10 @@ const headAfterMillis = 25_000
 
 const asIs = ({ request, since }: ChatJob): PreparedRequest => ({ request, since })
 
-const producedIn = ({ content, reasoning, toolCalls }: ChatAnswer): string => {
+const receivedIn = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
   let produced = (reasoning ?? "") + (content ?? "")
   for (const { function: called } of toolCalls) produced += called.name + called.arguments
-  return produced
+  return { reported: usage, produced, isNative: native !== undefined }
 }
 
 export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
@@ -99,7 +99,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             Effect.interruptible(router.complete(model, prepared.request, record.attempts, prepared.since)),
             ({ answer, route }) => {
               record.route = route
-              return Effect.flatMap(measure(job, answer.usage, producedIn(answer)), (measured) =>
+              return Effect.flatMap(measure(job, receivedIn(answer)), (measured) =>
                 // What may fail comes before the charge.
                 Effect.flatMap(fitToCap(tokens, job, answer, measured), (fitted) => {
                   record.firstByteAt = Monotonic.millisOf(clock)
@@ -158,7 +158,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const writeOff = Effect.fnUntraced(function* (job: ChatJob, output: StreamOutput) {
         const cost = output.route?.cost
         if (cost === undefined || job.record.cost !== undefined) return
-        const { usage } = yield* usageOf(tokens, job, { reported: output.usage, produced: output.text() })
+        const { usage } = yield* usageOf(tokens, job, output.received())
         job.record.attempts.spend(Pricing.chatCharge(cost, usage))
       })
 
@@ -205,11 +205,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           if (!output.started) return
           // A host may have counted the prompt by then, and what of it was cached.
           const reported = output.usage && { ...output.usage, completion: 0, reasoning: 0 }
-          return yield* Effect.ignore(
-            settle(job, held, yield* measure(job, reported, output.text()), output.route?.cost)
-          )
+          const measured = yield* measure(job, output.received(reported))
+          return yield* Effect.ignore(settle(job, held, measured, output.route?.cost))
         }
-        const measured = yield* measure(job, output.usage, output.text())
+        const measured = yield* measure(job, output.received())
         const settled = yield* Effect.either(settle(job, held, measured, output.route?.cost))
         yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(measured.billed)
       })

@@ -11,11 +11,18 @@ export interface Measured {
   readonly estimated: boolean
 }
 
+export interface Received {
+  readonly reported: Usage | undefined
+  readonly produced: string
+  /** The host was sent the client's own body. */
+  readonly isNative: boolean
+}
+
 /** Our own count where the provider reports nothing, or nothing beside text that it sent. */
 export const usageOf = (
   tokens: Context.Tag.Service<TokenCounter>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
-  { produced, reported }: { readonly reported: Usage | undefined; readonly produced: string }
+  { isNative, produced, reported }: Received
 ): Effect.Effect<Measured> => {
   const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
   const countPrompt = usage.prompt === 0
@@ -26,7 +33,9 @@ export const usageOf = (
   if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
   return Effect.zipWith(
     countPrompt
-      ? Effect.map(tokens.prompt(request, model.imageTokens), (prompt) => Math.min(prompt, model.contextLength))
+      ? Effect.map(tokens.prompt(isNative ? request : { ...request, native: undefined }, model.imageTokens), (prompt) =>
+          Math.min(prompt, model.contextLength)
+        )
       : Effect.succeed(usage.prompt),
     countCompletion ? tokens.count(produced) : Effect.succeed(usage.completion),
     (prompt, completion) => whole({ ...usage, prompt, completion }, true)

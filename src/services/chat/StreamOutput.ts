@@ -1,5 +1,6 @@
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
+import type { Received } from "./ChatUsage.ts"
 
 /** More than any model writes or any hold covers. */
 const mostCharacters = 16_000_000
@@ -9,6 +10,7 @@ export class StreamOutput {
   started = false
   route: Route | undefined
   usage: Usage | undefined
+  isNative = false
   #length = 0
   readonly #pieces: Array<string> = []
 
@@ -18,11 +20,12 @@ export class StreamOutput {
       if (event.type === "content" || event.type === "reasoning") this.#keep(event.text)
       else if (event.type === "tool_call") this.#keep((event.name ?? "") + event.arguments)
       else if (event.type === "usage") this.usage = event.usage
+      else if (event.type === "native") this.isNative = true
     }
   }
 
-  text(): string {
-    return this.#pieces.join("")
+  received(reported: Usage | undefined = this.usage): Received {
+    return { reported, produced: this.#pieces.join(""), isNative: this.isNative }
   }
 
   #keep(text: string): void {
