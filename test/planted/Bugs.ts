@@ -56,8 +56,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a later zero replaces the prompt's count",
     file: "src/providers/anthropic/Stream.ts",
-    find: "|| asCount(value) > 0)",
-    replace: "|| value !== null)",
+    find: "Predicate.isRecord(value) || asCount(value) > 0\n",
+    replace: "Predicate.isRecord(value) || value !== null\n",
     caughtBy: ["test/providers/anthropic/Stream.test.ts"]
   },
   {
