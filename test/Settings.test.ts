@@ -49,7 +49,8 @@ describe("Settings", () => {
         otelResourceAttributes: {},
         tracesSampler: "parentbased_always_on",
         tracesSamplerArg: 1,
-        metricsPublic: false
+        metricsPublic: false,
+        consolePublic: false
       })
     })
   )

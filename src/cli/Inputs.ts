@@ -1,7 +1,7 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Effect, Option, Predicate, Schema } from "effect"
 import { Scope } from "../domain/ApiKey.ts"
-import { fromUsd, type NanoUsd } from "../domain/Money.ts"
+import { fromUsd, isEnterable, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const json = Options.boolean("json").pipe(Options.withDescription("print one JSON document and nothing else"))
@@ -61,11 +61,9 @@ export const group = (name: string, description: string) =>
     return new CommandFailed({ message })
   }).pipe(Command.withDescription(description))
 
-const mostUsd = 1_000_000_000_000_000_000n
-
 const usdWhere = (holds: (amount: NanoUsd) => boolean) => (text: string) => {
   const amount = fromUsd(text)
-  const fits = amount !== undefined && amount <= mostUsd && amount >= -mostUsd
+  const fits = amount !== undefined && isEnterable(amount)
   return fits && holds(amount) ? amount : undefined
 }
 
