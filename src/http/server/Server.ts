@@ -19,6 +19,7 @@ import { ModelsHandlers } from "../models/Handlers.ts"
 import { SystemRoutes } from "../system/Handlers.ts"
 import { UsageHandlers } from "../usage/Handlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/Handlers.ts"
+import { AdminRoutes } from "./AdminRoutes.ts"
 import { edge } from "./Edge.ts"
 import * as GenerationRoutes from "./GenerationRoutes.ts"
 import { listener } from "./Listener.ts"
@@ -30,6 +31,7 @@ export interface ServerOptions {
   readonly trustedProxies: number
   readonly defaultRpm: number
   readonly metricsPublic: boolean
+  readonly consolePublic: boolean
   /** Origins whose pages may call, or `*`. */
   readonly corsOrigins: ReadonlyArray<string>
   readonly chatBodyBytes: number
@@ -91,7 +93,7 @@ export const layer = (options: ServerOptions) =>
       const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
+        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options), AdminRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
         Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))

@@ -1,11 +1,10 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect } from "effect"
-import ipaddr from "ipaddr.js"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { DatabaseTotalsReader } from "../../services/telemetry/DatabaseTotals.ts"
 import { json, jsonText, respond } from "../Answer.ts"
+import { isLocal } from "../admission/Loopback.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
 import { ownFamilies } from "./OwnFamilies.ts"
 import { exposition, MetricsSource } from "./Prometheus.ts"
@@ -19,20 +18,6 @@ export class Readiness extends Context.Tag("gateway/http/Readiness")<
     readonly impaired: () => string | undefined
   }
 >() {}
-
-/** Headers by which proxies name the client or themselves. */
-const forwardingHeader =
-  /^(?:via|cdn-loop|cf-.*|x-envoy-.*|x-original-.*|x-real-.*|x-remote-.*|.*forward.*|.*proxy.*|.*-?(?:client|connecting|user|cluster)-?ip)$/
-
-const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
-  const { remoteAddress } = NodeHttpServerRequest.toIncomingMessage(request).socket
-  return (
-    remoteAddress !== undefined &&
-    ipaddr.isValid(remoteAddress) &&
-    ipaddr.process(remoteAddress).range() === "loopback" &&
-    !Object.keys(request.headers).some((name) => forwardingHeader.test(name))
-  )
-}
 
 export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonly publicUrl: string }) =>
   HttpApiBuilder.Router.use((router) =>

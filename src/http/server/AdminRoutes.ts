@@ -1,0 +1,27 @@
+import { HttpApiBuilder, OpenApi } from "@effect/platform"
+import { Effect, Layer } from "effect"
+import { jsonText, respond } from "../Answer.ts"
+import { AdminApi } from "../admin/AdminApi.ts"
+import { AccessLayer, AdminOptions, requireVisible } from "../admin/Authentication.ts"
+import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
+import { SessionHandlers } from "../admin/session/Handlers.ts"
+
+const document = HttpApiBuilder.Router.use((router) =>
+  Effect.gen(function* () {
+    const options = yield* AdminOptions
+    const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(OpenApi.fromApi(AdminApi))))
+    yield* router.get(
+      "/admin/v1/openapi.json",
+      Effect.zipRight(
+        Effect.provideService(requireVisible, AdminOptions, options),
+        Effect.map(text, (document) => respond(jsonText(200, document)))
+      )
+    )
+  })
+)
+
+export const AdminRoutes = (options: typeof AdminOptions.Service) =>
+  Layer.mergeAll(document, SessionHandlers, OrganizationsHandlers).pipe(
+    Layer.provide(AccessLayer),
+    Layer.provide(Layer.succeed(AdminOptions, options))
+  )
