@@ -197,6 +197,7 @@ export const layer = (options: GatewayOptions) => {
     trustedProxies: settings.trustProxy,
     defaultRpm: settings.defaultRpm,
     metricsPublic: settings.metricsPublic,
+    consolePublic: settings.consolePublic,
     corsOrigins: settings.corsOrigins,
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,

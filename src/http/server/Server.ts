@@ -10,6 +10,7 @@ import { AuthenticatedLayer } from "../admission/Authentication.ts"
 import { Limits } from "../body/Body.ts"
 import { chatEndpoints } from "../chat/Handlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
+import { ConsoleRoutes } from "../console/Handlers.ts"
 import { CreditsHandlers } from "../credits/Handlers.ts"
 import { DocsRoutes } from "../docs/Handlers.ts"
 import { imageEndpoints } from "../images/Handlers.ts"
@@ -30,6 +31,7 @@ export interface ServerOptions {
   readonly trustedProxies: number
   readonly defaultRpm: number
   readonly metricsPublic: boolean
+  readonly consolePublic: boolean
   /** Origins whose pages may call, or `*`. */
   readonly corsOrigins: ReadonlyArray<string>
   readonly chatBodyBytes: number
@@ -91,7 +93,7 @@ export const layer = (options: ServerOptions) =>
       const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
+        Layer.provide([SystemRoutes(options), DocsRoutes(options), ConsoleRoutes(options), MediaRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
         Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))

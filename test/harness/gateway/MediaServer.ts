@@ -88,6 +88,7 @@ const server = Server.layer({
   trustedProxies: 0,
   defaultRpm: 600,
   metricsPublic: false,
+  consolePublic: false,
   corsOrigins: [],
   chatBodyBytes: 1000,
   mediaBodyBytes,
