@@ -200,7 +200,7 @@ export const variables = {
   consolePublic: variable(
     "CONSOLE_PUBLIC",
     Kinds.flag,
-    "whether /console and /admin/v1 answer to others than loopback",
+    "whether /console and /admin answer to others than loopback",
     false
   )
 }

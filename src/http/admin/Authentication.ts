@@ -1,20 +1,14 @@
 import { HttpServerRequest } from "@effect/platform"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import {
-  ForeignOrigin,
-  InsufficientRole,
-  NotSignedIn,
-  type SignInLimited,
-  UnknownEndpoint
-} from "../../domain/Failure.ts"
+import { ForeignOrigin, InsufficientRole, NotSignedIn } from "../../domain/Failure.ts"
 import { isAtLeast, type Role } from "../../domain/Operator.ts"
 import { Operators } from "../../services/admin/Operators.ts"
 import { SignInLimiter } from "../../services/admin/SignInLimiter.ts"
 import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
 import { presentedKey } from "../admission/Authentication.ts"
-import { isLocal } from "../admission/Loopback.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
+import { requireLoopback } from "../system/Loopback.ts"
 import { OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
 
 export const sessionCookie = "gateway_session"
@@ -23,12 +17,6 @@ export class AdminOptions extends Context.Tag("gateway/http/AdminOptions")<
   AdminOptions,
   { readonly publicUrl: string; readonly consolePublic: boolean }
 >() {}
-
-/** As `/metrics`: others learn nothing of it. */
-export const requireVisible = Effect.gen(function* () {
-  const { consolePublic } = yield* AdminOptions
-  if (!consolePublic && !isLocal(yield* HttpServerRequest.HttpServerRequest)) return yield* new UnknownEndpoint()
-})
 
 export const sessionOf = ({ cookies }: HttpServerRequest.HttpServerRequest): Redacted.Redacted | undefined => {
   const secret = cookies[sessionCookie]
@@ -76,7 +64,7 @@ const make = Effect.gen(function* () {
 
   return (needed: Role) =>
     Effect.gen(function* () {
-      yield* requireVisible
+      yield* requireLoopback(options.consolePublic)
       const request = yield* HttpServerRequest.HttpServerRequest
       const { address } = yield* RequestContext
       const presented = presentedKey(request.headers)
@@ -102,8 +90,6 @@ const changing = (needed: Role) =>
   Effect.map(make, (authenticate) =>
     Effect.flatMap(authenticate(needed), (actor) => Effect.map(readKey, (key) => ({ ...actor, idempotencyKey: key })))
   )
-
-export type SignInRefusal = SignInLimited | NotSignedIn
 
 export const AccessLayer = Layer.mergeAll(
   Layer.effect(ReadAccess, reading),

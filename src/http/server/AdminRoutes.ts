@@ -2,18 +2,19 @@ import { HttpApiBuilder, OpenApi } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
-import { AccessLayer, AdminOptions, requireVisible } from "../admin/Authentication.ts"
+import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { requireLoopback } from "../system/Loopback.ts"
 
 const document = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
-    const options = yield* AdminOptions
+    const { consolePublic } = yield* AdminOptions
     const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(OpenApi.fromApi(AdminApi))))
     yield* router.get(
       "/admin/v1/openapi.json",
       Effect.zipRight(
-        Effect.provideService(requireVisible, AdminOptions, options),
+        requireLoopback(consolePublic),
         Effect.map(text, (document) => respond(jsonText(200, document)))
       )
     )

@@ -9,7 +9,17 @@ export interface ReadEndpoint {
   readonly path: string | undefined
 }
 
-const system = ["/", "/docs", "/healthz", "/readyz", "/metrics", "/v1/openapi.json", "/admin/v1/openapi.json"]
+const system = [
+  "/",
+  "/docs",
+  "/console",
+  "/console/*",
+  "/healthz",
+  "/readyz",
+  "/metrics",
+  "/v1/openapi.json",
+  "/admin/v1/openapi.json"
+]
 
 const declared: Array<{ readonly surface: string; readonly path: string }> = [
   ...system.map((path) => ({ surface: "system", path })),

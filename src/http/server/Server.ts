@@ -10,6 +10,7 @@ import { AuthenticatedLayer } from "../admission/Authentication.ts"
 import { Limits } from "../body/Body.ts"
 import { chatEndpoints } from "../chat/Handlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
+import { ConsoleRoutes } from "../console/Handlers.ts"
 import { CreditsHandlers } from "../credits/Handlers.ts"
 import { DocsRoutes } from "../docs/Handlers.ts"
 import { imageEndpoints } from "../images/Handlers.ts"
@@ -93,7 +94,8 @@ export const layer = (options: ServerOptions) =>
       const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options), AdminRoutes(options)]),
+        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
+        Layer.provide([ConsoleRoutes(options), AdminRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
         Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))

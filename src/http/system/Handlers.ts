@@ -1,11 +1,11 @@
-import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Context, Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { DatabaseTotalsReader } from "../../services/telemetry/DatabaseTotals.ts"
 import { json, jsonText, respond } from "../Answer.ts"
-import { isLocal } from "../admission/Loopback.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
+import { requireLoopback } from "./Loopback.ts"
 import { ownFamilies } from "./OwnFamilies.ts"
 import { exposition, MetricsSource } from "./Prometheus.ts"
 
@@ -46,8 +46,7 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
       yield* router.get(
         "/metrics",
         Effect.gen(function* () {
-          const request = yield* HttpServerRequest.HttpServerRequest
-          if (!options.metricsPublic && !isLocal(request)) return yield* new UnknownEndpoint()
+          yield* requireLoopback(options.metricsPublic)
           const own = ownFamilies(yield* readiness.unready, yield* totals.read)
           return HttpServerResponse.text(yield* exposition([...(yield* metrics.families), ...own]), {
             contentType: "text/plain; version=0.0.4; charset=utf-8"

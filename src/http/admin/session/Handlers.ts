@@ -7,8 +7,9 @@ import { SignInLimiter } from "../../../services/admin/SignInLimiter.ts"
 import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { json, respond } from "../../Answer.ts"
 import { RequestContext } from "../../admission/RequestContext.ts"
+import { requireLoopback } from "../../system/Loopback.ts"
 import { AdminApi } from "../AdminApi.ts"
-import { AdminOptions, requireOwnOrigin, requireVisible, sessionCookie, sessionOf } from "../Authentication.ts"
+import { AdminOptions, requireOwnOrigin, sessionCookie, sessionOf } from "../Authentication.ts"
 import { SessionRecord } from "./Schema.ts"
 
 const maxAgeSeconds = sessionHours * 3600
@@ -23,7 +24,7 @@ export const SessionHandlers = HttpApiBuilder.group(
     const options = yield* AdminOptions
     const { version } = packageJson
     const isSecure = options.publicUrl.startsWith("https:")
-    const visible = Effect.provideService(requireVisible, AdminOptions, options)
+    const visible = requireLoopback(options.consolePublic)
 
     const cookie = (secret: string, maxAge: number) =>
       `${sessionCookie}=${secret}; Path=/admin; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`

@@ -1,0 +1,64 @@
+import type { ApiError } from "./api/ApiError.ts"
+import { get, makeIdempotencyKey, refusals, write } from "./api/Client.ts"
+import { asApiError } from "./api/useResource.ts"
+import { makeStore, useStore } from "./Store.ts"
+
+export type Role = "read" | "write" | "owner"
+
+export interface Session {
+  readonly operator: { readonly id: string; readonly name: string; readonly role: Role }
+  readonly expires_at: number
+  readonly sandbox: boolean
+  readonly version: string
+}
+
+type State =
+  | { readonly is: "loading" }
+  | { readonly is: "signed out"; readonly error?: ApiError }
+  | { readonly is: "signed in"; readonly session: Session }
+
+const state = makeStore<State>({ is: "loading" })
+
+export const useSessionState = (): State => useStore(state)
+
+const ranks: Readonly<Record<Role, number>> = { read: 0, write: 1, owner: 2 }
+
+/** Whether the operator may do what needs the role. */
+export const useRole = (role: Role): boolean => {
+  const current = useSessionState()
+  return current.is === "signed in" && ranks[current.session.operator.role] >= ranks[role]
+}
+
+const refuse = (error: unknown) => {
+  const refusal = asApiError(error)
+  state.set(
+    refusal.status === 401 && state.get().is === "loading" ? { is: "signed out" } : { is: "signed out", error: refusal }
+  )
+}
+
+export const signIn = (credential: { readonly token: string } | { readonly link: string }): Promise<void> =>
+  write<Session>("POST", "/session", credential, makeIdempotencyKey()).then(
+    (session) => state.set({ is: "signed in", session }),
+    refuse
+  )
+
+export const signOut = async (): Promise<void> => {
+  await write("DELETE", "/session", undefined, makeIdempotencyKey()).catch(() => undefined)
+  state.set({ is: "signed out" })
+}
+
+/** A one-time link leaves the address before it is redeemed. */
+export const resumeSession = async (): Promise<void> => {
+  const [, link] = /^#link=(.+)$/.exec(location.hash) ?? []
+  refusals.subscribe(() => {
+    if (state.get().is === "signed in") state.set({ is: "signed out" })
+  })
+  if (link !== undefined) {
+    location.replace("#/")
+    return signIn({ link: decodeURIComponent(link) })
+  }
+  return get<Session>("/session", {}, new AbortController().signal).then(
+    (session) => state.set({ is: "signed in", session }),
+    refuse
+  )
+}

@@ -1,0 +1,53 @@
+import type { ComponentChildren } from "preact"
+import { useEffect, useRef } from "preact/hooks"
+
+/** A view with its heading, which gets the focus when the view is opened. */
+export const Page = ({
+  actions,
+  children,
+  lead,
+  title
+}: {
+  readonly title: string
+  /** Beside the heading, such as a badge. */
+  readonly lead?: ComponentChildren
+  readonly actions?: ComponentChildren
+  readonly children: ComponentChildren
+}) => {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · Gateway`
+  }, [title])
+  useEffect(() => heading.current?.focus({ preventScroll: true }), [])
+  return (
+    <>
+      <div class="page-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {lead}
+        <div class="actions">{actions}</div>
+      </div>
+      {children}
+    </>
+  )
+}
+
+/** A part of a view. */
+export const Section = ({
+  actions,
+  children,
+  title
+}: {
+  readonly title: string
+  readonly actions?: ComponentChildren
+  readonly children: ComponentChildren
+}) => (
+  <section class="section" aria-label={title}>
+    <div class="section-head">
+      <h2>{title}</h2>
+      <div class="actions">{actions}</div>
+    </div>
+    {children}
+  </section>
+)
