@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process"
-import { chmod, rm } from "node:fs/promises"
+import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
+import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
 
 const [entry = "src/main.ts", outfile = "dist/gateway.js"] = process.argv.slice(2)
@@ -49,3 +50,35 @@ await build({
   }
 })
 await chmod(outfile, 0o755)
+
+const mostConsoleBytes = 70_000
+
+/** The browser's program: one script, one style sheet, and the page that names them. */
+const buildConsole = async (outdir) => {
+  await rm(outdir, { recursive: true, force: true })
+  const { outputFiles } = await build({
+    entryPoints: ["main.tsx", "style/main.css"].map((file) => ({ in: `src/console/${file}`, out: "console" })),
+    outdir,
+    entryNames: "[name]-[hash]",
+    bundle: true,
+    minify: true,
+    target: "es2022",
+    format: "esm",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    legalComments: "none",
+    logLevel: "warning",
+    write: false
+  })
+  const bytes = outputFiles.reduce((sum, { contents }) => sum + gzipSync(contents, { level: 9 }).length, 0)
+  if (bytes > mostConsoleBytes) throw new Error(`The console has ${bytes} bytes gzipped, of ${mostConsoleBytes}.`)
+  const page = outputFiles.reduce(
+    (text, { path: file }) => text.replace(`console${path.extname(file)}`, path.basename(file)),
+    await readFile("src/console/index.html", "utf8")
+  )
+  await mkdir(outdir, { recursive: true })
+  const files = outputFiles.map(({ contents, path: file }) => writeFile(file, contents))
+  await Promise.all([...files, writeFile(path.join(outdir, "index.html"), page)])
+}
+
+if (process.argv.length === 2) await buildConsole(path.join(dir, "console"))

@@ -11,6 +11,8 @@ import * as Registry from "./providers/Registry.ts"
 import { type Settings, sandboxMode } from "./Settings.ts"
 import { Auth } from "./services/access/Auth.ts"
 import { RateLimiter } from "./services/access/RateLimiter.ts"
+import { administration } from "./services/admin/Administration.ts"
+import { Operators } from "./services/admin/Operators.ts"
 import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/Catalog.ts"
 import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
@@ -129,9 +131,11 @@ const housekeeping = ({ logRetention }: Settings) =>
       const images = yield* ImageGenerations
       const videos = yield* VideoJobs
       const webhooks = yield* Webhooks
+      const operators = yield* Operators
       const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
         ["Old rows of the request log", log.prune(logRetention)],
         ["Old idempotency keys", idempotency.prune(idempotencyKept, images.forget)],
+        ["Old sessions of operators", operators.prune],
         ["Old videos", videos.prune(logRetention)],
         ["Old deliveries of webhooks", webhooks.prune(logRetention)]
       ]
@@ -172,7 +176,7 @@ const services = ({ settings }: GatewayOptions) => {
     WebhookDelivery.layer
   ] as const
   return Layer.mergeAll(readiness(settings), ...background).pipe(
-    Layer.provideMerge(generations),
+    Layer.provideMerge(Layer.merge(generations, administration)),
     Layer.provideMerge(
       Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, Webhooks.layer, routing, media)
     ),
@@ -211,6 +215,7 @@ export const layer = (options: GatewayOptions) => {
     trustedProxies: settings.trustProxy,
     defaultRpm: settings.defaultRpm,
     metricsPublic: settings.metricsPublic,
+    consolePublic: settings.consolePublic,
     corsOrigins: settings.corsOrigins,
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,

@@ -14,6 +14,7 @@ import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
 import { media } from "./cli/Media.ts"
 import { migrate } from "./cli/Migrate.ts"
+import { operators } from "./cli/Operators.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
@@ -54,13 +55,14 @@ const subcommandsFor = (start: Serve) =>
     videos,
     media,
     webhooks,
-    usage
+    usage,
+    operators
   ] as const
 
 const overview: Overview = {
   description: "One gateway, one key and one prepaid balance for chat, image and video models.",
   groups: [
-    { title: "RUN", names: ["serve", "doctor", "migrate", "backup", "restore"] },
+    { title: "RUN", names: ["serve", "doctor", "migrate", "backup", "restore", "operators"] },
     { title: "CUSTOMERS", names: ["orgs", "keys", "credits", "ledger", "webhooks", "blocklist"] },
     { title: "MODELS AND PROVIDERS", names: ["catalog", "providers", "routes"] },
     { title: "TRAFFIC", names: ["requests", "usage", "videos", "media"] }

@@ -57,6 +57,15 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/http/admission": ["../server/Server.ts", "../chat/Handlers.ts", "../../database/Database.ts", "../../main.ts"],
   "src/http/body": ["../server/Server.ts", "../chat/Handlers.ts", "../../storage/DiskStore.ts"],
   "src/http/server": ["../../providers/Sse.ts", "../../database/Database.ts", "../../Gateway.ts"],
+  "src/console": [
+    "../http/Answer.ts",
+    "../services/Ids.ts",
+    "../domain/Money.ts",
+    "node:fs",
+    "effect",
+    "../Settings.ts"
+  ],
+  "src/console/nested": ["../../http/Answer.ts", "../../database/Database.ts", "../../cli/Output.ts"],
   "src/cli": ["../http/Limits.ts", "../providers/Sse.ts", "../main.ts"],
   "src/settings": ["../database/Database.ts", "../http/Limits.ts", "../Gateway.ts"],
   "src/workers": ["../database/Database.ts", "../providers/Sse.ts", "../Gateway.ts", "../main.ts"],

@@ -49,7 +49,8 @@ describe("Settings", () => {
         otelResourceAttributes: {},
         tracesSampler: "parentbased_always_on",
         tracesSamplerArg: 1,
-        metricsPublic: false
+        metricsPublic: false,
+        consolePublic: false
       })
     })
   )
@@ -73,7 +74,8 @@ describe("Settings", () => {
         FETCH_ALLOW: "10.1.2.3/8,::1",
         LOG_LEVEL: "Warn",
         LOG_FORMAT: "json",
-        METRICS_PUBLIC: "yes"
+        METRICS_PUBLIC: "yes",
+        CONSOLE_PUBLIC: "1"
       })
       assert.strictEqual(settings.port, 9000)
       assert.strictEqual(settings.workers, 40)
@@ -91,6 +93,7 @@ describe("Settings", () => {
       assert.strictEqual(settings.logLevel, LogLevel.Warning)
       assert.strictEqual(settings.logFormat, "json")
       assert.strictEqual(settings.metricsPublic, true)
+      assert.strictEqual(settings.consolePublic, true)
     })
   )
 

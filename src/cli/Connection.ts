@@ -3,19 +3,12 @@ import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
 import * as Gateway from "../Gateway.ts"
 import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
-import { ApiKeys } from "../services/access/ApiKeys.ts"
-import { BlockList } from "../services/access/BlockList.ts"
-import { Organizations } from "../services/access/Organizations.ts"
+import { CurrentActor } from "../services/admin/Actor.ts"
+import { administration } from "../services/admin/Administration.ts"
 import { readCatalogFile } from "../services/catalog/Catalog.ts"
-import { CatalogReloads } from "../services/control/CatalogReloads.ts"
-import { RouteControls } from "../services/control/RouteControls.ts"
-import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
-import { RouteHealth } from "../services/routing/RouteHealth.ts"
 import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
-import { Usage } from "../services/telemetry/Usage.ts"
-import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -70,14 +63,8 @@ const upToDate = Effect.gen(function* () {
 const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
 
 export const operator = Layer.mergeAll(
-  ApiKeys.layer,
-  BlockList.layer,
-  RouteHealth.layer,
-  RouteControls.layer,
-  CatalogReloads.layer,
+  CurrentActor.commandLine,
+  administration,
   RequestLog.layer,
-  Usage.layer,
-  VideoAdmin.layer,
-  Webhooks.layer.pipe(Layer.provide(fetching)),
-  Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
+  Webhooks.layer.pipe(Layer.provide(fetching))
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -1,24 +1,11 @@
 import { Args, Command, Options, Prompt } from "@effect/cli"
 import { Effect } from "effect"
-import { available } from "../domain/Organization.ts"
-import { type Organization, Organizations } from "../services/access/Organizations.ts"
+import { Organizations } from "../services/access/Organizations.ts"
+import * as Changes from "../services/admin/OrganizationChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command } from "./Commands.ts"
+import { command, findAnyOrganization, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-
-const recordOf = (organization: Organization) => ({
-  id: organization.id,
-  name: organization.name,
-  created_at: organization.createdAt,
-  suspended: organization.suspendedAt !== null,
-  ...(organization.deletedAt !== null && { deleted_at: organization.deletedAt }),
-  balance_usd: organization.balance,
-  held_usd: organization.held,
-  available_usd: available(organization),
-  fit_holds: organization.fitHolds,
-  ...(organization.notifyBelow !== null && { notify_below_usd: organization.notifyBelow })
-})
 
 const nameArgument = Args.text({ name: "NAME" }).pipe(Args.withDescription("a name that no other organization has"))
 
@@ -33,8 +20,7 @@ const create = command(
     )
   },
   Effect.fnUntraced(function* (given) {
-    const { create } = yield* Organizations
-    return Output.record(recordOf(yield* create(given)))
+    return Output.record((yield* Changes.createOrganization(given)).record)
   })
 )
 
@@ -44,31 +30,39 @@ const list = command(
   {},
   Effect.fnUntraced(function* () {
     const { list } = yield* Organizations
-    return Output.list((yield* list).map(recordOf), {
+    return Output.list((yield* list).map(Changes.organizationRecord), {
       columns: ["id", "name", "suspended", "balance_usd", "held_usd", "available_usd", "created_at"],
       none: "There are no organizations."
     })
   })
 )
 
-const one = (name: "show" | "suspend" | "resume", description: string) =>
-  command(
-    name,
-    description,
-    { org: Inputs.orgArgument },
-    Effect.fnUntraced(function* ({ org }) {
-      const organizations = yield* Organizations
-      return Output.record(recordOf(yield* organizations[name === "show" ? "findAny" : name](org)))
-    })
-  )
+const show = command(
+  "show",
+  "Show an organization's balance, what is held of it, and what is available.",
+  { org: Inputs.orgArgument },
+  Effect.fnUntraced(function* ({ org }) {
+    return Output.record(Changes.organizationRecord(yield* findAnyOrganization(org)))
+  })
+)
+
+const suspend = command(
+  "suspend",
+  "Refuse all keys of an organization until it is resumed.",
+  { org: Inputs.orgArgument },
+  ({ org }) => Effect.map(Changes.suspendOrganization(org), ({ record }) => Output.record(record))
+)
+
+const resume = command("resume", "Let a suspended organization in again.", { org: Inputs.orgArgument }, ({ org }) =>
+  Effect.map(Changes.resumeOrganization(org), ({ record }) => Output.record(record))
+)
 
 const rename = command(
   "rename",
   "Give an organization another name.",
   { org: Inputs.orgArgument, name: nameArgument },
   Effect.fnUntraced(function* ({ name, org }) {
-    const { rename } = yield* Organizations
-    return Output.record(recordOf(yield* rename(org, name)))
+    return Output.record((yield* Changes.updateOrganization(org, { name })).record)
   })
 )
 
@@ -82,8 +76,7 @@ const notify = command(
     )
   },
   Effect.fnUntraced(function* ({ below, org }) {
-    const { notifyBelow } = yield* Organizations
-    return Output.record(recordOf(yield* notifyBelow(org, below)))
+    return Output.record((yield* Changes.updateOrganization(org, { notifyBelow: below })).record)
   })
 )
 
@@ -99,8 +92,7 @@ const update = command(
     )
   },
   Effect.fnUntraced(function* (given) {
-    const { fitHolds } = yield* Organizations
-    return Output.record(recordOf(yield* fitHolds(given.org, given.fitHolds === "on")))
+    return Output.record((yield* Changes.updateOrganization(given.org, { fitHolds: given.fitHolds === "on" })).record)
   })
 )
 
@@ -118,23 +110,12 @@ const remove = command(
     yes: Options.boolean("yes").pipe(Options.withDescription("do not ask for the name; needed where no terminal is"))
   },
   Effect.fnUntraced(function* ({ org, yes }) {
-    const organizations = yield* Organizations
-    const { id, name } = yield* organizations.find(org)
+    const { id, name } = yield* findOrganization(org)
     if (!yes) yield* confirm(name)
-    return Output.record(recordOf(yield* organizations.delete(id)))
+    return Output.record((yield* Changes.deleteOrganization(id)).record)
   })
 )
 
 export const orgs = Inputs.group("orgs", "Organizations and what they have.").pipe(
-  Command.withSubcommands([
-    create,
-    list,
-    rename,
-    update,
-    remove,
-    notify,
-    one("show", "Show an organization's balance, what is held of it, and what is available."),
-    one("suspend", "Refuse all keys of an organization until it is resumed."),
-    one("resume", "Let a suspended organization in again.")
-  ])
+  Command.withSubcommands([create, list, rename, update, remove, notify, show, suspend, resume])
 )

@@ -1,6 +1,7 @@
 import { Data } from "effect"
 import type { CapPeriod, Scope } from "./ApiKey.ts"
 import type { Surface } from "./Model.ts"
+import type { Role } from "./Operator.ts"
 
 export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
   readonly message: string
@@ -59,6 +60,19 @@ export type RoutingFailure =
 
 export class SettleFailed extends Data.TaggedError("SettleFailed")<{}> {}
 
+/** Operators', by the admin API: neither signed in nor with a token. */
+export class NotSignedIn extends Data.TaggedError("NotSignedIn")<{ readonly message: string }> {}
+export class InsufficientRole extends Data.TaggedError("InsufficientRole")<{ readonly needed: Role }> {}
+/** A page of another site asked in an operator's name. */
+export class ForeignOrigin extends Data.TaggedError("ForeignOrigin")<{}> {}
+export class SignInLimited extends Data.TaggedError("SignInLimited")<{ readonly retryAfterSeconds: number }> {}
+export class NotFound extends Data.TaggedError("NotFound")<{ readonly message: string }> {}
+/** What there is forbids the change. */
+export class Conflict extends Data.TaggedError("Conflict")<{
+  readonly message: string
+  readonly param: string | null
+}> {}
+
 export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 
 const classes = [
@@ -87,6 +101,12 @@ const classes = [
   NoHealthyProvider,
   TimedOut,
   SettleFailed,
+  NotSignedIn,
+  InsufficientRole,
+  ForeignOrigin,
+  SignInLimited,
+  NotFound,
+  Conflict,
   Aborted
 ] as const
 

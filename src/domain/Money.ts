@@ -11,6 +11,11 @@ export const mostStored: NanoUsd = NanoUsd(2n ** 63n - 1n)
 /** PostgreSQL's `bigint` arrives as a string. */
 export const NanoUsdFromRow = Schema.BigInt.pipe(Schema.fromBrand(NanoUsd))
 
+const mostEntered = 10n ** 18n
+
+/** Whether one payment or correction may be so large. */
+export const isEnterable = (amount: bigint): boolean => amount <= mostEntered && amount >= -mostEntered
+
 const nanoPerUsd = 1_000_000_000n
 const decimal = /^(-?)(\d+)(?:\.(\d+))?$/
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
 import { Readable } from "node:stream"
-import { HttpServerResponse } from "@effect/platform"
+import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import type { Chunks } from "../services/runtime/Chunks.ts"
 import type { WireError } from "./errors/ErrorMessages.ts"
@@ -46,6 +46,16 @@ export const wireError = (error: WireError, headers: Headers = {}, body: unknown
 
 export const respond = ({ body, headers, status }: Answer): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.raw(body, { status, headers })
+
+/** 304 where the client has the same already. */
+export const respondTagged = (
+  { headers: asked }: HttpServerRequest.HttpServerRequest,
+  { body, headers }: { readonly headers: Headers; readonly body: string | Uint8Array }
+) => {
+  if (asked["if-none-match"] !== headers["etag"]) return HttpServerResponse.raw(body, { status: 200, headers })
+  const { "content-length": _, ...rest } = headers
+  return HttpServerResponse.empty({ status: 304, headers: rest })
+}
 
 export const send = (response: ServerResponse, { body, headers, status }: Answer): Effect.Effect<void> =>
   Effect.suspend(() => {

@@ -196,7 +196,13 @@ export const variables = {
     "share that the traceidratio samplers trace, from 0 to 1",
     1
   ),
-  metricsPublic: variable("METRICS_PUBLIC", Kinds.flag, "whether /metrics answers to others than loopback", false)
+  metricsPublic: variable("METRICS_PUBLIC", Kinds.flag, "whether /metrics answers to others than loopback", false),
+  consolePublic: variable(
+    "CONSOLE_PUBLIC",
+    Kinds.flag,
+    "whether /console and /admin answer to others than loopback",
+    false
+  )
 }
 
 export const describeSettings = (): string => {

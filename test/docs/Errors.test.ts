@@ -35,11 +35,19 @@ const placeholders: ReadonlyArray<Failure.Failure> = [
   new Failure.SpendLimitReached({ period: "day" }),
   new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })
 ]
+const ofOperators: ReadonlySet<string> = new Set([
+  "NotSignedIn",
+  "InsufficientRole",
+  "ForeignOrigin",
+  "SignInLimited",
+  "NotFound",
+  "Conflict"
+])
 const failures = [
   ...placeholders,
   ...Object.values(failuresOf("chat"))
     .flat()
-    .filter(({ _tag }) => !placeholders.some((other) => other._tag === _tag))
+    .filter(({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag))
 ]
 
 const cells = ({ body: { error }, status }: WireError) =>

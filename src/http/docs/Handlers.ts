@@ -1,18 +1,13 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
-import { type Answer, json, respond } from "../Answer.ts"
+import { json, respond, respondTagged } from "../Answer.ts"
 import { about } from "../Api.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
 import type { Page } from "./Page.ts"
 
 const send = ({ headers, text }: Page) =>
-  Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
-    const unchanged = request.headers["if-none-match"] === headers["etag"]
-    const { "content-length": _, ...rest } = headers
-    const answer: Answer = unchanged ? { status: 304, headers: rest, body: "" } : { status: 200, headers, body: text }
-    return respond(answer)
-  })
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) => respondTagged(request, { headers, body: text }))
 
 /** What the pages are made of is loaded by the first who asks. */
 export const DocsRoutes = ({ publicUrl }: { readonly publicUrl: string }) =>

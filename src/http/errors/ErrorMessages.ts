@@ -22,6 +22,11 @@ export const ErrorCode = Schema.Literal(
   "insufficient_quota",
   "spend_limit_exceeded",
   "insufficient_scope",
+  "insufficient_role",
+  "not_signed_in",
+  "foreign_origin",
+  "not_found",
+  "conflict",
   "access_denied",
   "model_not_found",
   "unknown_endpoint",
@@ -151,6 +156,16 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   UpstreamAuthFailed: () => answer(502, "api_error", "upstream_error", "Upstream authentication failed."),
   AllProvidersFailed: ({ provider, status }) => unavailable(`All providers failed (last: ${provider} ${status}).`),
   NoHealthyProvider: () => noProvider,
+  NotSignedIn: ({ message }) => answer(401, "authentication_error", "not_signed_in", message),
+  InsufficientRole: ({ needed }) =>
+    answer(403, "permission_error", "insufficient_role", `This needs the role ${needed}.`),
+  ForeignOrigin: () => answer(403, "permission_error", "foreign_origin", "The request comes from another site."),
+  SignInLimited: ({ retryAfterSeconds }) => ({
+    ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Too many failed attempts to sign in: wait."),
+    headers: { "retry-after": String(retryAfterSeconds) }
+  }),
+  NotFound: ({ message }) => answer(404, "not_found_error", "not_found", message),
+  Conflict: ({ message, param }) => answer(409, "invalid_request_error", "conflict", message, param),
   Aborted: () => restarting,
   TimedOut: () => timedOut
 })

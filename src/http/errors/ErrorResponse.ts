@@ -1,14 +1,44 @@
 import { HttpApiError, HttpServerError } from "@effect/platform"
 import { Cause, Effect, Option } from "effect"
-import { Aborted, type Failure, InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
+import {
+  Aborted,
+  BodyTooLarge,
+  type Failure,
+  InvalidRequest,
+  isFailure,
+  UnknownEndpoint
+} from "../../domain/Failure.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
 import { internalError, outage, toWire, type WireError } from "./ErrorMessages.ts"
+
+/** Of requests whose body the platform reads: those of operators. */
+export const adminBodyBytes = 262_144
+
+/** The platform dies of a body that it cannot read, and tells of one that is too large by these words alone. */
+const unreadBody = (defect: unknown): Option.Option<Failure> => {
+  if (!(defect instanceof HttpServerError.RequestError) || defect.reason !== "Decode") return Option.none()
+  const isTooLarge = defect.cause instanceof Error && defect.cause.message === "maxBytes exceeded"
+  return Option.some(
+    isTooLarge
+      ? new BodyTooLarge({ limitBytes: adminBodyBytes })
+      : new InvalidRequest({ message: "The body is not valid JSON.", param: null })
+  )
+}
 
 const asFailure = (error: unknown): Option.Option<Failure> => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())
   if (error instanceof HttpApiError.HttpApiDecodeError) {
-    const [{ message, path }] = [...error.issues, { message: error.message, path: [] }]
-    return Option.some(new InvalidRequest({ message, param: path[0]?.toString() ?? null }))
+    const [
+      {
+        message,
+        path: [param]
+      }
+    ] = [...error.issues, { message: error.message, path: [] }]
+    return Option.some(
+      param === undefined
+        ? new InvalidRequest({ message: "The body must be a JSON object.", param: null })
+        : new InvalidRequest({ message, param: param.toString() })
+    )
   }
   return Option.liftPredicate(error, isFailure)
 }
@@ -28,6 +58,8 @@ const expected = (failure: Failure, cause: Cause.Cause<unknown>): Effect.Effect<
 /** Logs defects, which become an internal error. */
 export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
   if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Aborted()))
+  const unread = Option.flatMap(Cause.dieOption(cause), unreadBody)
+  if (Option.isSome(unread)) return Effect.succeed(toWire(unread.value))
   const failure = Option.flatMap(Cause.failureOption(cause), asFailure)
   const response = Option.isSome(failure) && !Cause.isDie(cause) ? expected(failure.value, cause) : unexpected(cause)
   return Effect.annotateLogs(response, "request_id", requestId)

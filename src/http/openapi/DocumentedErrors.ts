@@ -39,6 +39,12 @@ export const failuresOf = (
   UpstreamAuthFailed: [new Failure.UpstreamAuthFailed()],
   AllProvidersFailed: [new Failure.AllProvidersFailed({ provider: "openai", status: 503 })],
   NoHealthyProvider: [new Failure.NoHealthyProvider()],
+  NotSignedIn: [new Failure.NotSignedIn({ message: "Sign in, or send an operator's token." })],
+  InsufficientRole: (["write", "owner"] as const).map((needed) => new Failure.InsufficientRole({ needed })),
+  ForeignOrigin: [new Failure.ForeignOrigin()],
+  SignInLimited: [new Failure.SignInLimited({ retryAfterSeconds: 60 })],
+  NotFound: [new Failure.NotFound({ message: "There is no organization acme." })],
+  Conflict: [new Failure.Conflict({ message: "An organization named acme exists already.", param: "name" })],
   Aborted: [new Failure.Aborted()],
   TimedOut: [new Failure.TimedOut()]
 })

@@ -1,5 +1,6 @@
 import { HttpApi } from "@effect/platform"
 import { ResourceApi } from "../Api.ts"
+import { AdminApi } from "../admin/AdminApi.ts"
 import { pathOf } from "./GenerationRoutes.ts"
 
 /** What a request is counted as; the path has placeholders for ids. */
@@ -8,7 +9,17 @@ export interface ReadEndpoint {
   readonly path: string | undefined
 }
 
-const system = ["/", "/docs", "/healthz", "/readyz", "/metrics", "/v1/openapi.json"]
+const system = [
+  "/",
+  "/docs",
+  "/console",
+  "/console/*",
+  "/healthz",
+  "/readyz",
+  "/metrics",
+  "/v1/openapi.json",
+  "/admin/v1/openapi.json"
+]
 
 const declared: Array<{ readonly surface: string; readonly path: string }> = [
   ...system.map((path) => ({ surface: "system", path })),
@@ -18,6 +29,11 @@ HttpApi.reflect(ResourceApi, {
   onGroup: () => {},
   onEndpoint: ({ endpoint: { path }, group: { identifier } }) =>
     declared.push({ surface: identifier === "videos" ? "videos_read" : identifier, path })
+})
+
+HttpApi.reflect(AdminApi, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint: { path } }) => declared.push({ surface: "admin", path })
 })
 
 const endpoints = declared.map((endpoint) => ({

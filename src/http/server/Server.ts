@@ -10,6 +10,7 @@ import { AuthenticatedLayer } from "../admission/Authentication.ts"
 import { Limits } from "../body/Body.ts"
 import { chatEndpoints } from "../chat/Handlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
+import { ConsoleRoutes } from "../console/Handlers.ts"
 import { CreditsHandlers } from "../credits/Handlers.ts"
 import { DocsRoutes } from "../docs/Handlers.ts"
 import { imageEndpoints } from "../images/Handlers.ts"
@@ -19,6 +20,7 @@ import { ModelsHandlers } from "../models/Handlers.ts"
 import { SystemRoutes } from "../system/Handlers.ts"
 import { UsageHandlers } from "../usage/Handlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/Handlers.ts"
+import { AdminRoutes } from "./AdminRoutes.ts"
 import { edge } from "./Edge.ts"
 import * as GenerationRoutes from "./GenerationRoutes.ts"
 import { listener } from "./Listener.ts"
@@ -30,6 +32,7 @@ export interface ServerOptions {
   readonly trustedProxies: number
   readonly defaultRpm: number
   readonly metricsPublic: boolean
+  readonly consolePublic: boolean
   /** Origins whose pages may call, or `*`. */
   readonly corsOrigins: ReadonlyArray<string>
   readonly chatBodyBytes: number
@@ -92,6 +95,7 @@ export const layer = (options: ServerOptions) =>
       const serving = HttpApiBuilder.serve().pipe(
         Layer.provide(HttpApiBuilder.middleware(edge(options))),
         Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
+        Layer.provide([ConsoleRoutes(options), AdminRoutes(options)]),
         Layer.provide(api),
         Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
         Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))

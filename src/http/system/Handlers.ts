@@ -1,12 +1,11 @@
-import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Context, Effect } from "effect"
-import ipaddr from "ipaddr.js"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { DatabaseTotalsReader } from "../../services/telemetry/DatabaseTotals.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
+import { requireLoopback } from "./Loopback.ts"
 import { ownFamilies } from "./OwnFamilies.ts"
 import { exposition, MetricsSource } from "./Prometheus.ts"
 
@@ -19,20 +18,6 @@ export class Readiness extends Context.Tag("gateway/http/Readiness")<
     readonly impaired: () => string | undefined
   }
 >() {}
-
-/** Headers by which proxies name the client or themselves. */
-const forwardingHeader =
-  /^(?:via|cdn-loop|cf-.*|x-envoy-.*|x-original-.*|x-real-.*|x-remote-.*|.*forward.*|.*proxy.*|.*-?(?:client|connecting|user|cluster)-?ip)$/
-
-const isLocal = (request: HttpServerRequest.HttpServerRequest): boolean => {
-  const { remoteAddress } = NodeHttpServerRequest.toIncomingMessage(request).socket
-  return (
-    remoteAddress !== undefined &&
-    ipaddr.isValid(remoteAddress) &&
-    ipaddr.process(remoteAddress).range() === "loopback" &&
-    !Object.keys(request.headers).some((name) => forwardingHeader.test(name))
-  )
-}
 
 export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonly publicUrl: string }) =>
   HttpApiBuilder.Router.use((router) =>
@@ -61,8 +46,7 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
       yield* router.get(
         "/metrics",
         Effect.gen(function* () {
-          const request = yield* HttpServerRequest.HttpServerRequest
-          if (!options.metricsPublic && !isLocal(request)) return yield* new UnknownEndpoint()
+          yield* requireLoopback(options.metricsPublic)
           const own = ownFamilies(yield* readiness.unready, yield* totals.read)
           return HttpServerResponse.text(yield* exposition([...(yield* metrics.families), ...own]), {
             contentType: "text/plain; version=0.0.4; charset=utf-8"

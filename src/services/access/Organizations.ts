@@ -49,6 +49,25 @@ export class OrganizationInUse extends Data.TaggedError("OrganizationInUse")<{ r
   }
 }
 
+export interface OrganizationQuery {
+  /** An id, or a part of a name. */
+  readonly search?: string | undefined
+  /** Undefined: all that are not deleted. */
+  readonly state?: "active" | "suspended" | "deleted" | undefined
+  /** The id of the one before. */
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
+const states = {
+  active: "deleted_at IS NULL AND suspended_at IS NULL",
+  suspended: "deleted_at IS NULL AND suspended_at IS NOT NULL",
+  deleted: "deleted_at IS NOT NULL"
+}
+
+/** Finds the text itself, whatever is in it. */
+const containing = (text: string) => `%${text.normalize().replace(/[\\%_]/g, "\\$&")}%`
+
 const nameRule = /^(?!org_|-|\s)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/iu
 
 /** `reference` is an id or a name; no name looks like an id. */
@@ -61,6 +80,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       readonly credits?: NanoUsd | undefined
     }) => Effect.Effect<Organization, NameTaken | NameRefused>
     readonly list: Effect.Effect<ReadonlyArray<Organization>>
+    /** Newest first. */
+    readonly page: (query: OrganizationQuery) => Effect.Effect<ReadonlyArray<Organization>>
     readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly rename: (
       reference: string,
@@ -154,6 +175,15 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         list: Effect.withSpan(
           rows(sql`SELECT * FROM organizations WHERE deleted_at IS NULL ORDER BY created_at, id`),
           "Organizations.list"
+        ),
+        page: Effect.fn("Organizations.page")(({ after, limit, search, state }: OrganizationQuery) =>
+          rows(sql`
+            SELECT * FROM organizations WHERE ${sql.and([
+              sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
+              ...(search === undefined ? [] : [sql`(id = ${search} OR name ILIKE ${containing(search)})`]),
+              ...(after === undefined ? [] : [sql`id < ${after}`])
+            ])}
+            ORDER BY id DESC LIMIT ${limit}`)
         ),
         rename,
         delete: remove,

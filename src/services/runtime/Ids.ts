@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto"
 import { Context } from "effect"
 import { keyPrefix } from "../../domain/ApiKey.ts"
 
-export type IdPrefix = "org" | "key" | "vid" | "req" | "call" | "evt" | "whe" | "resp" | "msg" | "chatcmpl"
+export type IdPrefix = "org" | "key" | "vid" | "req" | "call" | "evt" | "whe" | "opr" | "resp" | "msg" | "chatcmpl"
 
 const hyphens = /-/g
 

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import type { CapPeriod, KeyId, Scope as KeyScope } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { OrgId } from "../../../src/domain/Organization.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
-import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { administration } from "../../../src/services/admin/Administration.ts"
 
 export interface Account {
   readonly org: OrgId
@@ -14,7 +14,7 @@ export interface Account {
 }
 
 /** What an operator does before a customer can call. */
-export const operator = Layer.mergeAll(Organizations.layer, ApiKeys.layer).pipe(Layer.provideMerge(LedgerAdmin.layer))
+export const operator = administration
 
 /** An organization with credits and one key. */
 export const openAccount = (options: {

@@ -88,6 +88,7 @@ const server = Server.layer({
   trustedProxies: 0,
   defaultRpm: 600,
   metricsPublic: false,
+  consolePublic: false,
   corsOrigins: [],
   chatBodyBytes: 1000,
   mediaBodyBytes,
@@ -135,7 +136,7 @@ export const layer = Layer.unwrapEffect(
     ).pipe(
       Layer.provideMerge(server),
       Layer.provide(services),
-      Layer.merge(operator),
+      Layer.provideMerge(operator),
       Layer.provideMerge(Postgres.layer)
     )
   })

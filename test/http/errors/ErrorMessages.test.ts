@@ -2,6 +2,7 @@ import { HttpApiSchema } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
+import * as Access from "../../../src/http/admin/Access.ts"
 import { brokenStream, Envelope, internalError, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import * as Errors from "../../../src/http/errors/Schemas.ts"
 import { Authenticated } from "../../../src/http/schema/Headers.ts"
@@ -56,6 +57,48 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   GatewayBusy: [[new Failure.GatewayBusy(), unavailable("The gateway is busy; retry later.")]],
   IdempotencyConflict: [[new Failure.IdempotencyConflict(), refusals.conflict]],
   RateLimited: [[new Failure.RateLimited(), refusals.limited]],
+  NotSignedIn: [
+    [
+      new Failure.NotSignedIn({ message: "No." }),
+      { status: 401, type: "authentication_error", code: "not_signed_in", message: "No." }
+    ]
+  ],
+  InsufficientRole: [
+    [
+      new Failure.InsufficientRole({ needed: "write" }),
+      { status: 403, type: "permission_error", code: "insufficient_role", message: "This needs the role write." }
+    ]
+  ],
+  ForeignOrigin: [
+    [
+      new Failure.ForeignOrigin(),
+      { status: 403, type: "permission_error", code: "foreign_origin", message: "The request comes from another site." }
+    ]
+  ],
+  SignInLimited: [
+    [
+      new Failure.SignInLimited({ retryAfterSeconds: 7 }),
+      {
+        status: 429,
+        type: "rate_limit_error",
+        code: "rate_limit_exceeded",
+        message: "Too many failed attempts to sign in: wait.",
+        retryAfter: "7"
+      }
+    ]
+  ],
+  NotFound: [
+    [
+      new Failure.NotFound({ message: "None." }),
+      { status: 404, type: "not_found_error", code: "not_found", message: "None." }
+    ]
+  ],
+  Conflict: [
+    [
+      new Failure.Conflict({ message: "Taken.", param: "name" }),
+      { status: 409, type: "invalid_request_error", code: "conflict", message: "Taken.", param: "name" }
+    ]
+  ],
   SettleFailed: [[new Failure.SettleFailed(), refusals.internal]],
   UpstreamFailed: [[new Failure.UpstreamFailed(), refusals.upstream]],
   UpstreamAuthFailed: [[new Failure.UpstreamAuthFailed(), refusals.upstreamAuth]],
@@ -77,6 +120,7 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   IdempotencyConflict: { "x-should-retry": "false" },
   VideoNotFinished: { "x-should-retry": "false" },
   RateLimited: { "retry-after": "60" },
+  SignInLimited: { "retry-after": "7" },
   Aborted: { "retry-after": "5" },
   SettleFailed: { "retry-after": "5" }
 }
@@ -152,7 +196,10 @@ describe("the published errors", () => {
     Errors.NotCompleted,
     Errors.NotFinished,
     Errors.NoSuchRequest,
-    Errors.WrongQuery
+    Errors.WrongQuery,
+    Access.NoSuch,
+    ...Access.ChangeErrors.members,
+    ...Access.AccessErrors.members
   ]
   const sent = all.map(([failure]) => ({ tag: failure._tag, failure })).filter(({ tag }) => tag !== "UnknownEndpoint")
 

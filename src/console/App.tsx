@@ -1,0 +1,42 @@
+import { useRoute } from "./CurrentRoute.ts"
+import { Layout } from "./layout/Layout.tsx"
+import { SignIn } from "./layout/SignIn.tsx"
+import { Empty } from "./parts/Empty.tsx"
+import { Page } from "./parts/Page.tsx"
+import { Toasts } from "./parts/Toasts.tsx"
+import { useSessionState } from "./Session.ts"
+import { views } from "./views.ts"
+
+const Current = () => {
+  const { path } = useRoute()
+  const [first = "", id] = path
+  const view = views.find((one) => one.path === first)
+  const Detail = view?.detail
+  if (view !== undefined && id === undefined) return <view.view />
+  if (Detail !== undefined && id !== undefined) return <Detail key={id} id={id} />
+  return (
+    <Page title="Not found">
+      <Empty>There is no such view.</Empty>
+    </Page>
+  )
+}
+
+export const App = () => {
+  const state = useSessionState()
+  return (
+    <>
+      {state.is === "loading" && (
+        <p class="splash" role="status">
+          Loading…
+        </p>
+      )}
+      {state.is === "signed out" && <SignIn error={state.error} />}
+      {state.is === "signed in" && (
+        <Layout session={state.session}>
+          <Current />
+        </Layout>
+      )}
+      <Toasts />
+    </>
+  )
+}

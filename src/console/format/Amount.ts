@@ -1,0 +1,48 @@
+/** JavaScript writes smaller numbers with an exponent. */
+const leastPlain = 1e-6
+
+const group = (digits: string): string => digits.replace(/\B(?=(?:\d{3})+$)/g, ",")
+
+export const formatCount = (count: number): string => group(String(Math.round(count)))
+
+export interface UsdParts {
+  readonly sign: "" | "−"
+  /** Dollars and whole cents. */
+  readonly main: string
+  /** The digits after the cents, at most seven, without trailing zeros. */
+  readonly fine: string
+}
+
+/** Every digit of an amount, which has at most nine decimals. */
+export const partsOfUsd = (usd: number): UsdParts => {
+  const size = Math.abs(usd)
+  const [dollars = "0", decimals = ""] = (size < leastPlain ? size.toFixed(9) : String(size)).split(".")
+  return {
+    sign: usd < 0 ? "−" : "",
+    main: `$${group(dollars)}.${decimals.slice(0, 2).padEnd(2, "0")}`,
+    fine: decimals.slice(2).replace(/0+$/, "")
+  }
+}
+
+export const formatUsd = (usd: number): string => {
+  const { fine, main, sign } = partsOfUsd(usd)
+  return sign + main + fine
+}
+
+const [billions, millions, thousands, ones] = [
+  [1e9, "B"],
+  [1e6, "M"],
+  [1e3, "k"],
+  [1, ""]
+] as const
+
+/** For axes and tiles of shares, not for amounts: at most two significant decimals. */
+export const formatShort = (value: number): string => {
+  const size = Math.abs(value)
+  const [unit, suffix] = size >= 1e9 ? billions : size >= 1e6 ? millions : size >= 1e4 ? thousands : ones
+  const scaled = value / unit
+  return `${Number(scaled.toPrecision(Math.abs(scaled) >= 1000 ? 4 : 3))}${suffix}`
+}
+
+/** A share of 1 as a percentage. */
+export const formatShare = (share: number): string => `${Number((share * 100).toPrecision(3))} %`

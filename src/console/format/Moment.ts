@@ -1,0 +1,45 @@
+const two = (value: number): string => String(value).padStart(2, "0")
+
+/** `2026-11-22 23:40:12`, of Unix seconds. */
+export const formatUtc = (at: number): string => new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ")
+
+export const formatLocal = (at: number): string => {
+  const date = new Date(at * 1000)
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+}
+
+const units = [
+  [86_400, "d"],
+  [3600, "h"],
+  [60, "min"],
+  [1, "s"]
+] as const
+
+/** `3 d 4 h`, of at most two units. */
+export const formatSpan = (seconds: number): string => {
+  const whole = Math.max(0, Math.floor(seconds))
+  const first = units.findIndex(([size]) => whole >= size)
+  if (first === -1) return "0 s"
+  const [size, name] = units[first] ?? units[3]
+  const [nextSize, nextName] = units[first + 1] ?? units[3]
+  const rest = Math.floor((whole % size) / nextSize)
+  return `${Math.floor(whole / size)} ${name}${first === 3 || rest === 0 ? "" : ` ${rest} ${nextName}`}`
+}
+
+export const formatMillis = (millis: number): string =>
+  millis < 1000
+    ? `${Math.round(millis)} ms`
+    : millis < 60_000
+      ? `${Number((millis / 1000).toPrecision(3))} s`
+      : formatSpan(millis / 1000)
+
+const spans: Readonly<Record<string, number>> = { m: 60, h: 3600, d: 86_400 }
+
+/** Unix seconds of `24h` or `7d` before now, or of a local time; undefined where the text is neither. */
+export const parseMoment = (text: string | undefined, now: number): number | undefined => {
+  const [, count, unit = ""] = /^(\d+)([mhd])$/.exec(text ?? "") ?? []
+  if (count !== undefined) return Math.floor(now - Number(count) * (spans[unit] ?? 0))
+  const at = Date.parse(text ?? "")
+  return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
+}

@@ -1,0 +1,94 @@
+import type { ComponentChildren } from "preact"
+import { useRoute } from "../CurrentRoute.ts"
+import { Dialog } from "../parts/Dialog.tsx"
+import { link } from "../Route.ts"
+import { type Session, signOut } from "../Session.ts"
+import { useShortcuts } from "../Shortcuts.ts"
+import { setTheme, themes, useTheme } from "../Theme.ts"
+import { views } from "../views.ts"
+
+const Navigation = () => {
+  const { path } = useRoute()
+  return (
+    <nav aria-label="Views">
+      {views.map(({ path: first, title }) => (
+        <a key={first} href={link([first])} aria-current={(path[0] ?? "") === first ? "page" : undefined}>
+          {title}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+const ThemeSwitch = () => {
+  const theme = useTheme()
+  return (
+    <fieldset class="switch">
+      <legend>Theme</legend>
+      {themes.map((one) => (
+        <label key={one}>
+          <input type="radio" name="theme" checked={theme === one} onChange={() => setTheme(one)} />
+          <span>{one}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+const ownShortcuts = [
+  ["/", "to the filter"],
+  ["Esc", "close, leave a field"],
+  ["?", "this list"]
+]
+
+const ShortcutList = ({ close }: { readonly close: () => void }) => (
+  <Dialog title="Shortcuts" onClose={close}>
+    <dl class="facts">
+      {[...views.map(({ key, title }) => [`g ${key}`, title]), ...ownShortcuts].map(([keys = "", meaning]) => (
+        <div key={keys}>
+          <dt>
+            {keys.split(" ").map((key) => (
+              <kbd key={key}>{key}</kbd>
+            ))}
+          </dt>
+          <dd>{meaning}</dd>
+        </div>
+      ))}
+    </dl>
+  </Dialog>
+)
+
+const skip = (event: Event) => {
+  event.preventDefault()
+  document.querySelector<HTMLElement>("main")?.focus()
+}
+
+export const Layout = ({ children, session }: { readonly session: Session; readonly children: ComponentChildren }) => {
+  const [isOpen, close] = useShortcuts()
+  const { operator, sandbox, version } = session
+  return (
+    <div class="layout">
+      <a class="skip" href="#content" onClick={skip}>
+        Skip to the content
+      </a>
+      <header class="side">
+        <strong class="brand">Gateway{sandbox && <span class="badge warn">sandbox</span>}</strong>
+        <Navigation />
+        <div class="who">
+          <span class="operator" title={`${operator.id}, role ${operator.role}`}>
+            {operator.name} <span class="soft">{operator.role}</span>
+          </span>
+          <button class="plain" onClick={() => void signOut()}>
+            Sign out
+          </button>
+          <ThemeSwitch />
+          <span class="soft version">{version}</span>
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      {isOpen && <ShortcutList close={close} />}
+    </div>
+  )
+}

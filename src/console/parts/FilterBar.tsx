@@ -1,0 +1,147 @@
+import { useEffect, useRef, useState } from "preact/hooks"
+import { replaceQuery, useRoute } from "../CurrentRoute.ts"
+
+export type Filter =
+  | { readonly kind: "text"; readonly name: string; readonly label: string; readonly placeholder?: string }
+  | {
+      readonly kind: "select"
+      readonly name: string
+      readonly label: string
+      readonly options: ReadonlyArray<string | readonly [value: string, text: string]>
+    }
+  /** The query's `since` and `until`; read them with `parseMoment`. */
+  | { readonly kind: "range" }
+
+/** Typing waits this long for the next key. */
+const typingMillis = 300
+
+const TextFilter = ({
+  label,
+  name,
+  placeholder = "",
+  value
+}: Extract<Filter, { kind: "text" }> & { readonly value: string }) => {
+  const [text, setText] = useState(value)
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  useEffect(() => setText(value), [value])
+  useEffect(() => () => clearTimeout(timer.current), [])
+  const type = (next: string) => {
+    setText(next)
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => replaceQuery({ [name]: next.trim() }), typingMillis)
+  }
+  return (
+    <label class="filter">
+      <span>{label}</span>
+      <input
+        type="search"
+        data-filter
+        value={text}
+        placeholder={placeholder}
+        onInput={({ currentTarget }) => type(currentTarget.value)}
+      />
+    </label>
+  )
+}
+
+const SelectFilter = ({
+  label,
+  name,
+  options,
+  value
+}: Extract<Filter, { kind: "select" }> & { readonly value: string }) => (
+  <label class="filter">
+    <span>{label}</span>
+    <select data-filter value={value} onChange={({ currentTarget }) => replaceQuery({ [name]: currentTarget.value })}>
+      <option value="">all</option>
+      {options.map((option) => {
+        const [one, text] = typeof option === "string" ? [option, option] : option
+        return (
+          <option key={one} value={one}>
+            {text}
+          </option>
+        )
+      })}
+    </select>
+  </label>
+)
+
+const presets: ReadonlyArray<readonly [value: string, text: string]> = [
+  ["", "any time"],
+  ["1h", "last hour"],
+  ["24h", "last 24 hours"],
+  ["7d", "last 7 days"],
+  ["30d", "last 30 days"],
+  ["custom", "from … to …"]
+]
+
+const Moment = ({ label, name, value }: { readonly label: string; readonly name: string; readonly value: string }) => (
+  <label class="filter">
+    <span>{label}</span>
+    <input
+      type="datetime-local"
+      value={value}
+      onChange={({ currentTarget }) => replaceQuery({ [name]: currentTarget.value })}
+    />
+  </label>
+)
+
+const RangeFilter = ({ since, until }: { readonly since: string; readonly until: string }) => {
+  const isPreset = until === "" && presets.some(([value]) => value === since)
+  const [isCustom, setCustom] = useState(!isPreset)
+  const choose = (value: string) => {
+    setCustom(value === "custom")
+    replaceQuery({ since: value === "custom" ? "" : value, until: "" })
+  }
+  return (
+    <>
+      <label class="filter">
+        <span>Time</span>
+        <select
+          data-filter
+          value={isCustom || !isPreset ? "custom" : since}
+          onChange={({ currentTarget }) => choose(currentTarget.value)}
+        >
+          {presets.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      {(isCustom || !isPreset) && (
+        <>
+          <Moment label="From" name="since" value={since} />
+          <Moment label="To" name="until" value={until} />
+        </>
+      )}
+    </>
+  )
+}
+
+/** Filters that live in the address, so that a link reproduces the view. */
+export const FilterBar = ({ filters }: { readonly filters: ReadonlyArray<Filter> }) => {
+  const { query } = useRoute()
+  return (
+    <div class="filters" role="search" aria-label="Filters">
+      {filters.map((filter) => {
+        if (filter.kind === "range")
+          return <RangeFilter key="range" since={query["since"] ?? ""} until={query["until"] ?? ""} />
+        const value = query[filter.name] ?? ""
+        return filter.kind === "text" ? (
+          <TextFilter key={filter.name} {...filter} value={value} />
+        ) : (
+          <SelectFilter key={filter.name} {...filter} value={value} />
+        )
+      })}
+      {Object.keys(query).length > 0 && (
+        <button
+          class="plain"
+          onClick={() => replaceQuery(Object.fromEntries(Object.keys(query).map((name) => [name, ""])))}
+        >
+          Clear
+        </button>
+      )}
+    </div>
+  )
+}

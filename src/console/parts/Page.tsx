@@ -1,0 +1,56 @@
+import type { ComponentChildren } from "preact"
+import { useEffect, useRef } from "preact/hooks"
+import { wasNavigated } from "../CurrentRoute.ts"
+
+/** A view with its heading, which has the focus when one has come here from another view. */
+export const Page = ({
+  actions,
+  children,
+  lead,
+  title
+}: {
+  readonly title: string
+  /** Beside the heading, such as a badge. */
+  readonly lead?: ComponentChildren
+  readonly actions?: ComponentChildren
+  readonly children: ComponentChildren
+}) => {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    document.title = `${title} · Gateway`
+  }, [title])
+  useEffect(() => {
+    if (wasNavigated()) heading.current?.focus({ preventScroll: true })
+  }, [])
+  return (
+    <>
+      <div class="page-head">
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {lead}
+        <div class="actions">{actions}</div>
+      </div>
+      {children}
+    </>
+  )
+}
+
+/** A part of a view. */
+export const Section = ({
+  actions,
+  children,
+  title
+}: {
+  readonly title: string
+  readonly actions?: ComponentChildren
+  readonly children: ComponentChildren
+}) => (
+  <section class="section" aria-label={title}>
+    <div class="section-head">
+      <h2>{title}</h2>
+      <div class="actions">{actions}</div>
+    </div>
+    {children}
+  </section>
+)

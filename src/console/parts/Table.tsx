@@ -1,0 +1,109 @@
+import type { ComponentChildren } from "preact"
+import { formatCount } from "../format/Amount.ts"
+import { Badge, type Tone } from "./Badge.tsx"
+import { Empty } from "./Empty.tsx"
+import { Time } from "./Time.tsx"
+import { Usd } from "./Usd.tsx"
+
+type Cell<Row> =
+  /** An amount is text that is aligned like a number. */
+  | { readonly kind: "text" | "code" | "amount"; readonly value: (row: Row) => string | null | undefined }
+  | { readonly kind: "number" | "usd" | "time"; readonly value: (row: Row) => number | null | undefined }
+  | {
+      readonly kind: "link"
+      readonly value: (row: Row) => { readonly href: string; readonly text: string } | null | undefined
+    }
+  | {
+      readonly kind: "status"
+      readonly value: (row: Row) => { readonly text: string; readonly tone: Tone } | null | undefined
+    }
+  | { readonly kind: "custom"; readonly value: (row: Row) => ComponentChildren }
+
+export type Column<Row> = Cell<Row> & {
+  readonly title: string
+  /** Where the server can sort by it: the address that does. */
+  readonly sortHref?: string
+  readonly isSorted?: boolean
+}
+
+const none = <span class="soft">–</span>
+
+const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
+  switch (column.kind) {
+    case "usd":
+      return <Usd amount={column.value(row)} />
+    case "time":
+      return <Time at={column.value(row)} />
+    case "number": {
+      const count = column.value(row)
+      return count === null || count === undefined ? none : formatCount(count)
+    }
+    case "code": {
+      const code = column.value(row)
+      return code ? <code>{code}</code> : none
+    }
+    case "link": {
+      const target = column.value(row)
+      return target ? <a href={target.href}>{target.text}</a> : none
+    }
+    case "status": {
+      const status = column.value(row)
+      return status ? <Badge tone={status.tone}>{status.text}</Badge> : none
+    }
+    default:
+      return column.value(row) ?? none
+  }
+}
+
+const classOf = (kind: Column<never>["kind"]) => (kind === "number" || kind === "usd" ? "amount" : kind)
+
+/** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
+export const Table = <Row,>({
+  columns,
+  empty = "Nothing here.",
+  label,
+  rowKey,
+  rows,
+  total
+}: {
+  readonly label: string
+  readonly columns: ReadonlyArray<Column<Row>>
+  readonly rows: ReadonlyArray<Row>
+  readonly rowKey: (row: Row) => string | number
+  readonly empty?: ComponentChildren
+  /** Shown last. */
+  readonly total?: Row | undefined
+}) => {
+  if (rows.length === 0) return <Empty>{empty}</Empty>
+  const cells = (row: Row) =>
+    columns.map((column) => (
+      <td key={column.title} class={classOf(column.kind)} data-label={column.title}>
+        {show(column, row)}
+      </td>
+    ))
+  return (
+    <div class="table" role="region" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map(({ isSorted, kind, sortHref, title }) => (
+              <th key={title} scope="col" class={classOf(kind)} aria-sort={isSorted ? "descending" : undefined}>
+                {sortHref === undefined ? title : <a href={sortHref}>{title}</a>}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={rowKey(row)}>{cells(row)}</tr>
+          ))}
+        </tbody>
+        {total !== undefined && (
+          <tfoot>
+            <tr>{cells(total)}</tr>
+          </tfoot>
+        )}
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,14 @@
+import { partsOfUsd } from "../format/Amount.ts"
+
+/** Every digit; those after the cents are written softly. */
+export const Usd = ({ amount }: { readonly amount: number | null | undefined }) => {
+  if (amount === null || amount === undefined) return <span class="soft">–</span>
+  const { fine, main, sign } = partsOfUsd(amount)
+  return (
+    <span class={amount < 0 ? "usd negative" : "usd"}>
+      {sign}
+      {main}
+      {fine && <span class="fine">{fine}</span>}
+    </span>
+  )
+}

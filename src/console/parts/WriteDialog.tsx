@@ -1,0 +1,59 @@
+import { type ComponentChildren, createContext } from "preact"
+import type { Method } from "../api/Client.ts"
+import { useWrite } from "../api/useWrite.ts"
+import { Dialog } from "./Dialog.tsx"
+import { ErrorBox } from "./ErrorBox.tsx"
+
+/** The field that the gateway refused, and why. */
+export const RefusedField = createContext<{ readonly param: string; readonly message: string } | undefined>(undefined)
+
+/** Asks before one request; with fields as children their values make its body. */
+export const WriteDialog = <A,>({
+  action,
+  body,
+  children,
+  isDangerous = false,
+  method,
+  onClose,
+  onDone,
+  path,
+  title
+}: {
+  readonly title: string
+  /** What the button says. */
+  readonly action: string
+  readonly method: Method
+  readonly path: string
+  readonly body?: (form: FormData) => unknown
+  readonly isDangerous?: boolean
+  readonly children?: ComponentChildren
+  readonly onDone: (answer: A) => void
+  readonly onClose: () => void
+}) => {
+  const { error, isBusy, send } = useWrite<A>()
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    if (!(event.currentTarget instanceof HTMLFormElement)) return
+    const done = await send(method, path, body?.(new FormData(event.currentTarget)))
+    if (done === undefined) return
+    onClose()
+    onDone(done.answer)
+  }
+  const refused = error?.param ? { param: error.param, message: error.message } : undefined
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        <RefusedField.Provider value={refused}>{children}</RefusedField.Provider>
+        {error && <ErrorBox error={error} />}
+        <div class="dialog-foot">
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button class={isDangerous ? "primary danger" : "primary"} disabled={isBusy}>
+            {action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

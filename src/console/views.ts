@@ -1,0 +1,16 @@
+import type { ComponentType } from "preact"
+import { Now } from "./views/now/Now.tsx"
+
+export interface View {
+  /** The first part of the hash's path. */
+  readonly path: string
+  readonly title: string
+  /** Pressed after `g`. */
+  readonly key: string
+  readonly view: ComponentType
+  /** Shows one of them, where the path has a second part. */
+  readonly detail?: ComponentType<{ readonly id: string }>
+}
+
+/** In the order of the navigation. */
+export const views: ReadonlyArray<View> = [{ path: "", title: "Now", key: "n", view: Now }]

@@ -1,0 +1,42 @@
+import { HttpApiMiddleware } from "@effect/platform"
+import { Schema } from "effect"
+import {
+  AddressBlocked,
+  Conflict,
+  ForeignOrigin,
+  InsufficientRole,
+  InvalidRequest,
+  NotFound,
+  NotSignedIn,
+  SignInLimited,
+  UnknownEndpoint
+} from "../../domain/Failure.ts"
+import { CurrentActor } from "../../services/admin/Actor.ts"
+import { Internal, onWire } from "../errors/Schemas.ts"
+
+export const BadRequest = onWire(400, InvalidRequest).annotations({ description: "The request is wrong." })
+export const Unauthenticated = onWire(401, NotSignedIn).annotations({
+  description: "Neither a session nor a token of an operator, or one that has ended."
+})
+export const Forbidden = onWire(403, InsufficientRole, ForeignOrigin, AddressBlocked).annotations({
+  description: "The operator's role does not allow it, or a page of another site asked."
+})
+export const NoSuch = onWire(404, NotFound, UnknownEndpoint).annotations({
+  description: "There is no such thing; or the gateway lets only its own machine in."
+})
+const Conflicting = onWire(409, Conflict).annotations({ description: "What there is forbids the change." })
+export const TooManyAttempts = onWire(429, SignInLimited).annotations({
+  description: "Too many failed attempts to sign in."
+})
+
+/** What every endpoint may answer. */
+export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch)
+export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
+export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)
+
+const options = { provides: CurrentActor, failure: AccessErrors } as const
+
+/** Each endpoint has one of the three. */
+export class ReadAccess extends HttpApiMiddleware.Tag<ReadAccess>()("gateway/http/ReadAccess", options) {}
+export class WriteAccess extends HttpApiMiddleware.Tag<WriteAccess>()("gateway/http/WriteAccess", options) {}
+export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/http/OwnerAccess", options) {}

@@ -1,0 +1,22 @@
+import { HttpApi, OpenApi } from "@effect/platform"
+import { AuditGroup } from "./audit/Schema.ts"
+import { InstancesGroup } from "./instances/Schema.ts"
+import { OperatorsGroup } from "./operators/Schema.ts"
+import { OrganizationsGroup } from "./organizations/Schema.ts"
+import { Sessions } from "./session/Schema.ts"
+
+/** For operators; over the same services as the commands. */
+export class AdminApi extends HttpApi.make("admin")
+  .add(Sessions)
+  .add(OrganizationsGroup)
+  .add(AuditGroup)
+  .add(InstancesGroup)
+  .add(OperatorsGroup)
+  .prefix("/admin/v1")
+  .annotateContext(
+    OpenApi.annotations({
+      title: "Generation Gateway admin API",
+      version: "1.0.0",
+      description: "What operators see and change, with the names of the commands' `--json`."
+    })
+  ) {}

@@ -1,0 +1,102 @@
+import { HttpServerRequest } from "@effect/platform"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn } from "../../domain/Failure.ts"
+import { isAtLeast, type Role } from "../../domain/Operator.ts"
+import { Operators } from "../../services/admin/Operators.ts"
+import { SignInLimiter } from "../../services/admin/SignInLimiter.ts"
+import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
+import { presentedKey } from "../admission/Authentication.ts"
+import { RequestContext } from "../admission/RequestContext.ts"
+import { idempotencyKey } from "../schema/Headers.ts"
+import { requireLoopback } from "../system/Loopback.ts"
+import { OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
+
+export const sessionCookie = "gateway_session"
+
+export class AdminOptions extends Context.Tag("gateway/http/AdminOptions")<
+  AdminOptions,
+  { readonly publicUrl: string; readonly consolePublic: boolean }
+>() {}
+
+export const sessionOf = ({ cookies }: HttpServerRequest.HttpServerRequest): Redacted.Redacted | undefined => {
+  const secret = cookies[sessionCookie]
+  return secret === undefined || secret === "" ? undefined : Redacted.make(secret)
+}
+
+const isSafe = (method: string) => method === "GET" || method === "HEAD"
+
+const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : "")
+
+/** Browsers send the origin of the page with each write; its host is that of the address it was sent to. */
+export const requireOwnOrigin = Effect.gen(function* () {
+  const { publicUrl } = yield* AdminOptions
+  const { headers } = yield* HttpServerRequest.HttpServerRequest
+  const { host = "", origin, "sec-fetch-site": site } = headers
+  const own = [originOf(publicUrl), `http://${host}`, `https://${host}`]
+  const isOwn = origin === undefined ? site === "same-origin" : own.includes(origin)
+  if (!isOwn) return yield* new ForeignOrigin()
+})
+
+const make = Effect.gen(function* () {
+  const operators = yield* Operators
+  const limiter = yield* SignInLimiter
+  const options = yield* AdminOptions
+
+  const byToken = (token: Redacted.Redacted, address: string) =>
+    Effect.gen(function* () {
+      const operator = yield* operators.byToken(token)
+      if (operator !== undefined) return { operator, via: "api" } as const
+      yield* limiter.check(address)
+      yield* limiter.fail(address)
+      return yield* new NotSignedIn({ message: "The operator's token is not valid." })
+    })
+
+  const bySession = (secret: Redacted.Redacted | undefined, method: string) =>
+    Effect.gen(function* () {
+      if (secret === undefined) {
+        return yield* new NotSignedIn({ message: "Sign in, or send an operator's token." })
+      }
+      if (!isSafe(method)) yield* requireOwnOrigin
+      const found = yield* operators.session(secret)
+      if (found === undefined) return yield* new NotSignedIn({ message: "The session has ended: sign in again." })
+      return { operator: found.operator, via: "console" } as const
+    })
+
+  return (needed: Role) =>
+    Effect.gen(function* () {
+      yield* requireLoopback(options.consolePublic)
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const { address } = yield* RequestContext
+      const presented = presentedKey(request.headers)
+      // No text of the database has it.
+      if (request.url.includes("%00")) {
+        return yield* new InvalidRequest({ message: "The address must not contain the character NUL.", param: null })
+      }
+      const { operator, via } = yield* Option.match(presented, {
+        onSome: (token) => byToken(token, address),
+        onNone: () => bySession(sessionOf(request), request.method)
+      })
+      if (!isAtLeast(operator.role, needed)) return yield* new InsufficientRole({ needed })
+      const { id, name, role } = operator
+      return { name, via, role, operator: id }
+    }).pipe(Effect.provideService(AdminOptions, options))
+})
+
+const reading = Effect.map(make, (authenticate) =>
+  Effect.map(authenticate("read"), (actor) => ({ ...actor, idempotencyKey: undefined }))
+)
+
+const readKey = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: { [idempotencyKey]: sent } }) =>
+  sent === undefined ? Effect.succeed(undefined) : keyFrom(sent)
+)
+
+const changing = (needed: Role) =>
+  Effect.map(make, (authenticate) =>
+    Effect.flatMap(authenticate(needed), (actor) => Effect.map(readKey, (key) => ({ ...actor, idempotencyKey: key })))
+  )
+
+export const AccessLayer = Layer.mergeAll(
+  Layer.effect(ReadAccess, reading),
+  Layer.effect(WriteAccess, changing("write")),
+  Layer.effect(OwnerAccess, changing("owner"))
+)

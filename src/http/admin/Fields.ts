@@ -1,0 +1,80 @@
+import { HttpApp, HttpServerResponse } from "@effect/platform"
+import { Effect, ParseResult, Schema } from "effect"
+import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
+import { fromUsd, isEnterable, NanoUsd, toUsd } from "../../domain/Money.ts"
+import type { Changed } from "../../services/admin/Audit.ts"
+
+/** A field of a body, refused in these words whatever is wrong with it. */
+export const field = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) => {
+  const message = `\`${name}\` ${problem}.`
+  return Schema.propertySignature(
+    schema.annotations({ description, message: () => ({ message, override: true }) })
+  ).annotations({ description, missingMessage: () => message })
+}
+
+export const optionalField = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) =>
+  Schema.optional(
+    schema.annotations({ description, message: () => ({ message: `\`${name}\` ${problem}.`, override: true }) })
+  ).annotations({ description })
+
+const textOf = (usd: number | string): string => {
+  if (typeof usd === "string") return usd
+  const text = String(usd)
+  return text.includes("e") ? usd.toFixed(12) : text
+}
+
+/** Text that the database can hold. */
+export const Text = Schema.String.pipe(Schema.filter((text) => !text.includes("\0"), { jsonSchema: {} }))
+
+/** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
+export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>
+  Schema.transformOrFail(
+    Schema.Union(Schema.Number, Schema.String),
+    Schema.BigIntFromSelf.pipe(Schema.fromBrand(NanoUsd)),
+    {
+      strict: true,
+      decode: (usd, _, ast) => {
+        const nano = fromUsd(textOf(usd))
+        return nano !== undefined && isEnterable(nano) && holds(nano)
+          ? ParseResult.succeed(nano)
+          : ParseResult.fail(new ParseResult.Type(ast, usd))
+      },
+      encode: (nano) => ParseResult.succeed(toUsd(nano))
+    }
+  ).annotations({ jsonSchema: { type: ["number", "string"] } })
+
+export const usdProblem = {
+  positive: "must be an amount above 0 in USD, with at most 9 decimals and at most 1000000000",
+  nonNegative: "must be an amount in USD, 0 or more, with at most 9 decimals and at most 1000000000",
+  nonZero: "must be an amount in USD, not 0, with at most 9 decimals and at most 1000000000; negative takes away"
+}
+
+const announceReplay = HttpApp.appendPreResponseHandler((_, response) =>
+  Effect.succeed(HttpServerResponse.setHeader(response, "idempotency-replayed", "true"))
+)
+
+/** The answer to a change; a header tells that an earlier result was repeated, of which only the record was kept. */
+export const answerOf = <A, Record, Answer, E, R>(
+  change: Effect.Effect<Changed<A, Record>, E, R>,
+  answer: (record: Record, value: A | undefined) => Answer
+) =>
+  Effect.flatMap(change, ({ record, value }) =>
+    value === undefined ? Effect.as(announceReplay, answer(record, value)) : Effect.succeed(answer(record, value))
+  )
+
+export const recordOf = <Record, E, R>(change: Effect.Effect<Changed<unknown, Record>, E, R>) =>
+  answerOf(change, (record) => record)
+
+interface Told {
+  readonly message: string
+}
+
+export const notFound = ({ message }: Told) => new NotFound({ message })
+export const conflict =
+  (param: string | null) =>
+  ({ message }: Told) =>
+    new Conflict({ message, param })
+export const invalid =
+  (param: string | null) =>
+  ({ message }: Told) =>
+    new InvalidRequest({ message, param })

@@ -1,0 +1,51 @@
+import { Effect, Schema } from "effect"
+import { InvalidRequest } from "../../domain/Failure.ts"
+import { parameter } from "../schema/Query.ts"
+
+const mostListed = 1000
+export const defaultListed = 50
+
+const Limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, mostListed))
+
+/** Of every list. */
+export const pageParameters = {
+  limit: parameter(
+    "limit",
+    Limit,
+    `must be an integer from 1 to ${mostListed}`,
+    `How many; ${defaultListed} if left out.`
+  ),
+  after: parameter("after", Schema.NonEmptyString, "must be the `next` of a page", "The `next` of the page before.")
+}
+
+export const pageOf = <A, I>(record: Schema.Schema<A, I>, identifier: string) =>
+  Schema.Struct({
+    data: Schema.Array(record),
+    has_more: Schema.Boolean,
+    next: Schema.NullOr(Schema.String).annotations({ description: "What `after` takes for the next page." })
+  }).annotations({ identifier })
+
+/** Of one row more than asked for. */
+export const cutPage = <Row, A>(
+  rows: ReadonlyArray<Row>,
+  limit: number,
+  recordOf: (row: Row) => A,
+  cursorOf: (row: Row) => string
+) => {
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  const has_more = rows.length > limit
+  return { data: page.map(recordOf), has_more, next: has_more && last !== undefined ? cursorOf(last) : null }
+}
+
+export const wrongCursor = new InvalidRequest({ message: "`after` must be the `next` of a page.", param: "after" })
+
+/** Of a list that always comes whole. */
+export const wholePage = <A>(data: ReadonlyArray<A>) => ({ data, has_more: false, next: null })
+
+/** Of rows that are numbered. */
+export const numberedAfter = (after: string | undefined): Effect.Effect<number | undefined, InvalidRequest> => {
+  if (after === undefined) return Effect.succeed(undefined)
+  const number = /^\d{1,15}$/.test(after) ? Number(after) : undefined
+  return number === undefined ? wrongCursor : Effect.succeed(number)
+}

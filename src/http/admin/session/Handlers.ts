@@ -1,0 +1,83 @@
+import { HttpApiBuilder, HttpServerRequest } from "@effect/platform"
+import { Effect, Redacted, Schema } from "effect"
+import packageJson from "../../../../package.json" with { type: "json" }
+import { InvalidRequest, NotSignedIn } from "../../../domain/Failure.ts"
+import { Operators, type Session, sessionHours } from "../../../services/admin/Operators.ts"
+import { SignInLimiter } from "../../../services/admin/SignInLimiter.ts"
+import { Catalog } from "../../../services/catalog/Catalog.ts"
+import { json, respond } from "../../Answer.ts"
+import { RequestContext } from "../../admission/RequestContext.ts"
+import { requireLoopback } from "../../system/Loopback.ts"
+import { AdminApi } from "../AdminApi.ts"
+import { AdminOptions, requireOwnOrigin, sessionCookie, sessionOf } from "../Authentication.ts"
+import { SessionRecord } from "./Schema.ts"
+
+const maxAgeSeconds = sessionHours * 3600
+
+export const SessionHandlers = HttpApiBuilder.group(
+  AdminApi,
+  "session",
+  Effect.fnUntraced(function* (handlers) {
+    const operators = yield* Operators
+    const limiter = yield* SignInLimiter
+    const catalog = yield* Catalog
+    const options = yield* AdminOptions
+    const { version } = packageJson
+    const isSecure = options.publicUrl.startsWith("https:")
+    const visible = requireLoopback(options.consolePublic)
+
+    const cookie = (secret: string, maxAge: number) =>
+      `${sessionCookie}=${secret}; Path=/admin; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`
+    const recordOf = ({ expiresAt, operator: { id, name, role } }: Session) =>
+      Schema.encodeSync(SessionRecord)({
+        operator: { id, name, role },
+        expires_at: expiresAt,
+        sandbox: catalog.current.sandbox,
+        version
+      })
+
+    return handlers
+      .handle("open", ({ payload: { link, token } }) =>
+        Effect.gen(function* () {
+          yield* visible
+          const { headers } = yield* HttpServerRequest.HttpServerRequest
+          // Otherwise another site could sign a browser in to an account of its own.
+          if (headers["origin"] !== undefined) yield* Effect.provideService(requireOwnOrigin, AdminOptions, options)
+          if ((link === undefined) === (token === undefined)) {
+            return yield* new InvalidRequest({ message: "Send either `link` or `token`.", param: null })
+          }
+          const { address } = yield* RequestContext
+          yield* limiter.check(address)
+          const opened = yield* link === undefined
+            ? operators.openByToken(Redacted.make(token?.trim() ?? ""))
+            : operators.openByLink(Redacted.make(link))
+          if (opened === undefined) {
+            yield* limiter.fail(address)
+            const message =
+              link === undefined ? "The operator's token is not valid." : "The link was used before, or has expired."
+            return yield* new NotSignedIn({ message })
+          }
+          const headersOut = { "set-cookie": cookie(Redacted.value(opened.secret), maxAgeSeconds) }
+          return respond(json(200, recordOf(opened), headersOut))
+        })
+      )
+      .handleRaw("show", ({ request }) =>
+        Effect.gen(function* () {
+          yield* visible
+          const secret = sessionOf(request)
+          const found = secret && (yield* operators.session(secret))
+          if (found === undefined) return yield* new NotSignedIn({ message: "Nobody is signed in." })
+          return respond(json(200, recordOf(found)))
+        })
+      )
+      .handleRaw("close", ({ request }) =>
+        Effect.gen(function* () {
+          yield* visible
+          yield* Effect.provideService(requireOwnOrigin, AdminOptions, options)
+          const secret = sessionOf(request)
+          if (secret !== undefined) yield* operators.close(secret)
+          return respond({ status: 204, headers: { "set-cookie": cookie("", 0) }, body: "" })
+        })
+      )
+  })
+)

@@ -1,0 +1,38 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Role } from "../../../domain/Operator.ts"
+import { UnixSeconds } from "../../../services/admin/Record.ts"
+import { BadRequest, Forbidden, NoSuch, TooManyAttempts, Unauthenticated } from "../Access.ts"
+import { optionalField } from "../Fields.ts"
+
+export const SessionRecord = Schema.Struct({
+  operator: Schema.Struct({ id: Schema.String, name: Schema.String, role: Role }),
+  expires_at: UnixSeconds,
+  /** Whether models without a credential are answered by the sandbox. */
+  sandbox: Schema.Boolean,
+  version: Schema.String
+}).annotations({ identifier: "Session" })
+
+export const Credential = Schema.Struct({
+  link: optionalField("link", Schema.NonEmptyString, "must be a text", "The secret of a one-time link."),
+  token: optionalField("token", Schema.NonEmptyString, "must be a text", "An operator's token.")
+})
+
+const open = HttpApiEndpoint.post("open", "/session")
+  .setPayload(Credential)
+  .addSuccess(SessionRecord)
+  .addError(Unauthenticated)
+  .addError(BadRequest)
+  .addError(TooManyAttempts)
+  .annotateContext(OpenApi.annotations({ summary: "Sign in: sets the cookie of a session of 12 hours" }))
+
+const show = HttpApiEndpoint.get("show", "/session")
+  .addSuccess(SessionRecord)
+  .addError(Unauthenticated)
+  .annotateContext(OpenApi.annotations({ summary: "Who is signed in" }))
+
+const close = HttpApiEndpoint.del("close", "/session").annotateContext(
+  OpenApi.annotations({ summary: "Sign out: ends the session" })
+)
+
+export const Sessions = HttpApiGroup.make("session").add(open).add(show).add(close).addError(Forbidden).addError(NoSuch)

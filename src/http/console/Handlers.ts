@@ -1,0 +1,87 @@
+import { createHash } from "node:crypto"
+import { readdir, readFile } from "node:fs/promises"
+import path from "node:path"
+import { promisify } from "node:util"
+import { gzip } from "node:zlib"
+import { HttpApiBuilder, HttpRouter, HttpServerRequest } from "@effect/platform"
+import { Effect } from "effect"
+import { UnknownEndpoint } from "../../domain/Failure.ts"
+import { ownFile } from "../../services/runtime/OwnFiles.ts"
+import { respondTagged } from "../Answer.ts"
+import { requireLoopback } from "../system/Loopback.ts"
+
+interface File {
+  readonly plain: Buffer
+  readonly zipped: Buffer
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const pageName = "index.html"
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8"
+}
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'"
+].join("; ")
+
+const headersOf = (name: string, content: Buffer) => ({
+  "content-type": types[path.extname(name)] ?? "application/octet-stream",
+  "content-security-policy": policy,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  // Names have a hash of the content; the page's has not.
+  "cache-control": name === pageName ? "no-cache" : "public, max-age=31536000, immutable",
+  vary: "accept-encoding",
+  etag: `W/"${createHash("sha256").update(content).digest("base64url")}"`
+})
+
+const loadFiles = async (): Promise<ReadonlyMap<string, File>> => {
+  const directory = ownFile("dist/console")
+  const load = async (name: string) => {
+    const plain = await readFile(path.join(directory, name))
+    return [name, { plain, zipped: await promisify(gzip)(plain), headers: headersOf(name, plain) }] as const
+  }
+  return new Map(await Promise.all((await readdir(directory)).map(load)))
+}
+
+const send = ({ headers, plain, zipped }: File) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+    const isZipped = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "")
+    const body = isZipped ? zipped : plain
+    const encoding = isZipped ? { "content-encoding": "gzip" } : {}
+    return respondTagged(request, {
+      headers: { ...headers, ...encoding, "content-length": String(body.length) },
+      body
+    })
+  })
+
+/** The browser's program is loaded by the first who asks. */
+export const ConsoleRoutes = ({ consolePublic }: { readonly consolePublic: boolean }) =>
+  HttpApiBuilder.Router.use((router) =>
+    Effect.gen(function* () {
+      let loading: ReturnType<typeof loadFiles> | undefined
+      const files = Effect.promise(() => (loading ??= loadFiles()))
+      const serve = Effect.fnUntraced(function* (name: string) {
+        yield* requireLoopback(consolePublic)
+        const file = (yield* files).get(name)
+        return file === undefined ? yield* new UnknownEndpoint() : yield* send(file)
+      })
+
+      yield* router.get("/console", serve(pageName))
+      yield* router.get(
+        "/console/:file",
+        Effect.flatMap(HttpRouter.params, ({ file = "" }) => serve(file))
+      )
+    })
+  )

@@ -1,0 +1,35 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect, Layer } from "effect"
+import { jsonText, respond } from "../Answer.ts"
+import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
+import { AuditHandlers } from "../admin/audit/Handlers.ts"
+import { InstancesHandlers } from "../admin/instances/Handlers.ts"
+import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
+import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
+import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { adminDocument } from "../openapi/AdminDocument.ts"
+import { requireLoopback } from "../system/Loopback.ts"
+
+const document = HttpApiBuilder.Router.use((router) =>
+  Effect.gen(function* () {
+    const { consolePublic } = yield* AdminOptions
+    const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
+    yield* router.get(
+      "/admin/v1/openapi.json",
+      Effect.zipRight(
+        requireLoopback(consolePublic),
+        Effect.map(text, (document) => respond(jsonText(200, document)))
+      )
+    )
+  })
+)
+
+export const AdminRoutes = (options: typeof AdminOptions.Service) =>
+  Layer.mergeAll(
+    document,
+    SessionHandlers,
+    OrganizationsHandlers,
+    AuditHandlers,
+    InstancesHandlers,
+    OperatorsHandlers
+  ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))

@@ -1,0 +1,30 @@
+import { Layer } from "effect"
+import { ApiKeys } from "../access/ApiKeys.ts"
+import { BlockList } from "../access/BlockList.ts"
+import { Organizations } from "../access/Organizations.ts"
+import { CatalogReloads } from "../control/CatalogReloads.ts"
+import { Instances } from "../control/Instances.ts"
+import { RouteControls } from "../control/RouteControls.ts"
+import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
+import { RouteHealth } from "../routing/RouteHealth.ts"
+import { Usage } from "../telemetry/Usage.ts"
+import { VideoAdmin } from "../videos/VideoAdmin.ts"
+import { Audit } from "./Audit.ts"
+import { Operators } from "./Operators.ts"
+import { SignInLimiter } from "./SignInLimiter.ts"
+
+/** What the commands and the admin API are made of. */
+export const administration = Layer.mergeAll(
+  ApiKeys.layer,
+  Audit.layer,
+  BlockList.layer,
+  CatalogReloads.layer,
+  Instances.layer,
+  Operators.layer,
+  RouteControls.layer,
+  RouteHealth.layer,
+  SignInLimiter.layer,
+  Usage.layer,
+  VideoAdmin.layer,
+  Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
+)

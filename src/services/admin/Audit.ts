@@ -1,0 +1,155 @@
+import { createHash } from "node:crypto"
+import { SqlClient, SqlError } from "@effect/sql"
+import { Context, Effect, Layer, Schema } from "effect"
+import { InvalidRequest } from "../../domain/Failure.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { rowsOf } from "../sql/Statement.ts"
+import { CurrentActor } from "./Actor.ts"
+
+/** A change of a resource; `record` is what is kept of it, and is without secrets. */
+export interface Change<A, Record, Encoded, E, R> {
+  /** Such as `organizations.suspend`. */
+  readonly action: string
+  /** What was asked, by which a repeated key is compared; undefined parts are left out. */
+  readonly input: unknown
+  /** Locked while the change is made; undefined: it is made by the change. */
+  readonly target?: string | undefined
+  readonly record: Schema.Schema<Record, Encoded>
+  readonly before?: Effect.Effect<Record | undefined, E, R> | undefined
+  readonly run: Effect.Effect<A, E, R>
+  readonly recordOf: (value: A) => Record
+  readonly targetOf: (record: Record) => string
+  readonly orgOf?: ((record: Record) => string | undefined) | undefined
+}
+
+/** `value` is undefined where an earlier result was repeated. */
+export interface Changed<A, Record> {
+  readonly record: Record
+  readonly value: A | undefined
+}
+
+export class AuditRow extends Schema.Class<AuditRow>("AuditRow")({
+  id: Schema.NumberFromString,
+  at: Schema.DateFromSelf,
+  actor: Schema.String,
+  via: Schema.Literal("cli", "api", "console"),
+  action: Schema.String,
+  target: Schema.NullOr(Schema.String),
+  orgId: Schema.NullOr(OrgId),
+  orgName: Schema.NullOr(Schema.String),
+  before: Schema.Unknown,
+  after: Schema.Unknown
+}) {}
+
+export interface AuditQuery {
+  readonly actor?: string | undefined
+  /** One action, or all of a resource such as `keys`. */
+  readonly action?: string | undefined
+  readonly target?: string | undefined
+  readonly org?: OrgId | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** The id of the row before. */
+  readonly after?: number | undefined
+  readonly limit: number
+}
+
+const Kept = Schema.Struct({ fingerprint: Schema.String, after: Schema.Unknown })
+
+const fingerprintOf = (action: string, target: string | undefined, input: unknown): string =>
+  createHash("sha256")
+    .update(
+      JSON.stringify([action, target, input], (_, value) => (typeof value === "bigint" ? value.toString() : value))
+    )
+    .digest("hex")
+
+/** What operators changed; each change and its row are one transaction. */
+export class Audit extends Context.Tag("gateway/Audit")<
+  Audit,
+  {
+    readonly change: <A, Record, Encoded, E, R>(
+      change: Change<A, Record, Encoded, E, R>
+    ) => Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor>
+    /** Newest first. */
+    readonly list: (query: AuditQuery) => Effect.Effect<ReadonlyArray<AuditRow>>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Audit,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+
+      /** Undefined: the key was used, and its change has been committed. */
+      const begin = Effect.fnUntraced(function* (action: string, fingerprint: string) {
+        const { idempotencyKey = null, name, operator = null, via } = yield* CurrentActor
+        const [row] = yield* rowsOf(Schema.Struct({ id: Schema.String }))(sql`
+          INSERT INTO audit (actor, via, operator_id, action, idempotency_key, fingerprint)
+          VALUES (${name}, ${via}, ${operator}, ${action}, ${idempotencyKey}, ${fingerprint})
+          ON CONFLICT (operator_id, idempotency_key) DO NOTHING RETURNING id`)
+        return row?.id
+      })
+
+      const replay = Effect.fnUntraced(function* <Record, Encoded>(
+        record: Schema.Schema<Record, Encoded>,
+        fingerprint: string
+      ) {
+        const { idempotencyKey = null, operator = null } = yield* CurrentActor
+        const [kept] = yield* rowsOf(Kept)(sql`
+          SELECT fingerprint, after FROM audit WHERE operator_id = ${operator} AND idempotency_key = ${idempotencyKey}`)
+        if (kept?.fingerprint !== fingerprint) {
+          const message = "The `Idempotency-Key` was used for another change."
+          return yield* new InvalidRequest({ message, param: null })
+        }
+        return yield* Effect.orDie(Schema.decodeUnknown(record)(kept.after))
+      })
+
+      const change = <A, Record, Encoded, E, R>(wanted: Change<A, Record, Encoded, E, R>) =>
+        Effect.gen(function* () {
+          const { action, before, input, orgOf, record, recordOf, run, target, targetOf } = wanted
+          const fingerprint = fingerprintOf(action, target, input)
+          const encode = (value: Record) => Effect.map(Effect.orDie(Schema.encode(record)(value)), JSON.stringify)
+          const row = yield* begin(action, fingerprint)
+          if (row === undefined) return { record: yield* replay(record, fingerprint), value: undefined }
+          if (target !== undefined) {
+            yield* Effect.orDie(sql`SELECT pg_advisory_xact_lock(hashtextextended(${`audit ${target}`}, 0))`)
+          }
+          const was = before === undefined ? undefined : yield* before
+          const value = yield* run
+          const made = recordOf(value)
+          yield* Effect.orDie(sql`
+            UPDATE audit SET target = ${targetOf(made)}, org_id = ${orgOf?.(made) ?? null},
+              before = ${was === undefined ? null : yield* encode(was)}::json, after = ${yield* encode(made)}::json
+            WHERE id = ${row}`)
+          return { record: made, value }
+        }).pipe(
+          sql.withTransaction,
+          Effect.catchAll((error) => (error instanceof SqlError.SqlError ? Effect.die(error) : Effect.fail(error))),
+          Effect.uninterruptible
+        )
+
+      return Audit.of({
+        change,
+        list: Effect.fn("Audit.list")(({ action, actor, after, limit, org, since, target, until }: AuditQuery) =>
+          rowsOf(AuditRow)(sql`
+            SELECT id, at, actor, via, action, target, org_id, before, after,
+              (SELECT name FROM organizations WHERE organizations.id = org_id) AS org_name
+            FROM audit
+            WHERE ${sql.and([
+              sql`true`,
+              ...(actor === undefined ? [] : [sql`actor = ${actor}`]),
+              ...(action === undefined
+                ? []
+                : [sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`]),
+              ...(target === undefined ? [] : [sql`target = ${target}`]),
+              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+              ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
+              ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
+              ...(after === undefined ? [] : [sql`id < ${after}`])
+            ])}
+            ORDER BY id DESC LIMIT ${limit}`)
+        )
+      })
+    })
+  )
+}

@@ -1,0 +1,205 @@
+import { createHash, randomBytes } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
+import { Role } from "../../domain/Operator.ts"
+import { Ids } from "../runtime/Ids.ts"
+import { rowsOf } from "../sql/Statement.ts"
+
+export class Operator extends Schema.Class<Operator>("Operator")({
+  id: Schema.String,
+  name: Schema.String,
+  role: Role,
+  createdAt: Schema.DateFromSelf,
+  /** Of the token, to about a minute. */
+  usedAt: Schema.NullOr(Schema.DateFromSelf),
+  revokedAt: Schema.NullOr(Schema.DateFromSelf)
+}) {}
+
+export class OperatorNameTaken extends Data.TaggedError("OperatorNameTaken")<{ readonly name: string }> {
+  override get message() {
+    return `An operator named ${this.name} exists already.`
+  }
+}
+
+export class OperatorNameRefused extends Data.TaggedError("OperatorNameRefused")<{}> {
+  override get message() {
+    return "An operator's name has 1 to 100 printable characters and no space at its ends."
+  }
+}
+
+export class OperatorNotFound extends Data.TaggedError("OperatorNotFound")<{ readonly reference: string }> {
+  override get message() {
+    return `There is no operator ${this.reference}.`
+  }
+}
+
+export interface Session {
+  readonly operator: Operator
+  readonly expiresAt: Date
+}
+
+export interface OpenedSession extends Session {
+  readonly secret: Redacted.Redacted
+}
+
+export const sessionHours = 12
+export const linkHours = 24
+
+const tokenPrefix = "ggo_"
+const nameRule = /^(?!-|\s|cli:)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/u
+
+/** 256 random bits need neither salt nor a slow hash. */
+const makeSecret = () => randomBytes(32).toString("base64url")
+const hashOf = (secret: string): string => createHash("sha256").update(secret).digest("hex")
+
+const Opened = Schema.Struct({ ...Operator.fields, expiresAt: Schema.DateFromSelf })
+
+/** Who may look at and change the gateway; `reference` is an id or a name. */
+export class Operators extends Context.Tag("gateway/Operators")<
+  Operators,
+  {
+    /** The token is shown only here. */
+    readonly create: (operator: {
+      readonly name: string
+      readonly role: Role
+    }) => Effect.Effect<
+      { readonly operator: Operator; readonly token: Redacted.Redacted },
+      OperatorNameTaken | OperatorNameRefused
+    >
+    /** In order of creation, revoked ones included. */
+    readonly list: Effect.Effect<ReadonlyArray<Operator>>
+    readonly find: (reference: string) => Effect.Effect<Operator, OperatorNotFound>
+    /** Ends its sessions, links and token at once. */
+    readonly revoke: (reference: string) => Effect.Effect<Operator, OperatorNotFound>
+    /** Ids of those that are not revoked, who stay so until the transaction ends. */
+    readonly lockOwners: Effect.Effect<ReadonlyArray<string>>
+    /** A secret that opens one session, within 24 hours. */
+    readonly link: (reference: string) => Effect.Effect<Redacted.Redacted, OperatorNotFound>
+    readonly byToken: (token: Redacted.Redacted) => Effect.Effect<Operator | undefined>
+    readonly openByToken: (token: Redacted.Redacted) => Effect.Effect<OpenedSession | undefined>
+    readonly openByLink: (link: Redacted.Redacted) => Effect.Effect<OpenedSession | undefined>
+    readonly session: (secret: Redacted.Redacted) => Effect.Effect<Session | undefined>
+    readonly close: (secret: Redacted.Redacted) => Effect.Effect<void>
+    readonly prune: Effect.Effect<void>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Operators,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const rows = rowsOf(Operator)
+      const columns = sql.literal("id, name, role, created_at, used_at, revoked_at")
+      const hashed = (secret: Redacted.Redacted) => sql`decode(${hashOf(Redacted.value(secret))}, 'hex')`
+
+      const find = Effect.fn("Operators.find")(function* (reference: string) {
+        const [found] = yield* rows(sql`
+          SELECT ${columns} FROM operators
+          WHERE id = ${reference} OR (name = ${reference.normalize()} AND revoked_at IS NULL)`)
+        return found ?? (yield* new OperatorNotFound({ reference }))
+      })
+
+      const findLiving = Effect.fnUntraced(function* (reference: string) {
+        const found = yield* find(reference)
+        return found.revokedAt === null ? found : yield* new OperatorNotFound({ reference })
+      })
+
+      const create = Effect.fn("Operators.create")(function* (wanted: { readonly name: string; readonly role: Role }) {
+        const name = wanted.name.normalize()
+        if (!nameRule.test(name)) return yield* new OperatorNameRefused()
+        const token = Redacted.make(tokenPrefix + makeSecret())
+        const [operator] = yield* rows(sql`
+          INSERT INTO operators (id, name, role, token_hash)
+          VALUES (${ids.prefixed("opr")}, ${name}, ${wanted.role}, ${hashed(token)})
+          ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING ${columns}`)
+        return { operator: operator ?? (yield* new OperatorNameTaken({ name })), token }
+      })
+
+      const revoke = Effect.fn("Operators.revoke")(function* (reference: string) {
+        const { id } = yield* find(reference)
+        const [revoked] = yield* rows(sql`
+          WITH links AS (DELETE FROM operator_links WHERE operator_id = ${id}),
+            sessions AS (DELETE FROM operator_sessions WHERE operator_id = ${id})
+          UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
+        return revoked ?? (yield* new OperatorNotFound({ reference }))
+      })
+
+      const lockOwners = Effect.map(
+        rowsOf(Schema.Struct({ id: Schema.String }))(
+          sql`SELECT id FROM operators WHERE role = 'owner' AND revoked_at IS NULL ORDER BY id FOR UPDATE`
+        ),
+        (owners) => owners.map(({ id }) => id)
+      )
+
+      const link = Effect.fn("Operators.link")(function* (reference: string) {
+        const { id } = yield* findLiving(reference)
+        const secret = Redacted.make(makeSecret())
+        yield* Effect.orDie(sql`
+          INSERT INTO operator_links (hash, operator_id, expires_at)
+          VALUES (${hashed(secret)}, ${id}, now() + ${linkHours} * interval '1 hour')`)
+        return secret
+      })
+
+      const byToken = Effect.fn("Operators.byToken")(function* (token: Redacted.Redacted) {
+        if (!Redacted.value(token).startsWith(tokenPrefix)) return undefined
+        const [found] = yield* rows(sql`
+          SELECT ${columns} FROM operators WHERE token_hash = ${hashed(token)} AND revoked_at IS NULL`)
+        if (found !== undefined) {
+          yield* Effect.orDie(sql`
+            UPDATE operators SET used_at = now()
+            WHERE id = ${found.id} AND coalesce(used_at, '-infinity') < now() - interval '1 minute'`)
+        }
+        return found
+      })
+
+      const open = Effect.fnUntraced(function* (from: Effect.Effect<Operator | undefined>) {
+        const operator = yield* from
+        if (operator === undefined) return undefined
+        const secret = Redacted.make(makeSecret())
+        const [opened] = yield* rowsOf(Schema.Struct({ expiresAt: Schema.DateFromSelf }))(sql`
+          INSERT INTO operator_sessions (hash, operator_id, expires_at)
+          SELECT ${hashed(secret)}, id, now() + ${sessionHours} * interval '1 hour' FROM operators
+          WHERE id = ${operator.id} AND revoked_at IS NULL RETURNING expires_at`)
+        return opened && { operator, secret, expiresAt: opened.expiresAt }
+      })
+
+      const takeLink = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
+        const [operator] = yield* rows(sql`
+          WITH taken AS (
+            DELETE FROM operator_links WHERE hash = ${hashed(secret)} RETURNING operator_id, expires_at > now() AS is_valid
+          )
+          SELECT ${columns} FROM operators JOIN taken ON operator_id = id WHERE is_valid AND revoked_at IS NULL`)
+        return operator
+      })
+
+      const session = Effect.fn("Operators.session")(function* (secret: Redacted.Redacted) {
+        const [found] = yield* rowsOf(Opened)(sql`
+          SELECT operators.id, name, role, operators.created_at, used_at, revoked_at, operator_sessions.expires_at
+          FROM operator_sessions JOIN operators ON operators.id = operator_id
+          WHERE hash = ${hashed(secret)} AND expires_at > now() AND revoked_at IS NULL`)
+        return found && { operator: found, expiresAt: found.expiresAt }
+      })
+
+      return Operators.of({
+        create,
+        find,
+        revoke,
+        lockOwners,
+        link,
+        byToken,
+        session,
+        list: Effect.withSpan(rows(sql`SELECT ${columns} FROM operators ORDER BY created_at, id`), "Operators.list"),
+        openByToken: (token) => open(byToken(token)),
+        openByLink: (secret) => open(takeLink(secret)),
+        close: (secret) =>
+          Effect.asVoid(Effect.orDie(sql`DELETE FROM operator_sessions WHERE hash = ${hashed(secret)}`)),
+        prune: Effect.orDie(
+          Effect.zipRight(
+            sql`DELETE FROM operator_sessions WHERE expires_at < now()`,
+            sql`DELETE FROM operator_links WHERE expires_at < now()`
+          )
+        ).pipe(Effect.asVoid)
+      })
+    })
+  )
+}

@@ -1,0 +1,56 @@
+import { assert, describe, it } from "@effect/vitest"
+import { formatCount, formatShare, formatShort, formatUsd, partsOfUsd } from "../../src/console/format/Amount.ts"
+import { toUsd } from "../../src/domain/Money.ts"
+import * as Random from "../harness/fixtures/Random.ts"
+
+describe("an amount", () => {
+  it("shows at least cents, and thousands in groups", () => {
+    assert.strictEqual(formatUsd(0), "$0.00")
+    assert.strictEqual(formatUsd(12.5), "$12.50")
+    assert.strictEqual(formatUsd(-1_234_567.8), "−$1,234,567.80")
+  })
+
+  it("is never rounded, however small", () => {
+    assert.strictEqual(formatUsd(0.000000001), "$0.000000001")
+    assert.strictEqual(formatUsd(-0.000000999), "−$0.000000999")
+    assert.strictEqual(formatUsd(0.00001), "$0.00001")
+    assert.strictEqual(formatUsd(4_000_000.123456789), "$4,000,000.123456789")
+  })
+
+  it("of any nano-dollars up to four million dollars is read back as the same", () => {
+    const { next } = Random.make("amounts")
+    for (const size of [1e3, 1e6, 1e9, 1e12, 4e15]) {
+      for (let round = 0; round < 2000; round++) {
+        const nano = BigInt(Math.floor(next() * size))
+        const digits = formatUsd(toUsd(nano)).replace(/[$,]/g, "")
+        const [dollars = "", decimals = ""] = digits.split(".")
+        assert.strictEqual(BigInt(dollars + decimals.padEnd(9, "0")), nano, digits)
+      }
+    }
+  })
+
+  it("has its digits after the cents apart, so that they can be shown softly", () => {
+    assert.deepStrictEqual(partsOfUsd(-8.1215), { sign: "−", main: "$8.12", fine: "15" })
+    assert.deepStrictEqual(partsOfUsd(0.1), { sign: "", main: "$0.10", fine: "" })
+  })
+})
+
+it("counts have thousands in groups", () => {
+  assert.deepStrictEqual([0, 999, 1000, 12_345_678].map(formatCount), ["0", "999", "1,000", "12,345,678"])
+})
+
+it("the numbers of an axis are short", () => {
+  assert.deepStrictEqual([0, 0.0025, 950, 1200, 12_345, 3_400_000, 2e9].map(formatShort), [
+    "0",
+    "0.0025",
+    "950",
+    "1200",
+    "12.3k",
+    "3.4M",
+    "2B"
+  ])
+})
+
+it("a share is a percentage of three digits", () => {
+  assert.deepStrictEqual([0, 0.0512, 1, 12.345].map(formatShare), ["0 %", "5.12 %", "100 %", "1230 %"])
+})

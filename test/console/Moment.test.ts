@@ -1,0 +1,44 @@
+import { assert, describe, it } from "@effect/vitest"
+import { formatLocal, formatMillis, formatSpan, formatUtc, parseMoment } from "../../src/console/format/Moment.ts"
+
+describe("a moment", () => {
+  it("is shown in UTC and in the reader's zone", () => {
+    const at = Date.parse("2026-03-01T23:05:09Z") / 1000
+    assert.strictEqual(formatUtc(at), "2026-03-01 23:05:09")
+    assert.strictEqual(Date.parse(formatLocal(at)) / 1000, at)
+  })
+
+  it("of a filter is a span before now, or a local time", () => {
+    assert.strictEqual(parseMoment("90m", 1_000_000), 1_000_000 - 5400)
+    assert.strictEqual(parseMoment("24h", 1_000_000), 1_000_000 - 86_400)
+    assert.strictEqual(parseMoment("7d", 1_000_000.7), 1_000_000 - 7 * 86_400)
+    assert.strictEqual(parseMoment("2026-03-01T10:00", 0), Date.parse("2026-03-01T10:00") / 1000)
+  })
+
+  it("of a filter that says nothing is none", () => {
+    for (const text of [undefined, "", "soon", "5y"]) assert.isUndefined(parseMoment(text, 0))
+  })
+})
+
+it("a span has at most two units", () => {
+  assert.deepStrictEqual([-1, 0, 59.9, 60, 3661, 90_000, 86_400 * 9 + 60].map(formatSpan), [
+    "0 s",
+    "0 s",
+    "59 s",
+    "1 min",
+    "1 h 1 min",
+    "1 d 1 h",
+    "9 d"
+  ])
+})
+
+it("durations of requests are shown in the unit that fits", () => {
+  assert.deepStrictEqual([0, 12.4, 999, 1234, 59_000, 61_000].map(formatMillis), [
+    "0 ms",
+    "12 ms",
+    "999 ms",
+    "1.23 s",
+    "59 s",
+    "1 min 1 s"
+  ])
+})
