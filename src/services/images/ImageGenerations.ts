@@ -20,7 +20,7 @@ import { References } from "../media/References.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { rowOf } from "../telemetry/RequestLog.ts"
+import { rowOf } from "../telemetry/RequestEntry.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
 

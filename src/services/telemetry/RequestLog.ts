@@ -1,44 +1,14 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Option, Schema } from "effect"
+import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
-import type { Usage } from "../../domain/Chat.ts"
-import type { Surface } from "../../domain/Model.ts"
-import { mostStored, NanoUsdFromRow } from "../../domain/Money.ts"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import type { Hold } from "../ledger/Hold.ts"
-import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { isRefusal } from "../sql/Outage.ts"
-import { rowsOf, storable } from "../sql/Statement.ts"
+import { rowsOf } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
+import { type RequestEntry, toRow } from "./RequestEntry.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
-import { RequestTokens, toColumns } from "./RequestTokens.ts"
-
-/** Without prompts, output and secrets; milliseconds and nano-USD. */
-export interface RequestEntry {
-  readonly id: string
-  readonly requestId: string
-  readonly at: number
-  readonly surface: Surface
-  readonly status: number
-  readonly code: string | null
-  readonly org: OrgId
-  readonly key: KeyId
-  readonly address?: string | undefined
-  readonly userAgent?: string | undefined
-  readonly model: string | undefined
-  readonly route: string | undefined
-  readonly preferredRoute?: string | undefined
-  readonly provider: string | undefined
-  readonly stream: boolean
-  readonly attempts: ReadonlyArray<AttemptEntry>
-  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered">
-  readonly usage: Usage | undefined
-  readonly hold: string | undefined
-  readonly charge: bigint
-  readonly cost: bigint | undefined
-  readonly firstByteMs: number | undefined
-  readonly totalMs: number
-}
+import { RequestTokens } from "./RequestTokens.ts"
 
 /** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
 export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
@@ -104,79 +74,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-const toStorable = (text: string | undefined): string | null =>
-  text === undefined ? null : storable(text.slice(0, 200))
-
-const withoutControls = (text: string | undefined): string | null =>
-  text === undefined ? null : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
-
-const amount = (nano: bigint | undefined): string | undefined =>
-  nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
-
-const toRow = (entry: RequestEntry) => ({
-  id: entry.id,
-  request_id: entry.requestId,
-  at: new Date(entry.at).toISOString(),
-  surface: entry.surface,
-  status: entry.status,
-  code: entry.code,
-  org_id: entry.org,
-  key_id: entry.key,
-  address: toStorable(entry.address),
-  user_agent: withoutControls(entry.userAgent),
-  model: toStorable(entry.model),
-  route: entry.route ?? null,
-  preferred_route: entry.preferredRoute ?? null,
-  provider: entry.provider ?? null,
-  stream: entry.stream,
-  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => {
-    const made = { route, provider, outcome, status, ms, provider_request_id: providerRequestId }
-    return { ...made, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
-  }),
-  provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
-  notes: entry.notes,
-  ...toColumns(entry.usage),
-  hold_id: entry.hold ?? null,
-  charge: entry.charge.toString(),
-  cost: amount(entry.cost) ?? null,
-  first_byte_ms: entry.firstByteMs ?? null,
-  total_ms: entry.totalMs
-})
-
 const isUuid = Schema.is(Schema.UUID)
-
-/** The JSON of a row, written together with its charge. */
-export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
-
-const Essentials = Schema.Struct({
-  request_id: Schema.String,
-  surface: Schema.String,
-  status: Schema.Number,
-  model: Schema.NullOr(Schema.String),
-  route: Schema.NullOr(Schema.String),
-  provider: Schema.NullOr(Schema.String),
-  stream: Schema.Boolean
-})
-const readEssentials = Schema.decodeUnknownOption(Schema.parseJson(Essentials))
-
-/** A charge's row where there is none, or where the database refuses what is in it. */
-export const bareRow = ({ id, key, org }: Hold, at: number, refused = ""): string =>
-  JSON.stringify({
-    ...Option.getOrElse(readEssentials(refused), () => ({
-      request_id: id,
-      surface: "chat",
-      status: 200,
-      stream: false
-    })),
-    id,
-    at: new Date(at).toISOString(),
-    org_id: org,
-    key_id: key,
-    hold_id: id,
-    attempts: [],
-    notes: [],
-    total_ms: 0
-  })
 
 /** One row per authenticated generating request, written in the background and flushed at a normal stop. */
 export class RequestLog extends Context.Tag("gateway/RequestLog")<
