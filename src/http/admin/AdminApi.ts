@@ -1,4 +1,8 @@
 import { HttpApi, OpenApi } from "@effect/platform"
+import { BlockListGroup } from "./blocklist/Schema.ts"
+import { CreditsGroup } from "./credits/Schema.ts"
+import { KeysGroup } from "./keys/Schema.ts"
+import { LedgerGroup } from "./ledger/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
 
@@ -6,6 +10,10 @@ import { Sessions } from "./session/Schema.ts"
 export class AdminApi extends HttpApi.make("admin")
   .add(Sessions)
   .add(OrganizationsGroup)
+  .add(KeysGroup)
+  .add(CreditsGroup)
+  .add(LedgerGroup)
+  .add(BlockListGroup)
   .prefix("/admin/v1")
   .annotateContext(
     OpenApi.annotations({

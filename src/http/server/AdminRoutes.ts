@@ -2,6 +2,10 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
+import { BlockListHandlers } from "../admin/blocklist/Handlers.ts"
+import { CreditsHandlers } from "../admin/credits/Handlers.ts"
+import { KeysHandlers } from "../admin/keys/Handlers.ts"
+import { LedgerHandlers } from "../admin/ledger/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
@@ -22,7 +26,12 @@ const document = HttpApiBuilder.Router.use((router) =>
 )
 
 export const AdminRoutes = (options: typeof AdminOptions.Service) =>
-  Layer.mergeAll(document, SessionHandlers, OrganizationsHandlers).pipe(
-    Layer.provide(AccessLayer),
-    Layer.provide(Layer.succeed(AdminOptions, options))
-  )
+  Layer.mergeAll(
+    document,
+    SessionHandlers,
+    OrganizationsHandlers,
+    KeysHandlers,
+    CreditsHandlers,
+    LedgerHandlers,
+    BlockListHandlers
+  ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))
