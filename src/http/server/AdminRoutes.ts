@@ -2,12 +2,16 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
+import { AuditHandlers } from "../admin/audit/Handlers.ts"
 import { BlockListHandlers } from "../admin/blocklist/Handlers.ts"
 import { CreditsHandlers } from "../admin/credits/Handlers.ts"
+import { InstancesHandlers } from "../admin/instances/Handlers.ts"
 import { KeysHandlers } from "../admin/keys/Handlers.ts"
 import { LedgerHandlers } from "../admin/ledger/Handlers.ts"
+import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
 import { requireLoopback } from "../system/Loopback.ts"
 
@@ -33,5 +37,9 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     KeysHandlers,
     CreditsHandlers,
     LedgerHandlers,
-    BlockListHandlers
+    BlockListHandlers,
+    AuditHandlers,
+    InstancesHandlers,
+    OperatorsHandlers,
+    WebhooksHandlers
   ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))

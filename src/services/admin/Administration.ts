@@ -3,12 +3,14 @@ import { ApiKeys } from "../access/ApiKeys.ts"
 import { BlockList } from "../access/BlockList.ts"
 import { Organizations } from "../access/Organizations.ts"
 import { CatalogReloads } from "../control/CatalogReloads.ts"
+import { Instances } from "../control/Instances.ts"
 import { RouteControls } from "../control/RouteControls.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Usage } from "../telemetry/Usage.ts"
 import { VideoAdmin } from "../videos/VideoAdmin.ts"
 import { Audit } from "./Audit.ts"
+import { Names } from "./Names.ts"
 import { Operators } from "./Operators.ts"
 import { SignInLimiter } from "./SignInLimiter.ts"
 
@@ -18,6 +20,8 @@ export const administration = Layer.mergeAll(
   Audit.layer,
   BlockList.layer,
   CatalogReloads.layer,
+  Instances.layer,
+  Names.layer,
   Operators.layer,
   RouteControls.layer,
   RouteHealth.layer,
