@@ -1,0 +1,55 @@
+import { useMemo } from "preact/hooks"
+import { addressOf } from "../../api/Client.ts"
+import { usePages } from "../../api/usePages.ts"
+import { useRoute } from "../../CurrentRoute.ts"
+import { parseMoment } from "../../format/Moment.ts"
+import { FilterBar } from "../../parts/FilterBar.tsx"
+import { Page } from "../../parts/Page.tsx"
+import { PagedTable } from "../../parts/PagedTable.tsx"
+import type { Entry } from "../organizations/records.ts"
+import { entryColumns, organizationColumn } from "./entryColumns.ts"
+import { Verify } from "./Verify.tsx"
+
+const [time, ...others] = entryColumns
+
+export const Ledger = () => {
+  const { query } = useRoute()
+  const { hold, kind, organization, since, until } = query
+  const asked = useMemo(() => {
+    const now = Date.now() / 1000
+    return { organization, kind, hold, since: parseMoment(since, now), until: parseMoment(until, now) }
+  }, [organization, kind, hold, since, until])
+  const entries = usePages<Entry>("/ledger", asked)
+  return (
+    <Page
+      title="Ledger"
+      actions={
+        <a class="button" href={addressOf("/ledger.csv", asked)} download>
+          CSV
+        </a>
+      }
+    >
+      <Verify />
+      <FilterBar
+        filters={[
+          { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
+          {
+            kind: "select",
+            name: "kind",
+            label: "Kind",
+            options: [["top_up", "top-up"], "charge", "adjustment"]
+          },
+          { kind: "range" },
+          { kind: "text", name: "hold", label: "Hold", placeholder: "id" }
+        ]}
+      />
+      <PagedTable
+        label="Entries"
+        pages={entries}
+        empty="No entry matches."
+        rowKey={({ id }) => id}
+        columns={[...(time ? [time] : []), organizationColumn, ...others]}
+      />
+    </Page>
+  )
+}

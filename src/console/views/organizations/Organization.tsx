@@ -1,0 +1,88 @@
+import { usePages } from "../../api/usePages.ts"
+import { useResource } from "../../api/useResource.ts"
+import { Badge } from "../../parts/Badge.tsx"
+import { Facts } from "../../parts/Facts.tsx"
+import { Loaded } from "../../parts/Loaded.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import { PagedTable } from "../../parts/PagedTable.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { Usd } from "../../parts/Usd.tsx"
+import { link } from "../../Route.ts"
+import { entryColumns } from "../ledger/entryColumns.ts"
+import { Actions } from "./Actions.tsx"
+import { Endpoints } from "./Endpoints.tsx"
+import { Holds } from "./Holds.tsx"
+import { Keys } from "./Keys.tsx"
+import { stateOf } from "./Organizations.tsx"
+import type { Entry, Organization as Record } from "./records.ts"
+import { Tiles } from "./Tiles.tsx"
+
+const everySeconds = 10
+
+const Details = ({ organization }: { readonly organization: Record }) => (
+  <Section title="Details">
+    <div class="panel">
+      <Facts
+        of={[
+          ["Id", <code>{organization.id}</code>],
+          ["Created", <Time at={organization.created_at} />],
+          ...(organization.deleted_at === undefined
+            ? []
+            : ([["Deleted", <Time at={organization.deleted_at} />]] as const)),
+          ["Webhooks are told below", <Usd amount={organization.notify_below_usd} />],
+          ["Chats that it cannot cover", organization.fit_holds ? "run with a lower cap" : "are refused"]
+        ]}
+      />
+    </div>
+  </Section>
+)
+
+const Known = ({ organization, refresh }: { readonly organization: Record; readonly refresh: () => void }) => {
+  const { id, name } = organization
+  const entries = usePages<Entry>("/ledger", { organization: id }, 10)
+  const refreshMoney = () => {
+    refresh()
+    entries.refresh()
+  }
+  const { text, tone } = stateOf(organization)
+  return (
+    <Page
+      title={name}
+      lead={<Badge tone={tone}>{text}</Badge>}
+      actions={<Actions organization={organization} onDone={refresh} onMoney={refreshMoney} />}
+    >
+      <p class="links">
+        <a href={link(["requests"], { organization: id })}>Requests</a>{" "}
+        <a href={link(["usage"], { organization: id })}>Usage</a>{" "}
+        <a href={link(["videos"], { organization: id })}>Videos</a>{" "}
+        <a href={link(["audit"], { organization: id })}>Audit</a>
+      </p>
+      <Tiles organization={organization} />
+      <Keys organization={organization} />
+      <Section title="Ledger" actions={<a href={link(["ledger"], { organization: id })}>All entries</a>}>
+        <PagedTable
+          label="Entries"
+          pages={entries}
+          empty="No money has moved yet."
+          rowKey={({ id: entry }) => entry}
+          columns={entryColumns}
+        />
+      </Section>
+      <Holds organization={organization} />
+      <Endpoints organization={organization} />
+      <Details organization={organization} />
+    </Page>
+  )
+}
+
+export const Organization = ({ id }: { readonly id: string }) => {
+  const organization = useResource<Record>(`/organizations/${encodeURIComponent(id)}`, { everySeconds })
+  return (
+    <>
+      {organization.data === undefined && <Page title="Organization">{null}</Page>}
+      <Loaded resource={organization}>
+        {(record) => <Known organization={record} refresh={organization.refresh} />}
+      </Loaded>
+    </>
+  )
+}

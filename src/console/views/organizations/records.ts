@@ -1,0 +1,63 @@
+export interface Organization {
+  readonly id: string
+  readonly name: string
+  readonly created_at: number
+  readonly suspended: boolean
+  readonly deleted_at?: number
+  readonly balance_usd: number
+  readonly held_usd: number
+  readonly available_usd: number
+  readonly fit_holds: boolean
+  readonly notify_below_usd?: number
+}
+
+export interface Key {
+  readonly id: string
+  readonly org: string
+  readonly org_name: string
+  readonly name: string
+  readonly hint: string | null
+  readonly scopes: ReadonlyArray<string> | null
+  readonly rpm: number | null
+  readonly cap_usd: number | null
+  readonly cap_period: "day" | "week" | "month" | "total" | null
+  readonly spent_usd: number
+  readonly created_at: number
+  readonly expires_at: number | null
+  readonly revoked_at: number | null
+  readonly last_used_at: number | null
+}
+
+export type IssuedKey = Key & { readonly key: string | null }
+
+export interface Entry {
+  readonly id: string
+  readonly at: number
+  readonly org: string
+  readonly org_name: string
+  readonly kind: string
+  readonly amount_usd: number
+  readonly ref: string | null
+  readonly note: string | null
+  readonly key_id: string | null
+  readonly hold_id: string | null
+  readonly request_id?: string | null
+}
+
+export interface Hold {
+  readonly id: string
+  readonly org: string
+  readonly org_name: string
+  readonly amount_usd: number
+  readonly created_at: number
+}
+
+export interface Endpoint {
+  readonly id: string
+  readonly org: string
+  readonly url: string
+  readonly disabled_at: number | null
+  readonly pending: number
+  readonly failure: string | null
+  readonly failed_at: number | null
+}
