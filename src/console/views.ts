@@ -1,5 +1,10 @@
 import type { ComponentType } from "preact"
+import { Audit } from "./views/audit/Audit.tsx"
+import { Ledger } from "./views/ledger/Ledger.tsx"
 import { Now } from "./views/now/Now.tsx"
+import { Organization } from "./views/organizations/Organization.tsx"
+import { Organizations } from "./views/organizations/Organizations.tsx"
+import { Settings } from "./views/settings/SettingsPage.tsx"
 
 export interface View {
   /** The first part of the hash's path. */
@@ -13,4 +18,10 @@ export interface View {
 }
 
 /** In the order of the navigation. */
-export const views: ReadonlyArray<View> = [{ path: "", title: "Now", key: "n", view: Now }]
+export const views: ReadonlyArray<View> = [
+  { path: "", title: "Now", key: "n", view: Now },
+  { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: Organization },
+  { path: "ledger", title: "Ledger", key: "l", view: Ledger },
+  { path: "audit", title: "Audit", key: "a", view: Audit },
+  { path: "settings", title: "Settings", key: "s", view: Settings }
+]

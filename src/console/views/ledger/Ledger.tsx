@@ -1,12 +1,11 @@
-import { useMemo } from "preact/hooks"
 import { addressOf } from "../../api/Client.ts"
 import { usePages } from "../../api/usePages.ts"
+import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
-import { parseMoment } from "../../format/Moment.ts"
 import { FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
-import type { Entry } from "../organizations/records.ts"
+import type { ListedEntry } from "../organizations/records.ts"
 import { entryColumns, organizationColumn } from "./entryColumns.ts"
 import { Verify } from "./Verify.tsx"
 
@@ -14,12 +13,9 @@ const [time, ...others] = entryColumns
 
 export const Ledger = () => {
   const { query } = useRoute()
-  const { hold, kind, organization, since, until } = query
-  const asked = useMemo(() => {
-    const now = Date.now() / 1000
-    return { organization, kind, hold, since: parseMoment(since, now), until: parseMoment(until, now) }
-  }, [organization, kind, hold, since, until])
-  const entries = usePages<Entry>("/ledger", asked)
+  const { hold, kind, organization } = query
+  const asked = { organization, kind, hold, ...useRange() }
+  const entries = usePages<ListedEntry>("/ledger", asked)
   return (
     <Page
       title="Ledger"

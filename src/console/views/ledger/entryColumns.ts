@@ -1,24 +1,25 @@
 import type { Column } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
-import type { Entry } from "../organizations/records.ts"
+import type { ListedEntry } from "../organizations/records.ts"
 
 const kinds: Readonly<Record<string, string>> = { top_up: "top-up" }
 
-export const entryColumns: ReadonlyArray<Column<Entry>> = [
+export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
   { title: "Time", kind: "time", value: ({ at }) => at },
   { title: "Kind", kind: "text", value: ({ kind }) => kinds[kind] ?? kind },
   { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
   {
     title: "Request",
     kind: "link",
-    value: ({ request_id }) => (request_id ? { href: link(["requests", request_id]), text: request_id } : undefined)
+    value: ({ request, request_id }) =>
+      request === null ? null : { href: link(["requests", request]), text: request_id ?? request }
   },
   { title: "Reference", kind: "code", value: ({ ref }) => ref },
   { title: "Note", kind: "text", value: ({ note }) => note },
   { title: "Key", kind: "code", value: ({ key_id }) => key_id }
 ]
 
-export const organizationColumn: Column<Entry> = {
+export const organizationColumn: Column<ListedEntry> = {
   title: "Organization",
   kind: "link",
   value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name })

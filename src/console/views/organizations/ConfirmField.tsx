@@ -1,7 +1,13 @@
 import { useId } from "preact/hooks"
 
 /** The form is sent only with one of the answers. */
-export const ConfirmField = ({ answers, label }: { readonly label: string; readonly answers: ReadonlyArray<string> }) => {
+export const ConfirmField = ({
+  answers,
+  label
+}: {
+  readonly label: string
+  readonly answers: ReadonlyArray<string>
+}) => {
   const id = useId()
   return (
     <div class="field">

@@ -1,5 +1,5 @@
-import { formatLocal } from "../../format/Moment.ts"
 import { partsOfUsd } from "../../format/Amount.ts"
+import { formatLocal } from "../../format/Moment.ts"
 
 /** What a text becomes in a field of one line. */
 export const typedOf = (text: string): string => text.replace(/[\r\n]/g, "").trim()

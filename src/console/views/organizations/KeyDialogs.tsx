@@ -18,8 +18,18 @@ interface KeyFields {
   readonly scopes: ReadonlyArray<string> | null
   readonly rpm: number | null
   readonly cap_usd: string | null
-  readonly cap_period: string | null
+  /** Undefined without a cap. */
+  readonly cap_period: string | undefined
   readonly expires_at: number | null
+}
+
+const nothing: KeyFields = {
+  name: "",
+  scopes: null,
+  rpm: null,
+  cap_usd: null,
+  cap_period: undefined,
+  expires_at: null
 }
 
 const minuteSeconds = 60
@@ -29,7 +39,7 @@ const presentOf = (key: Key): KeyFields => ({
   scopes: key.scopes,
   rpm: key.rpm,
   cap_usd: key.cap_usd === null ? null : decimalOf(key.cap_usd),
-  cap_period: key.cap_period,
+  cap_period: key.cap_period ?? undefined,
   expires_at: key.expires_at === null ? null : key.expires_at - (key.expires_at % minuteSeconds)
 })
 
@@ -42,7 +52,7 @@ const enteredIn = (form: FormData): KeyFields => {
     scopes: scopes.length === allScopes.length ? null : scopes,
     rpm: numberOf(form, "rpm") ?? null,
     cap_usd,
-    cap_period: cap_usd === null ? null : (textOf(form, "cap_period") ?? null),
+    cap_period: cap_usd === null ? undefined : textOf(form, "cap_period"),
     expires_at: expires === undefined ? null : Math.floor(Date.parse(expires) / 1000)
   }
 }
@@ -100,7 +110,7 @@ export const CreateKey = ({
     path="/keys"
     body={(form) => ({
       organization: organization.id,
-      ...changesOf({ name: "", scopes: null, rpm: null, cap_usd: null, cap_period: null, expires_at: null }, enteredIn(form))
+      ...changesOf(nothing, enteredIn(form))
     })}
     onDone={onDone}
   >

@@ -13,7 +13,9 @@ import type { IssuedKey, Key, Organization } from "./records.ts"
 const stateOf = ({ cap_usd, expires_at, revoked_at, spent_usd }: Key): { text: string; tone: Tone } => {
   if (revoked_at !== null) return { text: "revoked", tone: "soft" }
   if (expires_at !== null && expires_at <= Date.now() / 1000) return { text: "expired", tone: "soft" }
-  return cap_usd !== null && spent_usd >= cap_usd ? { text: "cap reached", tone: "warn" } : { text: "live", tone: "good" }
+  return cap_usd !== null && spent_usd >= cap_usd
+    ? { text: "cap reached", tone: "warn" }
+    : { text: "live", tone: "good" }
 }
 
 const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (

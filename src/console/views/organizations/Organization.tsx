@@ -1,7 +1,7 @@
 import { usePages } from "../../api/usePages.ts"
 import { useResource } from "../../api/useResource.ts"
 import { Badge } from "../../parts/Badge.tsx"
-import { Facts } from "../../parts/Facts.tsx"
+import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
@@ -14,7 +14,7 @@ import { Endpoints } from "./Endpoints.tsx"
 import { Holds } from "./Holds.tsx"
 import { Keys } from "./Keys.tsx"
 import { stateOf } from "./Organizations.tsx"
-import type { Entry, Organization as Record } from "./records.ts"
+import type { ListedEntry, Organization as Record } from "./records.ts"
 import { Tiles } from "./Tiles.tsx"
 
 const everySeconds = 10
@@ -22,24 +22,32 @@ const everySeconds = 10
 const Details = ({ organization }: { readonly organization: Record }) => (
   <Section title="Details">
     <div class="panel">
-      <Facts
-        of={[
-          ["Id", <code>{organization.id}</code>],
-          ["Created", <Time at={organization.created_at} />],
-          ...(organization.deleted_at === undefined
-            ? []
-            : ([["Deleted", <Time at={organization.deleted_at} />]] as const)),
-          ["Webhooks are told below", <Usd amount={organization.notify_below_usd} />],
-          ["Chats that it cannot cover", organization.fit_holds ? "run with a lower cap" : "are refused"]
-        ]}
-      />
+      <Facts>
+        <Fact name="Id">
+          <code>{organization.id}</code>
+        </Fact>
+        <Fact name="Created">
+          <Time at={organization.created_at} />
+        </Fact>
+        {organization.deleted_at !== undefined && (
+          <Fact name="Deleted">
+            <Time at={organization.deleted_at} />
+          </Fact>
+        )}
+        <Fact name="Webhooks are told below">
+          <Usd amount={organization.notify_below_usd} />
+        </Fact>
+        <Fact name="Chats that the balance does not cover">
+          {organization.fit_holds ? "run with a lower cap" : "are refused"}
+        </Fact>
+      </Facts>
     </div>
   </Section>
 )
 
 const Known = ({ organization, refresh }: { readonly organization: Record; readonly refresh: () => void }) => {
   const { id, name } = organization
-  const entries = usePages<Entry>("/ledger", { organization: id }, 10)
+  const entries = usePages<ListedEntry>("/ledger", { organization: id }, 10)
   const refreshMoney = () => {
     refresh()
     entries.refresh()

@@ -8,7 +8,11 @@ import type { Organization } from "./records.ts"
 const days = 30
 const daySeconds = 86_400
 
-const Tile = ({ children, label, remark }: {
+const Tile = ({
+  children,
+  label,
+  remark
+}: {
   readonly label: string
   readonly children: ComponentChildren
   readonly remark?: ComponentChildren
@@ -39,7 +43,9 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
     <dl class="tiles">
       <Tile
         label="Available"
-        remark={notify_below_usd !== undefined && available_usd < notify_below_usd && "below what its webhooks are told of"}
+        remark={
+          notify_below_usd !== undefined && available_usd < notify_below_usd && "below what its webhooks are told of"
+        }
       >
         <Usd amount={available_usd} />
       </Tile>
@@ -53,7 +59,13 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
         <Usd amount={totals?.charge_usd} />
       </Tile>
       <Tile label="Days left" remark="at this pace">
-        {left === undefined ? "–" : left >= 1000 ? "> 1,000" : left < 10 ? Number(left.toPrecision(2)) : Math.floor(left)}
+        {left === undefined
+          ? "–"
+          : left >= 1000
+            ? "> 1,000"
+            : left < 10
+              ? Number(left.toPrecision(2))
+              : Math.floor(left)}
       </Tile>
     </dl>
   )

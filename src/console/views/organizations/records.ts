@@ -34,22 +34,29 @@ export interface Entry {
   readonly id: string
   readonly at: number
   readonly org: string
-  readonly org_name: string
   readonly kind: string
   readonly amount_usd: number
   readonly ref: string | null
   readonly note: string | null
   readonly key_id: string | null
   readonly hold_id: string | null
-  readonly request_id?: string | null
+}
+
+export interface ListedEntry extends Entry {
+  readonly org_name: string
+  /** The row of the log. */
+  readonly request: string | null
+  readonly request_id: string | null
 }
 
 export interface Hold {
   readonly id: string
   readonly org: string
   readonly org_name: string
+  readonly key_id: string
   readonly amount_usd: number
   readonly created_at: number
+  readonly video: string | null
 }
 
 export interface Endpoint {
