@@ -1,10 +1,10 @@
 import type { ComponentType } from "preact"
 import { Audit } from "./views/audit/Audit.tsx"
+import { Settings } from "./views/control/SettingsView.tsx"
 import { Ledger } from "./views/ledger/Ledger.tsx"
 import { Now } from "./views/now/Now.tsx"
 import { Organization } from "./views/organizations/Organization.tsx"
 import { Organizations } from "./views/organizations/Organizations.tsx"
-import { Settings } from "./views/settings/SettingsPage.tsx"
 
 export interface View {
   /** The first part of the hash's path. */

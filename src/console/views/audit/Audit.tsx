@@ -1,3 +1,4 @@
+import type { AuditRecord } from "../../../services/admin/AuditRecord.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
@@ -8,18 +9,7 @@ import { PagedTable } from "../../parts/PagedTable.tsx"
 import { link } from "../../Route.ts"
 import { Difference } from "./Difference.tsx"
 
-export interface AuditRow {
-  readonly id: number
-  readonly at: number
-  readonly actor: string
-  readonly via: "cli" | "api" | "console"
-  readonly action: string
-  readonly target: string | null
-  readonly org: string | null
-  readonly org_name: string | null
-  readonly before: unknown
-  readonly after: unknown
-}
+type AuditRow = typeof AuditRecord.Encoded
 
 export const Audit = () => {
   const { action, actor, organization, target } = useRoute().query

@@ -1,3 +1,4 @@
+import { Long } from "../../parts/Long.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 
@@ -9,6 +10,6 @@ export const Value = ({ name, value }: { readonly name: string; readonly value: 
     if (name.endsWith("_usd")) return <Usd amount={value} />
     return name === "at" || name.endsWith("_at") ? <Time at={value} /> : <>{value}</>
   }
-  if (typeof value === "string") return value === "" ? <span class="soft">empty</span> : <bdi>{value}</bdi>
+  if (typeof value === "string") return value === "" ? <span class="soft">empty</span> : <Long text={value} />
   return <>{Array.isArray(value) ? value.join(", ") : JSON.stringify(value)}</>
 }

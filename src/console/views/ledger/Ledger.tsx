@@ -3,7 +3,7 @@ import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import { FilterBar } from "../../parts/FilterBar.tsx"
-import { Page } from "../../parts/Page.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import type { ListedEntry } from "../organizations/records.ts"
 import { entryColumns, organizationColumn } from "./entryColumns.ts"
@@ -17,35 +17,37 @@ export const Ledger = () => {
   const asked = { organization, kind, hold, ...useRange() }
   const entries = usePages<ListedEntry>("/ledger", asked)
   return (
-    <Page
-      title="Ledger"
-      actions={
-        <a class="button" href={addressOf("/ledger.csv", asked)} download>
-          CSV
-        </a>
-      }
-    >
+    <Page title="Ledger">
       <Verify />
-      <FilterBar
-        filters={[
-          { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
-          {
-            kind: "select",
-            name: "kind",
-            label: "Kind",
-            options: [["top_up", "top-up"], "charge", "adjustment"]
-          },
-          { kind: "range" },
-          { kind: "text", name: "hold", label: "Hold", placeholder: "id" }
-        ]}
-      />
-      <PagedTable
-        label="Entries"
-        pages={entries}
-        empty="No entry matches."
-        rowKey={({ id }) => id}
-        columns={[...(time ? [time] : []), organizationColumn, ...others]}
-      />
+      <Section
+        title="Entries"
+        actions={
+          <a href={addressOf("/ledger.csv", asked)} download>
+            CSV of all that match
+          </a>
+        }
+      >
+        <FilterBar
+          filters={[
+            { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
+            {
+              kind: "select",
+              name: "kind",
+              label: "Kind",
+              options: [["top_up", "top-up"], "charge", "adjustment"]
+            },
+            { kind: "range" },
+            { kind: "text", name: "hold", label: "Hold", placeholder: "id" }
+          ]}
+        />
+        <PagedTable
+          label="Entries"
+          pages={entries}
+          empty="No entry matches."
+          rowKey={({ id }) => id}
+          columns={[...(time ? [time] : []), organizationColumn, ...others]}
+        />
+      </Section>
     </Page>
   )
 }

@@ -1,3 +1,4 @@
+import { shorten } from "../../format/Short.ts"
 import type { Column } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
 import type { ListedEntry } from "../organizations/records.ts"
@@ -12,7 +13,7 @@ export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
     title: "Request",
     kind: "link",
     value: ({ request, request_id }) =>
-      request === null ? null : { href: link(["requests", request]), text: request_id ?? request }
+      request === null ? null : { href: link(["requests", request]), text: shorten(request_id ?? request, 16) }
   },
   { title: "Reference", kind: "code", value: ({ ref }) => ref },
   { title: "Note", kind: "text", value: ({ note }) => note },

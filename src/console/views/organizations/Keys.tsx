@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks"
 import { usePages } from "../../api/usePages.ts"
 import type { Tone } from "../../parts/Badge.tsx"
+import { Long } from "../../parts/Long.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import { SecretDialog } from "../../parts/SecretDialog.tsx"
@@ -18,8 +19,20 @@ const stateOf = ({ cap_usd, expires_at, revoked_at, spent_usd }: Key): { text: s
     : { text: "live", tone: "good" }
 }
 
+const Name = ({ hint, name }: Key) => (
+  <div>
+    <Long text={name || "no name"} />
+    {hint !== null && (
+      <>
+        <br />
+        <code class="soft">ggw_{hint}…</code>
+      </>
+    )}
+  </div>
+)
+
 const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
-  <>
+  <div>
     <Usd amount={spent_usd} />
     {cap_usd !== null && (
       <>
@@ -29,7 +42,7 @@ const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
         <progress max={1} value={cap_usd === 0 ? 1 : Math.min(1, spent_usd / cap_usd)} aria-label="Spent of the cap" />
       </>
     )}
-  </>
+  </div>
 )
 
 export const Keys = ({ organization }: { readonly organization: Organization }) => {
@@ -59,8 +72,7 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
         empty="It has no keys."
         rowKey={({ id }) => id}
         columns={[
-          { title: "Name", kind: "text", value: ({ name }) => name },
-          { title: "Begins with", kind: "code", value: ({ hint }) => hint && `ggw_${hint}…` },
+          { title: "Key", kind: "custom", value: (key) => <Name {...key} /> },
           { title: "State", kind: "status", value: stateOf },
           { title: "Spent", kind: "custom", value: (key) => <Spent {...key} /> },
           { title: "Scopes", kind: "text", value: ({ scopes }) => scopes?.join(", ") ?? "all" },

@@ -37,8 +37,8 @@ const Details = ({ organization }: { readonly organization: Record }) => (
         <Fact name="Webhooks are told below">
           <Usd amount={organization.notify_below_usd} />
         </Fact>
-        <Fact name="Chats that the balance does not cover">
-          {organization.fit_holds ? "run with a lower cap" : "are refused"}
+        <Fact name="Short of credits">
+          {organization.fit_holds ? "chats run with a lower cap" : "chats are refused"}
         </Fact>
       </Facts>
     </div>

@@ -44,15 +44,21 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
       <Tile
         label="Available"
         remark={
-          notify_below_usd !== undefined && available_usd < notify_below_usd && "below what its webhooks are told of"
+          notify_below_usd !== undefined && available_usd < notify_below_usd && "below its threshold for webhooks"
         }
       >
         <Usd amount={available_usd} />
       </Tile>
-      <Tile label="Held" remark="for what runs now">
-        <Usd amount={held_usd} />
-      </Tile>
-      <Tile label="Balance" remark="available and held">
+      <Tile
+        label="Balance"
+        remark={
+          held_usd > 0 && (
+            <>
+              <Usd amount={held_usd} /> held for what runs
+            </>
+          )
+        }
+      >
         <Usd amount={balance_usd} />
       </Tile>
       <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>

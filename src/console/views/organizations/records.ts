@@ -1,15 +1,6 @@
-export interface Organization {
-  readonly id: string
-  readonly name: string
-  readonly created_at: number
-  readonly suspended: boolean
-  readonly deleted_at?: number
-  readonly balance_usd: number
-  readonly held_usd: number
-  readonly available_usd: number
-  readonly fit_holds: boolean
-  readonly notify_below_usd?: number
-}
+import type { OrganizationRecord } from "../../../services/admin/OrganizationChanges.ts"
+
+export type Organization = typeof OrganizationRecord.Encoded
 
 export interface Key {
   readonly id: string

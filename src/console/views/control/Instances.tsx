@@ -1,3 +1,4 @@
+import type { InstanceRecord } from "../../../http/admin/instances/Schema.ts"
 import { useResource } from "../../api/useResource.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import type { Tone } from "../../parts/Badge.tsx"
@@ -5,17 +6,7 @@ import { Loaded } from "../../parts/Loaded.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 
-interface Instance {
-  readonly id: string
-  readonly host: string | null
-  readonly pid: number | null
-  readonly state: "running" | "silent" | "stopped" | "dead"
-  readonly started_at: number
-  readonly beat_age_seconds: number
-  readonly fingerprint: string | null
-  readonly models: number | null
-  readonly problem: string | null
-}
+type Instance = typeof InstanceRecord.Encoded
 
 const everySeconds = 5
 

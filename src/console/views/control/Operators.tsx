@@ -1,4 +1,6 @@
 import { useState } from "preact/hooks"
+import type { CreatedOperator, LinkedOperator } from "../../../http/admin/operators/Schema.ts"
+import type { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
 import { useResource } from "../../api/useResource.ts"
 import { Copy } from "../../parts/Copy.tsx"
 import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
@@ -9,17 +11,10 @@ import { Table } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 
-interface Operator {
-  readonly id: string
-  readonly name: string
-  readonly role: "read" | "write" | "owner"
-  readonly created_at: number
-  readonly used_at: number | null
-  readonly revoked_at: number | null
-}
+type Operator = typeof OperatorRecord.Encoded
 
 /** The token only of a new one. */
-type Linked = Operator & { readonly link: string | null; readonly token?: string | null }
+type Linked = typeof LinkedOperator.Encoded & Partial<Pick<typeof CreatedOperator.Encoded, "token">>
 
 const roles = [
   ["read", "read: see everything"],
