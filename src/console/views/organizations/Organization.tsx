@@ -9,8 +9,9 @@ import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { link } from "../../Route.ts"
 import { entryColumns } from "../ledger/entryColumns.ts"
+import { Endpoints } from "../webhooks/Endpoints.tsx"
+import type { EndpointRecord } from "../webhooks/WebhookRecord.ts"
 import { Actions } from "./Actions.tsx"
-import { Endpoints } from "./Endpoints.tsx"
 import { Holds } from "./Holds.tsx"
 import { Keys } from "./Keys.tsx"
 import { stateOf } from "./Organizations.tsx"
@@ -48,6 +49,7 @@ const Details = ({ organization }: { readonly organization: Record }) => (
 const Known = ({ organization, refresh }: { readonly organization: Record; readonly refresh: () => void }) => {
   const { id, name } = organization
   const entries = usePages<ListedEntry>("/ledger", { organization: id }, 10)
+  const endpoints = usePages<EndpointRecord>("/webhooks", { organization: id }, 10)
   const refreshMoney = () => {
     refresh()
     entries.refresh()
@@ -63,6 +65,7 @@ const Known = ({ organization, refresh }: { readonly organization: Record; reado
         <a href={link(["requests"], { organization: id })}>Requests</a>{" "}
         <a href={link(["usage"], { organization: id })}>Usage</a>{" "}
         <a href={link(["videos"], { organization: id })}>Videos</a>{" "}
+        <a href={link(["webhooks"], { organization: id })}>Webhooks</a>{" "}
         <a href={link(["audit"], { organization: id })}>Audit</a>
       </p>
       <Tiles organization={organization} />
@@ -77,7 +80,7 @@ const Known = ({ organization, refresh }: { readonly organization: Record; reado
         />
       </Section>
       <Holds organization={organization} />
-      <Endpoints organization={organization} />
+      <Endpoints title="Webhook endpoints" endpoints={endpoints} organization={id} />
       <Details organization={organization} />
     </Page>
   )

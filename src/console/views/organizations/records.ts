@@ -49,13 +49,3 @@ export interface Hold {
   readonly created_at: number
   readonly video: string | null
 }
-
-export interface Endpoint {
-  readonly id: string
-  readonly org: string
-  readonly url: string
-  readonly disabled_at: number | null
-  readonly pending: number
-  readonly failure: string | null
-  readonly failed_at: number | null
-}
