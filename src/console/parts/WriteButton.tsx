@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { useRole } from "../Session.ts"
 import { WriteDialog } from "./WriteDialog.tsx"
 
@@ -20,10 +20,17 @@ export const WriteButton = <A,>({
   readonly isPlain?: boolean
 }) => {
   const [isOpen, setOpen] = useState(false)
+  const button = useRef<HTMLButtonElement>(null)
+  const wasOpen = useRef(false)
+  useEffect(() => {
+    if (wasOpen.current && !isOpen) button.current?.focus()
+    wasOpen.current = isOpen
+  }, [isOpen])
   if (!useRole(role)) return null
   return (
     <>
       <button
+        ref={button}
         type="button"
         {...(isPlain && { class: "plain" })}
         {...(of !== undefined && { "aria-label": `${label} ${of}` })}
