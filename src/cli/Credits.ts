@@ -1,11 +1,11 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { toUsdText } from "../domain/Money.ts"
+import { entryRecord } from "../services/admin/EntryRecord.ts"
 import { LedgerAdmin, type NothingToRefund } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, findAnyOrganization, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
-import { entryRecord } from "./Ledger.ts"
 import * as Output from "./Output.ts"
 import { findRequests, requestArgument } from "./requests/Show.ts"
 

@@ -4,6 +4,7 @@ import { jsonText, respond } from "../Answer.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
+import { RequestsHandlers } from "../admin/requests/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { requireLoopback } from "../system/Loopback.ts"
 
@@ -22,7 +23,7 @@ const document = HttpApiBuilder.Router.use((router) =>
 )
 
 export const AdminRoutes = (options: typeof AdminOptions.Service) =>
-  Layer.mergeAll(document, SessionHandlers, OrganizationsHandlers).pipe(
+  Layer.mergeAll(document, SessionHandlers, OrganizationsHandlers, RequestsHandlers).pipe(
     Layer.provide(AccessLayer),
     Layer.provide(Layer.succeed(AdminOptions, options))
   )

@@ -9,6 +9,7 @@ import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Usage } from "../telemetry/Usage.ts"
 import { VideoAdmin } from "../videos/VideoAdmin.ts"
 import { Audit } from "./Audit.ts"
+import { Names } from "./Names.ts"
 import { Operators } from "./Operators.ts"
 import { SignInLimiter } from "./SignInLimiter.ts"
 
@@ -18,6 +19,7 @@ export const administration = Layer.mergeAll(
   Audit.layer,
   BlockList.layer,
   CatalogReloads.layer,
+  Names.layer,
   Operators.layer,
   RouteControls.layer,
   RouteHealth.layer,

@@ -40,13 +40,16 @@ export interface RequestEntry {
   readonly totalMs: number
 }
 
-/** `ok`: answered and, if streamed, to its end. */
-export type StatusFilter = number | "4xx" | "5xx" | "ok"
+/** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
+export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
 
 export interface RequestQuery {
   readonly org?: OrgId | undefined
   readonly key?: KeyId | undefined
   readonly model?: string | undefined
+  readonly route?: string | undefined
+  readonly surface?: string | undefined
+  readonly code?: string | undefined
   readonly status?: StatusFilter | undefined
   /** The client's request id, or a row's own id. */
   readonly id?: string | undefined
@@ -166,10 +169,15 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         first_byte_ms, total_ms`)
       const withStatus = (status: StatusFilter) => {
         if (status === "ok") return sql`request_log.status < 400 AND code IS NULL`
+        if (status === "error") return sql`(request_log.status >= 500 OR code = 'stream_error')`
         if (typeof status === "number") return sql`request_log.status = ${status}`
         const from = status === "4xx" ? 400 : 500
         return sql`request_log.status BETWEEN ${from} AND ${from + 99}`
       }
+      const equalities = ({ code, key, model, org, route, surface }: Partial<RequestQuery>) =>
+        Object.entries({ org_id: org, key_id: key, model, route, surface, code }).flatMap(([name, value]) =>
+          value === undefined ? [] : [sql`request_log.${sql(name)} = ${value}`]
+        )
       const insert = (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) => sql`
         INSERT INTO request_log (${columns}) SELECT ${columns}
         FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
@@ -194,7 +202,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
       return RequestLog.of({
         write,
         list: Effect.fn("RequestLog.list")(
-          ({ after, endedSince, id, key, limit, model, org, since, status, until }: RequestQuery) =>
+          ({ after, endedSince, id, limit, since, status, until, ...equal }: RequestQuery) =>
             rows(sql`
             SELECT request_log.*, coalesce(holds.charged - coalesce((
                 SELECT sum(amount) FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
@@ -205,9 +213,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
             LEFT JOIN videos ON surface = 'video' AND videos.hold_id = request_log.hold_id
             WHERE ${sql.and([
               sql`true`,
-              ...(org === undefined ? [] : [sql`request_log.org_id = ${org}`]),
-              ...(key === undefined ? [] : [sql`request_log.key_id = ${key}`]),
-              ...(model === undefined ? [] : [sql`request_log.model = ${model}`]),
+              ...equalities(equal),
               ...(status === undefined ? [] : [withStatus(status)]),
               ...(id === undefined
                 ? []
