@@ -1,5 +1,9 @@
 import type { ComponentType } from "preact"
 import { Now } from "./views/now/Now.tsx"
+import { Routes } from "./views/routes/Routes.tsx"
+import { Video } from "./views/videos/Video.tsx"
+import { Videos } from "./views/videos/Videos.tsx"
+import { Webhooks } from "./views/webhooks/Webhooks.tsx"
 
 export interface View {
   /** The first part of the hash's path. */
@@ -13,4 +17,9 @@ export interface View {
 }
 
 /** In the order of the navigation. */
-export const views: ReadonlyArray<View> = [{ path: "", title: "Now", key: "n", view: Now }]
+export const views: ReadonlyArray<View> = [
+  { path: "", title: "Now", key: "n", view: Now },
+  { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video },
+  { path: "routes", title: "Routes", key: "t", view: Routes },
+  { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks }
+]

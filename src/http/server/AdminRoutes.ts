@@ -1,17 +1,25 @@
-import { HttpApiBuilder, OpenApi } from "@effect/platform"
+import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
-import { AdminApi } from "../admin/AdminApi.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
+import { AuditHandlers } from "../admin/audit/Handlers.ts"
+import { BlockListHandlers } from "../admin/blocklist/Handlers.ts"
+import { CreditsHandlers } from "../admin/credits/Handlers.ts"
+import { InstancesHandlers } from "../admin/instances/Handlers.ts"
+import { KeysHandlers } from "../admin/keys/Handlers.ts"
+import { LedgerHandlers } from "../admin/ledger/Handlers.ts"
+import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { RequestsHandlers } from "../admin/requests/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
+import { adminDocument } from "../openapi/AdminDocument.ts"
 import { requireLoopback } from "../system/Loopback.ts"
 
 const document = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
     const { consolePublic } = yield* AdminOptions
-    const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(OpenApi.fromApi(AdminApi))))
+    const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
     yield* router.get(
       "/admin/v1/openapi.json",
       Effect.zipRight(
@@ -23,7 +31,17 @@ const document = HttpApiBuilder.Router.use((router) =>
 )
 
 export const AdminRoutes = (options: typeof AdminOptions.Service) =>
-  Layer.mergeAll(document, SessionHandlers, OrganizationsHandlers, RequestsHandlers).pipe(
-    Layer.provide(AccessLayer),
-    Layer.provide(Layer.succeed(AdminOptions, options))
-  )
+  Layer.mergeAll(
+    document,
+    SessionHandlers,
+    OrganizationsHandlers,
+    RequestsHandlers,
+    KeysHandlers,
+    CreditsHandlers,
+    LedgerHandlers,
+    BlockListHandlers,
+    AuditHandlers,
+    InstancesHandlers,
+    OperatorsHandlers,
+    WebhooksHandlers
+  ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))
