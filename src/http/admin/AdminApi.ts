@@ -1,6 +1,10 @@
 import { HttpApi, OpenApi } from "@effect/platform"
 import { AuditGroup } from "./audit/Schema.ts"
+import { BlockListGroup } from "./blocklist/Schema.ts"
+import { CreditsGroup } from "./credits/Schema.ts"
 import { InstancesGroup } from "./instances/Schema.ts"
+import { KeysGroup } from "./keys/Schema.ts"
+import { LedgerGroup } from "./ledger/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
@@ -10,6 +14,10 @@ import { WebhooksGroup } from "./webhooks/Schema.ts"
 export class AdminApi extends HttpApi.make("admin")
   .add(Sessions)
   .add(OrganizationsGroup)
+  .add(KeysGroup)
+  .add(CreditsGroup)
+  .add(LedgerGroup)
+  .add(BlockListGroup)
   .add(AuditGroup)
   .add(InstancesGroup)
   .add(OperatorsGroup)
