@@ -7,6 +7,7 @@ import { KeysGroup } from "./keys/Schema.ts"
 import { LedgerGroup } from "./ledger/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
+import { RequestsGroup } from "./requests/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
 import { WebhooksGroup } from "./webhooks/Schema.ts"
 
@@ -14,6 +15,7 @@ import { WebhooksGroup } from "./webhooks/Schema.ts"
 export class AdminApi extends HttpApi.make("admin")
   .add(Sessions)
   .add(OrganizationsGroup)
+  .add(RequestsGroup)
   .add(KeysGroup)
   .add(CreditsGroup)
   .add(LedgerGroup)

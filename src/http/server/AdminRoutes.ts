@@ -10,6 +10,7 @@ import { KeysHandlers } from "../admin/keys/Handlers.ts"
 import { LedgerHandlers } from "../admin/ledger/Handlers.ts"
 import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
+import { RequestsHandlers } from "../admin/requests/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
@@ -34,6 +35,7 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     document,
     SessionHandlers,
     OrganizationsHandlers,
+    RequestsHandlers,
     KeysHandlers,
     CreditsHandlers,
     LedgerHandlers,
