@@ -186,10 +186,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         verifyEach,
         ...makePages(sql),
         entries: Effect.fn("LedgerAdmin.entries")((org: OrgId, { limit }: { readonly limit: number }) =>
-          // By its own index alone: the primary key would lead through the entries of all organizations.
-          rows(sql`SELECT * FROM ledger_entries WHERE id = ANY (ARRAY(
-              SELECT id FROM ledger_entries WHERE org_id = ${org} ORDER BY id DESC LIMIT ${limit}
-            )) ORDER BY id DESC`)
+          rows(sql`SELECT * FROM ledger_entries WHERE org_id = ${org} ORDER BY at DESC, id DESC LIMIT ${limit}`)
         )
       })
     })

@@ -1,14 +1,16 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Schema, Stream } from "effect"
+import { entryLines } from "../../../services/admin/EntryCsv.ts"
 import { listedEntryRecord, openHoldRecord } from "../../../services/admin/EntryRecord.ts"
 import { LedgerAdmin } from "../../../services/ledger/LedgerAdmin.ts"
 import { type Counts, type Proof, Verification } from "../../../services/ledger/Verification.ts"
 import { AdminApi } from "../AdminApi.ts"
+import { streamCsv } from "../Csv.ts"
 import { conflict } from "../Fields.ts"
 import { organizationOf, spanOf } from "../Filters.ts"
 import { cutPage, defaultListed, numberedAfter, wrongCursor } from "../Page.ts"
-import { encodeLine } from "./Schema.ts"
+import { type EntryFilters, encodeLine } from "./Schema.ts"
 
 /** A write tells whether the client is still there. */
 const emptyLines = Stream.as(Stream.tick("1 second"), "")
@@ -32,6 +34,14 @@ const linesOf = (steps: Stream.Stream<Proof | Counts>) =>
     )
   })
 
+const queryOf = ({ hold, kind, organization, ...span }: EntryFilters) =>
+  Effect.map(Effect.all([organizationOf(organization), spanOf(span)]), ([org, times]) => ({
+    ...times,
+    hold,
+    kind,
+    org
+  }))
+
 const isUuid = Schema.is(Schema.UUID)
 
 export const LedgerHandlers = HttpApiBuilder.group(
@@ -41,13 +51,15 @@ export const LedgerHandlers = HttpApiBuilder.group(
     const ledger = yield* LedgerAdmin
     const verification = yield* Verification
     return handlers
-      .handle("list", ({ urlParams: { after, hold, kind, limit = defaultListed, organization, ...span } }) =>
+      .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
         Effect.gen(function* () {
           yield* numberedAfter(after)
-          const org = yield* organizationOf(organization)
-          const rows = yield* ledger.page({ ...(yield* spanOf(span)), after, hold, kind, limit: limit + 1, org })
+          const rows = yield* ledger.page({ ...(yield* queryOf(filters)), after, limit: limit + 1 })
           return cutPage(rows, limit, listedEntryRecord, ({ id }) => id)
         })
+      )
+      .handle("csv", ({ urlParams }) =>
+        Effect.flatMap(queryOf(urlParams), (query) => streamCsv("ledger.csv", entryLines(query)))
       )
       .handle("holds", ({ urlParams: { after, limit = defaultListed, organization } }) =>
         Effect.gen(function* () {

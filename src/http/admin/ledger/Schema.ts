@@ -4,6 +4,7 @@ import { ListedEntryRecord, OpenHoldRecord } from "../../../services/admin/Entry
 import { UnixSeconds } from "../../../services/admin/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReadErrors } from "../Access.ts"
+import { csvBody } from "../Csv.ts"
 import { organizationParameter, spanParameters } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
@@ -19,11 +20,20 @@ const filters = {
   hold: parameter("hold", Schema.UUID, "must be the id of a hold", "Its charge, and what was given back of it.")
 }
 
+const Filters = Schema.Struct(filters)
+export type EntryFilters = typeof Filters.Type
+
 const list = HttpApiEndpoint.get("list", "/ledger")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
   .addSuccess(pageOf(ListedEntryRecord, "Entries"))
   .middleware(ReadAccess)
   .annotateContext(OpenApi.annotations({ summary: "List the ledger's entries, newest first" }))
+
+const csv = HttpApiEndpoint.get("csv", "/ledger.csv")
+  .setUrlParams(Filters)
+  .addSuccess(csvBody("A line of names, then every entry that matches."))
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Download the ledger's entries" }))
 
 const holds = HttpApiEndpoint.get("holds", "/ledger/holds")
   .setUrlParams(
@@ -72,4 +82,10 @@ const verify = HttpApiEndpoint.post("verify", "/ledger/verify")
   .addError(ChangeErrors)
   .annotateContext(OpenApi.annotations({ summary: "Prove every invariant over the whole database; one run at a time" }))
 
-export const LedgerGroup = HttpApiGroup.make("ledger").add(list).add(holds).add(names).add(verify).addError(ReadErrors)
+export const LedgerGroup = HttpApiGroup.make("ledger")
+  .add(list)
+  .add(csv)
+  .add(holds)
+  .add(names)
+  .add(verify)
+  .addError(ReadErrors)
