@@ -1,0 +1,28 @@
+import type { Tone } from "../../parts/Badge.tsx"
+
+export interface Outcome {
+  readonly text: string
+  readonly tone: Tone
+}
+
+/** What became of an attempt. */
+const outcomes: Readonly<Record<string, Outcome>> = {
+  ok: { text: "answered", tone: "good" },
+  retry: { text: "failed", tone: "bad" },
+  limit: { text: "rate limited", tone: "warn" },
+  account: { text: "account refused", tone: "bad" },
+  network: { text: "connection broke", tone: "bad" },
+  timeout: { text: "too slow", tone: "bad" },
+  request: { text: "request refused", tone: "warn" },
+  moderation: { text: "content refused", tone: "warn" },
+  skipped: { text: "skipped, circuit open", tone: "soft" },
+  cancelled: { text: "cancelled by us", tone: "soft" }
+}
+
+export const outcomeOf = (outcome: string): Outcome => outcomes[outcome] ?? { text: outcome, tone: "bad" }
+
+/** Broken after a status 200 is an error as well. */
+export const statusOf = (status: number, code: string | null): Outcome => ({
+  text: code === null ? String(status) : `${status} ${code}`,
+  tone: status >= 500 || code === "stream_error" ? "bad" : status >= 400 ? "warn" : "good"
+})
