@@ -1,16 +1,11 @@
+import type { SessionRecord } from "../http/admin/session/Schema.ts"
 import type { ApiError } from "./api/ApiError.ts"
 import { get, makeIdempotencyKey, refusals, write } from "./api/Client.ts"
 import { asApiError } from "./api/useResource.ts"
 import { makeStore, useStore } from "./Store.ts"
 
-export type Role = "read" | "write" | "owner"
-
-export interface Session {
-  readonly operator: { readonly id: string; readonly name: string; readonly role: Role }
-  readonly expires_at: number
-  readonly sandbox: boolean
-  readonly version: string
-}
+export type Session = typeof SessionRecord.Encoded
+type Role = Session["operator"]["role"]
 
 type State =
   | { readonly is: "loading" }

@@ -35,35 +35,25 @@ const ThemeSwitch = () => {
   )
 }
 
+const ownShortcuts = [
+  ["/", "to the filter"],
+  ["Esc", "close, leave a field"],
+  ["?", "this list"]
+]
+
 const ShortcutList = ({ close }: { readonly close: () => void }) => (
   <Dialog title="Shortcuts" onClose={close}>
     <dl class="facts">
-      {views.map(({ key, path, title }) => (
-        <div key={path}>
+      {[...views.map(({ key, title }) => [`g ${key}`, title]), ...ownShortcuts].map(([keys = "", meaning]) => (
+        <div key={keys}>
           <dt>
-            <kbd>g</kbd> <kbd>{key}</kbd>
+            {keys.split(" ").map((key) => (
+              <kbd key={key}>{key}</kbd>
+            ))}
           </dt>
-          <dd>{title}</dd>
+          <dd>{meaning}</dd>
         </div>
       ))}
-      <div>
-        <dt>
-          <kbd>/</kbd>
-        </dt>
-        <dd>to the filter</dd>
-      </div>
-      <div>
-        <dt>
-          <kbd>Esc</kbd>
-        </dt>
-        <dd>close, leave a field</dd>
-      </div>
-      <div>
-        <dt>
-          <kbd>?</kbd>
-        </dt>
-        <dd>this list</dd>
-      </div>
     </dl>
   </Dialog>
 )
@@ -85,7 +75,7 @@ export const Layout = ({ children, session }: { readonly session: Session; reado
         <strong class="brand">Gateway{sandbox && <span class="badge warn">sandbox</span>}</strong>
         <Navigation />
         <div class="who">
-          <span title={`${operator.id}, role ${operator.role}`}>
+          <span class="operator" title={`${operator.id}, role ${operator.role}`}>
             {operator.name} <span class="soft">{operator.role}</span>
           </span>
           <button class="plain" onClick={() => void signOut()}>

@@ -16,13 +16,11 @@ export const Dialog = ({
   useEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} aria-labelledby={id} onClose={onClose}>
-      <div class="dialog-head">
-        <h2 id={id}>{title}</h2>
-        <button type="button" class="plain" aria-label="Close" onClick={() => dialog.current?.close()}>
-          ×
-        </button>
-      </div>
+      <h2 id={id}>{title}</h2>
       {children}
+      <button type="button" class="plain close" aria-label="Close" onClick={() => dialog.current?.close()}>
+        ×
+      </button>
     </dialog>
   )
 }

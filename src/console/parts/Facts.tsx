@@ -1,13 +1,11 @@
 import type { ComponentChildren } from "preact"
 
 /** Names and values of one thing. */
-export const Facts = ({ of }: { readonly of: ReadonlyArray<readonly [name: string, value: ComponentChildren]> }) => (
-  <dl class="facts">
-    {of.map(([name, value]) => (
-      <div key={name}>
-        <dt>{name}</dt>
-        <dd>{value ?? <span class="soft">–</span>}</dd>
-      </div>
-    ))}
-  </dl>
+export const Facts = ({ children }: { readonly children: ComponentChildren }) => <dl class="facts">{children}</dl>
+
+export const Fact = ({ children, name }: { readonly name: string; readonly children: ComponentChildren }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children ?? <span class="soft">–</span>}</dd>
+  </div>
 )

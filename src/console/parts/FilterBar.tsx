@@ -22,7 +22,7 @@ const TextFilter = ({
   value
 }: Extract<Filter, { kind: "text" }> & { readonly value: string }) => {
   const [text, setText] = useState(value)
-  const timer = useRef<number>(undefined)
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   useEffect(() => setText(value), [value])
   useEffect(() => () => clearTimeout(timer.current), [])
   const type = (next: string) => {

@@ -1,34 +1,41 @@
 import type { ComponentChildren } from "preact"
 import { formatShare } from "../format/Amount.ts"
 
-/** How much more, as a share; undefined where there is nothing to compare with. */
-const changeOf = (value: number | null, before: number | null): number | undefined =>
-  value === null || before === null || before === 0 ? undefined : (value - before) / Math.abs(before)
+/** From this growth on, what grows when things go wrong is shown as wrong. */
+const alarming = 0.1
 
-/** A figure beside the same of the day before. */
+/** A figure of today, and how it compares with yesterday's. */
 export const Stat = ({
   before,
   children,
   isBadWhenUp = false,
   label,
+  show,
   value
 }: {
   readonly label: string
   readonly value: number | null
   readonly before: number | null
   readonly isBadWhenUp?: boolean
-  /** The value as it is shown. */
-  readonly children: ComponentChildren
+  readonly show: (value: number | null) => ComponentChildren
+  /** A remark. */
+  readonly children?: ComponentChildren
 }) => {
-  const change = changeOf(value, before)
-  const isWrong = isBadWhenUp && change !== undefined && change > 0
+  const change = value === null || before === null || before === 0 ? undefined : (value - before) / Math.abs(before)
+  const isWrong = isBadWhenUp && (change === undefined ? before === 0 && Number(value) > 0 : change >= alarming)
   return (
     <div class="stat">
       <dt>{label}</dt>
-      <dd>{children}</dd>
-      <dd class={isWrong ? "change bad" : "change"}>
-        {change === undefined ? "–" : `${change >= 0 ? "▲" : "▼"} ${formatShare(Math.abs(change))}`}
+      <dd class="figure">{show(value)}</dd>
+      <dd class="change">
+        {change !== undefined && change !== 0 && (
+          <span class={isWrong ? "problem" : ""}>
+            {change > 0 ? "▲" : "▼"} {formatShare(Math.abs(change))}
+          </span>
+        )}{" "}
+        <span class="soft">yesterday {show(before)}</span>
       </dd>
+      {children && <dd class="change warn">{children}</dd>}
     </div>
   )
 }

@@ -6,7 +6,8 @@ import { Time } from "./Time.tsx"
 import { Usd } from "./Usd.tsx"
 
 type Cell<Row> =
-  | { readonly kind: "text" | "code"; readonly value: (row: Row) => string | null | undefined }
+  /** An amount is text that is aligned like a number. */
+  | { readonly kind: "text" | "code" | "amount"; readonly value: (row: Row) => string | null | undefined }
   | { readonly kind: "number" | "usd" | "time"; readonly value: (row: Row) => number | null | undefined }
   | {
       readonly kind: "link"

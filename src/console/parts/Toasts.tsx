@@ -23,7 +23,7 @@ export const Toasts = () => (
     {useStore(toasts).map(({ id, text }) => (
       <div key={id} class="toast">
         {text}
-        <button class="plain" aria-label="Close" onClick={() => remove(id)}>
+        <button class="plain close" aria-label="Close" onClick={() => remove(id)}>
           ×
         </button>
       </div>

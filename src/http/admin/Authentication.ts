@@ -44,9 +44,9 @@ const make = Effect.gen(function* () {
 
   const byToken = (token: Redacted.Redacted, address: string) =>
     Effect.gen(function* () {
-      yield* limiter.check(address)
       const operator = yield* operators.byToken(token)
       if (operator !== undefined) return { operator, via: "api" } as const
+      yield* limiter.check(address)
       yield* limiter.fail(address)
       return yield* new NotSignedIn({ message: "The operator's token is not valid." })
     })

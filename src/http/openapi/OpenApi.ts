@@ -53,11 +53,14 @@ const contentOf = (failures: ReadonlyArray<unknown>, tag: string) => {
   return tag === "responses" ? responsesErrorContent(failures) : errorContent(failures, surfaces[tag])
 }
 
+export const failureSchemasOf = ({ content }: OpenApi.OpenApiSpecResponse) => {
+  const schema = content?.["application/json"]?.schema
+  const members: ReadonlyArray<object> = schema === undefined ? [] : "anyOf" in schema ? schema.anyOf : [schema]
+  return members.filter(isOurs)
+}
+
 const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, headers: object, tag: string) => {
-  const schema = response.content?.["application/json"]?.schema
-  if (schema === undefined) return undefined
-  const members: ReadonlyArray<object> = "anyOf" in schema ? schema.anyOf : [schema]
-  const ours = members.find(isOurs)
+  const [ours] = failureSchemasOf(response)
   if (ours === undefined) return undefined
   return {
     description: ours.description,
@@ -104,7 +107,7 @@ const constraints: Readonly<Record<string, object>> = {
   }
 }
 
-const platformSchemas = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
+export const platformSchemas = new Set(["HttpApiDecodeError", "Issue", "PropertyKey"])
 
 const describe = (spec: Pick<OpenApi.OpenAPISpec, "paths" | "components">) => ({
   paths: Record.mapEntries(spec.paths, (item, path) => [

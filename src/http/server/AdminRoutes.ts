@@ -1,16 +1,16 @@
-import { HttpApiBuilder, OpenApi } from "@effect/platform"
+import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
-import { AdminApi } from "../admin/AdminApi.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { adminDocument } from "../openapi/AdminDocument.ts"
 import { requireLoopback } from "../system/Loopback.ts"
 
 const document = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
     const { consolePublic } = yield* AdminOptions
-    const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(OpenApi.fromApi(AdminApi))))
+    const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
     yield* router.get(
       "/admin/v1/openapi.json",
       Effect.zipRight(

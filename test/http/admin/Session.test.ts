@@ -125,14 +125,28 @@ withLayer(layer, { excludeTestServices: true })("operators at the admin API", (i
 
   it.effect("the document describes each endpoint and how it is refused", () =>
     Effect.gen(function* () {
-      const { paths } = read(yield* ask("/openapi.json"))
+      const { components, paths } = read(yield* ask("/openapi.json"))
       const { "/admin/v1/organizations": organizations } = paths
       assert.hasAllKeys(organizations, ["get", "post"])
-      assert.containsAllKeys(organizations.post.responses, ["201", "400", "401", "403", "404", "409"])
+      const { parameters, responses } = organizations.post
+      assert.containsAllKeys(responses, ["201", "400", "401", "403", "404", "409"])
+      assert.deepStrictEqual(
+        parameters.map(({ name }: { readonly name: string }) => name),
+        ["idempotency-key"]
+      )
+      const { examples } = responses[409].content["application/json"]
+      assert.deepStrictEqual(examples.conflict_1.value.error, {
+        message: "An organization named acme exists already.",
+        type: "invalid_request_error",
+        param: "name",
+        code: "conflict"
+      })
+      assert.hasAllKeys(components.securitySchemes, ["token", "session"])
+      assert.notInclude(JSON.stringify(paths), "HttpApiDecodeError")
     })
   )
 
-  it.effect("the eleventh wrong secret of a minute is refused unread, a right one too", () =>
+  it.effect("the eleventh wrong secret of a minute is refused unread, but a token is good as ever", () =>
     Effect.gen(function* () {
       const { token } = yield* hire("read")
       const wrong = yield* Effect.replicateEffect(ask("/session", { body: { token: "ggo_wrong" } }), 11)
@@ -140,6 +154,9 @@ withLayer(layer, { excludeTestServices: true })("operators at the admin API", (i
       const { answer } = yield* signIn({ token })
       assert.strictEqual(answer.status, 429)
       assert.isAtLeast(Number(answer.headers.get("retry-after")), 1)
+      const { url } = yield* MediaServer
+      assert.strictEqual((yield* adminAt(url, "ggo_wrong")("/organizations")).status, 429)
+      read(yield* adminAt(url, token)("/organizations"))
     })
   )
 })

@@ -1,8 +1,148 @@
-import { Empty } from "../../parts/Empty.tsx"
-import { Page } from "../../parts/Page.tsx"
+import { useResource } from "../../api/useResource.ts"
+import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
+import { Badge, type Tone } from "../../parts/Badge.tsx"
+import { Chart } from "../../parts/chart/Chart.tsx"
+import { Fact, Facts } from "../../parts/Facts.tsx"
+import { Loaded } from "../../parts/Loaded.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import { Table } from "../../parts/Table.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { Usd } from "../../parts/Usd.tsx"
+import { link } from "../../Route.ts"
+import type { Attention, Circuit, NowAnswer } from "./NowAnswer.ts"
+import { Tiles } from "./Tiles.tsx"
 
-export const Now = () => (
-  <Page title="Now">
-    <Empty>Nothing has happened yet.</Empty>
-  </Page>
+const everySeconds = 10
+
+const kinds: Readonly<Record<string, readonly [text: string, tone: Tone]>> = {
+  low_balance: ["low balance", "warn"],
+  stuck_video: ["stuck video", "bad"],
+  webhook_failed: ["webhook", "bad"],
+  catalog_problem: ["catalog", "bad"],
+  old_hold: ["old hold", "warn"],
+  circuit: ["route", "warn"]
+}
+
+const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (
+  <Section title="Needs you">
+    {items.length === 0 ? (
+      <p class="calm">
+        <Badge tone="good">all well</Badge> Nothing needs you.
+      </p>
+    ) : (
+      <ul class="attention panel">
+        {items.map(({ detail, href, kind, title }) => {
+          const [text, tone] = kinds[kind] ?? [kind, "warn"]
+          return (
+            <li key={`${kind} ${href} ${title}`}>
+              <Badge tone={tone}>{text}</Badge>
+              <a href={href}>{title}</a>
+              <span class="soft">{detail}</span>
+            </li>
+          )
+        })}
+      </ul>
+    )}
+  </Section>
 )
+
+const Hours = ({ hours }: Pick<NowAnswer, "hours">) => {
+  const times = hours.map(({ hour }) => hour)
+  return (
+    <div class="halves">
+      <Chart
+        title="Requests per hour"
+        times={times}
+        format={formatCount}
+        formatTick={formatShort}
+        series={[
+          { label: "requests", kind: "bar", tone: "accent", values: hours.map(({ requests }) => requests) },
+          { label: "errors", kind: "bar", tone: "bad", values: hours.map(({ errors }) => errors) }
+        ]}
+      />
+      <Chart
+        title="Charged per hour"
+        times={times}
+        format={formatUsd}
+        formatTick={(usd) => `$${formatShort(usd)}`}
+        series={[{ label: "charged", kind: "bar", tone: "accent", values: hours.map(({ charge_usd }) => charge_usd) }]}
+      />
+    </div>
+  )
+}
+
+const Holds = ({ holds: { amount_usd, oldest, open } }: Pick<NowAnswer, "holds">) => (
+  <Section title="Open holds">
+    <div class="panel">
+      <Facts>
+        <Fact name="Open">{formatCount(open)}</Fact>
+        <Fact name="Held">
+          <Usd amount={amount_usd} />
+        </Fact>
+        <Fact name="Oldest">
+          {oldest && (
+            <>
+              <Usd amount={oldest.amount_usd} /> of <a href={link(["organizations", oldest.org])}>{oldest.org_name}</a>,{" "}
+              <Time at={oldest.created_at} ago />
+            </>
+          )}
+        </Fact>
+      </Facts>
+    </div>
+  </Section>
+)
+
+const states: Readonly<Record<Circuit["state"], Tone>> = { open: "bad", half_open: "warn", disabled: "soft" }
+
+const Circuits = ({ circuits }: Pick<NowAnswer, "circuits">) => (
+  <Section title="Circuits">
+    <Table
+      label="Circuits that are not closed"
+      empty="Every route is served."
+      rows={circuits}
+      rowKey={({ route, state }) => `${route} ${state}`}
+      columns={[
+        { title: "Route", kind: "code", value: ({ route }) => route },
+        {
+          title: "State",
+          kind: "status",
+          value: ({ state }) => ({ text: state.replace("_", " "), tone: states[state] })
+        },
+        { title: "Until", kind: "time", value: ({ until }) => until },
+        { title: "Why", kind: "text", value: ({ last_error, note }) => note ?? last_error }
+      ]}
+    />
+  </Section>
+)
+
+export const Now = () => {
+  const now = useResource<NowAnswer>("/now", { everySeconds })
+  return (
+    <Page
+      title="Now"
+      actions={
+        now.data && (
+          <span class="soft">
+            as of <Time at={now.data.at} />
+          </span>
+        )
+      }
+    >
+      <Loaded resource={now}>
+        {({ attention, circuits, holds, hours, today, yesterday }) => (
+          <>
+            <Tiles today={today} yesterday={yesterday} />
+            <AttentionList items={attention} />
+            <Section title="The last 48 hours">
+              <Hours hours={hours} />
+            </Section>
+            <div class="halves">
+              <Holds holds={holds} />
+              <Circuits circuits={circuits} />
+            </div>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
