@@ -1,5 +1,7 @@
 import type { ComponentType } from "preact"
 import { Now } from "./views/now/Now.tsx"
+import { Request } from "./views/requests/Request.tsx"
+import { Requests } from "./views/requests/Requests.tsx"
 
 export interface View {
   /** The first part of the hash's path. */
@@ -13,4 +15,7 @@ export interface View {
 }
 
 /** In the order of the navigation. */
-export const views: ReadonlyArray<View> = [{ path: "", title: "Now", key: "n", view: Now }]
+export const views: ReadonlyArray<View> = [
+  { path: "", title: "Now", key: "n", view: Now },
+  { path: "requests", title: "Requests", key: "r", view: Requests, detail: Request }
+]

@@ -8,7 +8,7 @@ const compare = (a: Listed, b: Listed): number => b.at - a.at || (a.id < b.id ? 
 
 /** Each row once; the later ones are newer versions. */
 export const merge = <Row extends Listed>(rows: ReadonlyArray<Row>, later: ReadonlyArray<Row>): ReadonlyArray<Row> =>
-  later.length === 0 ? rows : [...new Map([...rows, ...later].map((row) => [row.id, row])).values()].sort(compare)
+  later.length === 0 ? rows : [...new Map([...rows, ...later].map((row) => [row.id, row])).values()].toSorted(compare)
 
 /** Of the newest rows those that are not known yet; a gap: others may lie between them and the known ones. */
 export const arrivals = <Row extends Listed>(

@@ -27,8 +27,15 @@ export const layOut = (
   events: ReadonlyArray<TimelineEvent>,
   attempts: ReadonlyArray<Attempt>
 ): ReadonlyArray<TimelineRow> => {
+  const timeOf = (name: string) => events.find(({ event }) => event === name)?.at_ms
+  const answered = timeOf("answered")
+  /** Streams run from their first byte on, and renders from the answer on. */
+  const beginnings: Readonly<Record<string, number | undefined>> = {
+    answered: timeOf("first byte"),
+    completed: answered,
+    failed: answered
+  }
   const ends = events.find(({ event }) => endings.has(event))?.at_ms
-  const firstByte = events.find(({ event }) => event === "first byte")?.at_ms
   const latest = Math.max(0, ...events.map(({ at_ms = 0, event }) => (event === "refunded" ? 0 : at_ms)))
   let free = 0
   let made = 0
@@ -49,8 +56,8 @@ export const layOut = (
         { ...row, name: "Hold", tone: "soft", from: at, to: ends ?? latest }
       ]
     }
-    const from = event === "answered" && firstByte !== undefined ? Math.min(firstByte, at) : at
-    return [{ ...row, from, to: at }]
+    const from = beginnings[event]
+    return [{ ...row, from: from === undefined ? at : Math.min(from, at), to: at }]
   })
 }
 

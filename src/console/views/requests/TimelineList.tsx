@@ -37,7 +37,9 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
   const isPoint = from === to && attempt === undefined
   return (
     <li>
-      <span class="event">{name}</span>
+      <div class="words">
+        <b>{name}</b> {attempt === undefined ? detail : <AttemptWords attempt={attempt} />}
+      </div>
       <div class="track">
         <i
           class={isPoint ? `point ${tone}` : `bar ${tone}`}
@@ -45,7 +47,6 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
         />
       </div>
       <span class="took">{isPoint ? `at ${formatMillis(to)}` : formatMillis(to - from)}</span>
-      <div class="words">{attempt === undefined ? detail : <AttemptWords attempt={attempt} />}</div>
     </li>
   )
 }
@@ -53,16 +54,18 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
 /** Bars on one axis of time. */
 export const TimelineList = ({ request }: { readonly request: RequestDetail }) => {
   const rows = layOut(request.timeline, request.video?.attempts ?? request.attempts)
-  const ticks = valueTicks(axisEnd(rows))
-  const end = ticks.at(-1) ?? 1
+  const end = axisEnd(rows)
+  const ticks = valueTicks(end).filter((tick) => tick <= end)
   return (
     <div class="timeline panel">
       <div class="axis" aria-hidden="true">
-        {ticks.map((tick) => (
-          <span key={tick} style={{ left: percent(tick / end) }}>
-            {formatMillis(tick)}
-          </span>
-        ))}
+        <div>
+          {ticks.map((tick) => (
+            <span key={tick} style={{ left: percent(tick / end) }}>
+              {formatMillis(tick)}
+            </span>
+          ))}
+        </div>
       </div>
       <ol>
         {rows.map((row, index) => (

@@ -4,7 +4,7 @@ import { addressOf, get, type QueryValues } from "../../api/Client.ts"
 import { type Page, usePages } from "../../api/usePages.ts"
 import { usePolling } from "../../api/usePolling.ts"
 import { asApiError } from "../../api/useResource.ts"
-import { arrivals, merge, type Listed } from "./Tail.ts"
+import { arrivals, type Listed, merge } from "./Tail.ts"
 
 const everySeconds = 3
 const polled = 200
@@ -53,21 +53,21 @@ export const useTail = <Row extends Listed>(
     return hasGap ? startAnew() : setState({ ...empty, shown: merge(shown, fresh) })
   }
 
+  const poll = async (signal: AbortSignal) => {
+    try {
+      const page = await get<Page<Row>>(path, { ...query, limit: polled }, signal)
+      if (!signal.aborted) receive(page)
+    } catch (error) {
+      if (!signal.aborted) setState({ ...latest.current.tail, error: asApiError(error) })
+    }
+    if (controller.current?.signal === signal) controller.current = undefined
+  }
+
   usePolling(isLive ? everySeconds : undefined, () => {
-    if (latest.current.pages.isLoading || controller.current?.signal.aborted === false) return
-    const { signal } = (controller.current = new AbortController())
-    get<Page<Row>>(path, { ...query, limit: polled }, signal)
-      .then(
-        (page) => {
-          if (!signal.aborted) receive(page)
-        },
-        (error: unknown) => {
-          if (!signal.aborted) setState({ ...latest.current.tail, error: asApiError(error) })
-        }
-      )
-      .finally(() => {
-        if (controller.current?.signal === signal) controller.current = undefined
-      })
+    const isAsking = controller.current !== undefined && !controller.current.signal.aborted
+    if (isAsking || latest.current.pages.isLoading) return
+    controller.current = new AbortController()
+    void poll(controller.current.signal)
   })
 
   return {
