@@ -1,14 +1,15 @@
 import { Option, Redacted } from "effect"
 import type { Model } from "./domain/Model.ts"
-import { demoOrganization } from "./FirstStart.ts"
+import { demoOrganization, type FirstSecrets, firstOperator } from "./FirstStart.ts"
 import type { Settings } from "./Settings.ts"
+import { linkHours } from "./services/admin/Operators.ts"
 
 export interface Started {
   readonly settings: Settings
   readonly url: string
   readonly models: ReadonlyArray<Model>
   readonly sandbox: boolean
-  readonly key: Option.Option<Redacted.Redacted>
+  readonly first: Option.Option<FirstSecrets>
 }
 
 const curl = (url: string, key: string, path: string, body: unknown, flags = "") =>
@@ -46,8 +47,11 @@ const firstRequests = ({ models, url }: Started, key: string): ReadonlyArray<str
   ]
 }
 
+const linkLater = (url: string) =>
+  `Links that open the console, ${url}/console, are made with: gateway operators create NAME --role owner (then link NAME).`
+
 export const banner = (started: Started): string => {
-  const { key, models, sandbox, settings, url } = started
+  const { first, models, sandbox, settings, url } = started
   return [
     "",
     `The Generation Gateway is listening on ${url}/v1 and serves ${models.length} models.`,
@@ -56,13 +60,21 @@ export const banner = (started: Started): string => {
       : []),
     ...(settings.databaseUrl === undefined ? [`Database: embedded, in ${settings.dataDir}.`] : []),
     "",
-    ...Option.match(key, {
-      onNone: () => ["Keys are made with: gateway keys create --org ORG (npx gateway in a checkout)."],
-      onSome: (secret) => [
+    ...Option.match(first, {
+      onNone: () => ["Keys are made with: gateway keys create --org ORG (npx gateway in a checkout).", linkLater(url)],
+      onSome: ({ key, link }) => [
         `Organization "${demoOrganization}" has 100 USD. Its key, shown only this once:`,
-        `  ${Redacted.value(secret)}`,
+        `  ${Redacted.value(key)}`,
         "",
-        ...firstRequests(started, Redacted.value(secret))
+        ...Option.match(link, {
+          onNone: () => [linkLater(url)],
+          onSome: (secret) => [
+            `The console, for the operator "${firstOperator}"; the link opens it once, within ${linkHours} hours:`,
+            `  ${url}/console#link=${Redacted.value(secret)}`
+          ]
+        }),
+        "",
+        ...firstRequests(started, Redacted.value(key))
       ]
     }),
     ""

@@ -1,24 +1,51 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Option } from "effect"
+import { Effect, Layer, Option, type Redacted } from "effect"
 import { NanoUsd } from "./domain/Money.ts"
 import { ApiKeys } from "./services/access/ApiKeys.ts"
 import { Organizations } from "./services/access/Organizations.ts"
+import { CurrentActor } from "./services/admin/Actor.ts"
+import { Audit } from "./services/admin/Audit.ts"
+import { createOperator } from "./services/admin/OperatorChanges.ts"
+import { Operators } from "./services/admin/Operators.ts"
+import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
 
 export const demoOrganization = "demo"
+export const firstOperator = "admin"
 const demoCredits = NanoUsd(100_000_000_000n)
 
-/** Returns the new key's secret, which nothing shows again; none where an organization exists. */
+/** Secrets that nothing shows again. */
+export interface FirstSecrets {
+  readonly key: Redacted.Redacted
+  /** None where operators were made before. */
+  readonly link: Option.Option<Redacted.Redacted>
+}
+
+const services = Layer.mergeAll(
+  ApiKeys.layer,
+  Audit.layer,
+  CurrentActor.commandLine,
+  Operators.layer,
+  Layer.provide(Organizations.layer, LedgerAdmin.layer)
+)
+
+/** None where an organization exists. */
 export const firstStart = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const organizations = yield* Organizations
   const keys = yield* ApiKeys
+  const operators = yield* Operators
   const known = yield* organizations.list
   if (known.length > 0) return Option.none()
+  const makeOperator = Effect.gen(function* () {
+    if ((yield* operators.list).length > 0) return Option.none()
+    const { value } = yield* Effect.orDie(createOperator({ name: firstOperator, role: "owner" }))
+    return Option.map(Option.fromNullable(value), ({ link }) => link)
+  })
   const make = Effect.gen(function* () {
     const { id } = yield* organizations.create({ name: demoOrganization, credits: demoCredits })
     const { secret } = yield* keys.create({ org: id, name: demoOrganization })
-    return Option.some(secret)
+    return Option.some<FirstSecrets>({ key: secret, link: yield* makeOperator })
   })
   // Another first start on the same directory may have been quicker.
   return yield* sql.withTransaction(make).pipe(Effect.catchTag("NameTaken", () => Effect.succeedNone))
-})
+}).pipe(Effect.provide(services))

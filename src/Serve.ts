@@ -8,12 +8,9 @@ import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
 import { type Environment, rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
-import { ApiKeys } from "./services/access/ApiKeys.ts"
-import { Organizations } from "./services/access/Organizations.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
-import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
 import { RequestLines } from "./services/telemetry/RequestLines.ts"
 import * as Worker from "./workers/Worker.ts"
@@ -41,11 +38,11 @@ const announce = (settings: Settings) =>
     const host = reachableHost(settings.host)
     const port = address._tag === "TcpAddress" ? address.port : settings.port
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
-    const key = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
+    const first = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
-    yield* Console.log(banner({ settings, url, models, sandbox, key }))
+    yield* Console.log(banner({ settings, url, models, sandbox, first }))
     return url
-  }).pipe(Effect.provide(Layer.provide(Layer.merge(Organizations.layer, ApiKeys.layer), LedgerAdmin.layer)))
+  })
 
 /** The second signal ends everything at once, but not the first one's echo: a terminal and npm both pass it on. */
 const exitOnSecondSignal = (endAtOnce: () => void) =>

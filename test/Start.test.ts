@@ -2,8 +2,11 @@ import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../src/database/Database.ts"
+import { read } from "./harness/client/AdminClient.ts"
+import { callAt } from "./harness/client/HttpCalls.ts"
 import * as Postgres from "./harness/database/Postgres.ts"
 import * as GatewayProcess from "./harness/gateway/GatewayProcess.ts"
+import { temporaryDirectory } from "./harness/temporary.ts"
 
 const tablesOf = (url: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`).pipe(
@@ -37,6 +40,34 @@ describe("a gateway with DATABASE_URL", () => {
       const said = yield* refusal({ DATABASE_URL: url, SANDBOX: "true", CATALOG_FILE: "package.json" })
       assert.match(said, /ended with 1:\ngateway: .*package\.json:\d+: /)
       assert.deepStrictEqual(yield* tablesOf(url), [])
+    })
+  )
+})
+
+const withoutDatabase = (directory: string) => ({
+  env: { DATABASE_URL: "", DATA_DIR: directory, SANDBOX: "true" }
+})
+
+describe("a gateway without DATABASE_URL", () => {
+  it.scopedLive("shows a link at its first start that opens the console once, and later how to make one", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      yield* Effect.gen(function* () {
+        const { ended, signal, stdout, url } = yield* GatewayProcess.start(withoutDatabase(directory))
+        assert.match(stdout(), /"demo" has 100 USD\. Its key, shown only this once:\n {2}ggw_/)
+        const [, address, link] = /^ {2}(\S+\/console)#link=(\S+)$/m.exec(stdout()) ?? []
+        assert.strictEqual(address, `${url}/console`)
+        const sent = { body: { link }, headers: { "content-type": "application/json" } }
+        const opened = yield* callAt(`${url}/admin/v1/session`, sent)
+        assert.deepInclude(read(opened).operator, { name: "admin", role: "owner" })
+        assert.strictEqual((yield* callAt(`${url}/admin/v1/session`, sent)).status, 401)
+        yield* signal("SIGTERM")
+        yield* ended
+      }).pipe(Effect.scoped)
+
+      const { stdout } = yield* GatewayProcess.start(withoutDatabase(directory))
+      assert.notMatch(stdout(), /#link=|ggw_/)
+      assert.match(stdout(), /\/console, are made with: gateway operators create NAME --role owner/)
     })
   )
 })

@@ -1,4 +1,3 @@
-import { hostname, userInfo } from "node:os"
 import { Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
@@ -63,16 +62,8 @@ const upToDate = Effect.gen(function* () {
 
 const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
 
-const commandLine = Layer.sync(CurrentActor, () => ({
-  name: `cli:${userInfo().username}@${hostname()}`,
-  via: "cli" as const,
-  role: "owner" as const,
-  operator: undefined,
-  idempotencyKey: undefined
-}))
-
 export const operator = Layer.mergeAll(
-  commandLine,
+  CurrentActor.commandLine,
   administration,
   RequestLog.layer,
   Webhooks.layer.pipe(Layer.provide(fetching))

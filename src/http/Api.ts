@@ -36,7 +36,7 @@ export class Api extends HttpApi.make("gateway")
     })
   ) {}
 
-/** What the platform's router serves; `GeneratingRoutes` has the rest. */
+/** What the platform's router serves; `GenerationRoutes` has the rest. */
 export class ResourceApi extends HttpApi.make("gateway")
   .add(StoredVideos)
   .add(ModelsRead)

@@ -9,7 +9,7 @@ import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { modelIn } from "../body/Fields.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
-import { conversationOf } from "./Conversation.ts"
+import { conversationKeyOf } from "./ConversationKey.ts"
 import type { ChatDialect } from "./Dialect.ts"
 
 /** Reads a request of a dialect, and applies the rules of its model. */
@@ -27,7 +27,7 @@ export const makeJobReader = Effect.gen(function* () {
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
     return Either.map(applyRules(model, asked), (request) => {
       const { fitHolds, org } = record.caller
-      const conversation = conversationOf(model, request, { org, headers, bytes })
+      const conversation = conversationKeyOf(model, request, { org, headers, bytes })
       return {
         model,
         request: conversation === undefined ? request : { ...request, conversation },

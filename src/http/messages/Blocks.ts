@@ -1,5 +1,6 @@
 import type { CacheControl, ImagePart, Part, TextPart } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
+import { jsonTokens } from "../../domain/Pricing.ts"
 import {
   each,
   isAbsent,
@@ -36,7 +37,7 @@ export class NativeShare {
   only: string | undefined
 
   add(value: unknown): void {
-    this.tokens += Buffer.byteLength(JSON.stringify(value) ?? "")
+    this.tokens += jsonTokens(value)
   }
 
   addBlock(block: JsonObject): void {

@@ -6,9 +6,9 @@ import type { ReasoningEffort } from "../../domain/Model.ts"
 import { isAbsent, isObject, type JsonObject, type Read, refuse, refused } from "../body/Fields.ts"
 import { decoder, problem, readWith } from "../schema/Decoding.ts"
 import { cacheControlOf, type NativeShare } from "./Blocks.ts"
-import { readConversation, readSystem } from "./Conversation.ts"
 import { MessagesRequest } from "./Schema.ts"
 import { readChoice, readFormat, readTools } from "./Tools.ts"
+import { readConversation, readSystem } from "./Turns.ts"
 
 /** Messages and tools are read by hand: a schema takes several times as long on a long conversation. */
 const Body = Schema.Struct({

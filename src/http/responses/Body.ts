@@ -1,9 +1,10 @@
 import { Either, Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
+import { jsonTokens } from "../../domain/Pricing.ts"
 import { isObject, type JsonObject, type Read, refused } from "../body/Fields.ts"
 import { decoder, problem } from "../schema/Decoding.ts"
-import { readInput, tokensOf } from "./Input.ts"
+import { readInput } from "./Input.ts"
 import { ResponsesRequest } from "./Schema.ts"
 import { type ReadTools, readFormat, readToolChoice, readTools } from "./Tools.ts"
 
@@ -43,10 +44,10 @@ const promptless: ReadonlySet<string> = new Set(Object.keys(ResponsesRequest.fie
 /** An upper bound of what a host may read in the fields, the format and the tools, and a translation lacks. */
 const unreadTokens = ({ text }: typeof Body.Type, native: JsonObject, { hosted, unread }: ReadTools): number => {
   let tokens = hostedPreamble * hosted.length
-  if (hosted.length > 0) tokens += tokensOf(hosted)
-  if (unread.length > 0) tokens += tokensOf(unread)
-  for (const name in native) if (!promptless.has(name)) tokens += tokensOf(native[name])
-  for (const name in text) if (name !== "format" && name !== "verbosity") tokens += tokensOf(text[name])
+  if (hosted.length > 0) tokens += jsonTokens(hosted)
+  if (unread.length > 0) tokens += jsonTokens(unread)
+  for (const name in native) if (!promptless.has(name)) tokens += jsonTokens(native[name])
+  for (const name in text) if (name !== "format" && name !== "verbosity") tokens += jsonTokens(text[name])
   return tokens
 }
 

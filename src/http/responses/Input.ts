@@ -1,7 +1,7 @@
 import type { Message, Part, ToolCall } from "../../domain/Chat.ts"
 import { readCallId, unsigned } from "../../domain/Chat.ts"
-import { jsonTexts, someObject } from "../../domain/Json.ts"
-import { utf8Bytes } from "../../domain/Pricing.ts"
+import { someObject } from "../../domain/Json.ts"
+import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject, type Read, refused } from "../body/Fields.ts"
 import { longestName } from "../chat/Schema.ts"
 import { isWithin } from "../schema/Constraints.ts"
@@ -11,18 +11,6 @@ import { customArgument } from "./Tools.ts"
 
 const joinTexts = (given: unknown): string =>
   isArray(given) ? given.map((part) => (isObject(part) && isString(part.text) ? part.text : "")).join("") : ""
-
-/** More than any context holds. */
-const mostTokens = 4_000_000
-/** A token is at least a byte. */
-export const tokensOf = (value: unknown): number => {
-  let bytes = 0
-  for (const text of jsonTexts(value)) {
-    bytes += utf8Bytes(text, mostTokens)
-    if (bytes > mostTokens) break
-  }
-  return bytes
-}
 
 const files = ["file_data", "file_id", "file_url", "image_url"]
 /** What may be large, however short the reference. */
@@ -165,7 +153,7 @@ class Conversation {
   }
 
   keepNative(value: unknown): void {
-    this.extraTokens += someObject(value, refersToFile) ? Number.POSITIVE_INFINITY : tokensOf(value)
+    this.extraTokens += someObject(value, refersToFile) ? Number.POSITIVE_INFINITY : jsonTokens(value)
   }
 
   #countOriginals(parts: unknown): void {

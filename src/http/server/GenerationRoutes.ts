@@ -7,7 +7,7 @@ import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 import { cors } from "./Cors.ts"
 
-export class GenerationRoutes extends Context.Tag("gateway/http/GeneratingRoutes")<
+export class GenerationRoutes extends Context.Tag("gateway/http/GenerationRoutes")<
   GenerationRoutes,
   ReadonlyMap<string, Endpoint>
 >() {}

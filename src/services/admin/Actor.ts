@@ -1,4 +1,5 @@
-import { Context } from "effect"
+import { hostname, userInfo } from "node:os"
+import { Context, Layer } from "effect"
 import type { Role } from "../../domain/Operator.ts"
 
 /** Who makes a change. */
@@ -13,4 +14,13 @@ export class CurrentActor extends Context.Tag("gateway/CurrentActor")<
     /** A repeated change with the same key gets the result of the first one. */
     readonly idempotencyKey: string | undefined
   }
->() {}
+>() {
+  /** Who runs the program. */
+  static readonly commandLine = Layer.sync(CurrentActor, () => ({
+    name: `cli:${userInfo().username}@${hostname()}`,
+    via: "cli" as const,
+    role: "owner" as const,
+    operator: undefined,
+    idempotencyKey: undefined
+  }))
+}

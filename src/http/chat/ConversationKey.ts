@@ -49,7 +49,7 @@ const opening = ({ messages }: ChatRequest): string => {
 }
 
 /** Undefined where there is no choice of route, or nothing that a provider would have cached. */
-export const conversationOf = (
+export const conversationKeyOf = (
   { id, routes }: ChatModel,
   request: ChatRequest,
   { bytes, headers, org }: { readonly bytes: number; readonly headers: IncomingHttpHeaders; readonly org: OrgId }

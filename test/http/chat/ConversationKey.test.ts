@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
-import { conversationOf } from "../../../src/http/chat/Conversation.ts"
+import { conversationKeyOf } from "../../../src/http/chat/ConversationKey.ts"
 import { model, request, route } from "../../fakes/ProviderFake.ts"
 
 const two = model(route("a"), route("b"))
@@ -15,7 +15,7 @@ interface Asked {
 }
 
 const keyOf = (more: Partial<ChatRequest>, { bytes = 10_000, headers = {}, of = two, org = "org_1" }: Asked = {}) =>
-  conversationOf(of, request(more), { bytes, headers, org: OrgId.make(org) })
+  conversationKeyOf(of, request(more), { bytes, headers, org: OrgId.make(org) })
 
 const talk = (system: string, user: string, ...later: ReadonlyArray<string>): Partial<ChatRequest> => ({
   messages: [
