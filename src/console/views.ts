@@ -2,6 +2,7 @@ import type { ComponentType } from "preact"
 import { Now } from "./views/now/Now.tsx"
 import { Request } from "./views/requests/Request.tsx"
 import { Requests } from "./views/requests/Requests.tsx"
+import { Usage } from "./views/usage/Usage.tsx"
 
 export interface View {
   /** The first part of the hash's path. */
@@ -17,5 +18,6 @@ export interface View {
 /** In the order of the navigation. */
 export const views: ReadonlyArray<View> = [
   { path: "", title: "Now", key: "n", view: Now },
-  { path: "requests", title: "Requests", key: "r", view: Requests, detail: Request }
+  { path: "requests", title: "Requests", key: "r", view: Requests, detail: Request },
+  { path: "usage", title: "Usage", key: "u", view: Usage }
 ]
