@@ -4,6 +4,8 @@ import { Scope } from "../domain/ApiKey.ts"
 import { fromUsd, isEnterable, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
+export { future, moment, momentForms, past } from "../domain/Moment.ts"
+
 export const json = Options.boolean("json").pipe(Options.withDescription("print one JSON document and nothing else"))
 
 export const orgArgument = Args.text({ name: "ORG" }).pipe(Args.withDescription("an organization's id or name"))
@@ -110,34 +112,3 @@ export const optionalLimit = (most: number, description: string) =>
   optional(option("limit", `an integer from 1 to ${most}`, whole(1, most)), description)
 
 export const csv = Options.boolean("csv").pipe(Options.withDescription("print comma-separated values"))
-
-export type Moment = { readonly at: number } | { readonly distance: number }
-
-const units = new Map([
-  ["s", 1000],
-  ["m", 60_000],
-  ["h", 3_600_000],
-  ["d", 86_400_000],
-  ["w", 604_800_000]
-])
-
-export const momentForms = "a date, a date and time, Unix seconds, or a duration such as 90s, 30m, 1h, 7d or 2w"
-
-const farthest = 8.64e15
-
-/** Dates are UTC midnight; times without a zone are UTC. */
-export const moment = (text: string): Moment | undefined => {
-  const [, amount = "", unit = ""] = /^(\d{1,9})([smhdw])$/.exec(text) ?? []
-  const length = units.get(unit)
-  if (length !== undefined) return { distance: Number(amount) * length }
-  if (/^\d{9,11}$/.test(text)) return { at: Number(text) * 1000 }
-  const [, date, time = "T00:00:00", zone = "Z"] =
-    /^(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(Z|[+-]\d{2}:\d{2})?$/i.exec(text) ?? []
-  if (date === undefined) return undefined
-  const at = Date.parse(`${date}${time.replace(" ", "T").toUpperCase()}${zone.toUpperCase()}`)
-  const exists = Number.isFinite(at) && new Date(Date.parse(date)).toISOString().startsWith(date)
-  return exists ? { at } : undefined
-}
-
-export const past = (when: Moment, now: number) => ("at" in when ? when.at : Math.max(-farthest, now - when.distance))
-export const future = (when: Moment, now: number) => ("at" in when ? when.at : Math.min(farthest, now + when.distance))

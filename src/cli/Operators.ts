@@ -10,9 +10,8 @@ import * as Output from "./Output.ts"
 
 const reference = Args.text({ name: "OPERATOR" }).pipe(Args.withDescription("an operator's name or id"))
 
-/** After the `#` no server and no log sees it. */
 const consoleLink = (secret: Redacted.Redacted) =>
-  Effect.map(settings, ({ publicUrl }) => `${publicUrl}/console#link=${Redacted.value(secret)}`)
+  Effect.map(settings, ({ publicUrl }) => Changes.consoleLink(publicUrl, secret))
 
 const create = command(
   "create",

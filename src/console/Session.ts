@@ -1,5 +1,5 @@
 import type { SessionRecord } from "../http/admin/session/Schema.ts"
-import type { ApiError } from "./api/ApiError.ts"
+import { ApiError } from "./api/ApiError.ts"
 import { get, makeIdempotencyKey, refusals, write } from "./api/Client.ts"
 import { asApiError } from "./api/useResource.ts"
 import { makeStore, useStore } from "./Store.ts"
@@ -24,18 +24,11 @@ export const useRole = (role: Role): boolean => {
   return current.is === "signed in" && ranks[current.session.operator.role] >= ranks[role]
 }
 
-const refuse = (error: unknown) => {
-  const refusal = asApiError(error)
-  state.set(
-    refusal.status === 401 && state.get().is === "loading" ? { is: "signed out" } : { is: "signed out", error: refusal }
-  )
-}
+const enter = (session: Session) => state.set({ is: "signed in", session })
+const refuse = (error: unknown) => state.set({ is: "signed out", error: asApiError(error) })
 
 export const signIn = (credential: { readonly token: string } | { readonly link: string }): Promise<void> =>
-  write<Session>("POST", "/session", credential, makeIdempotencyKey()).then(
-    (session) => state.set({ is: "signed in", session }),
-    refuse
-  )
+  write<Session>("POST", "/session", credential, makeIdempotencyKey()).then(enter, refuse)
 
 export const signOut = async (): Promise<void> => {
   await write("DELETE", "/session", undefined, makeIdempotencyKey()).catch(() => undefined)
@@ -50,10 +43,10 @@ export const resumeSession = async (): Promise<void> => {
   })
   if (link !== undefined) {
     location.replace("#/")
-    return signIn({ link: decodeURIComponent(link) })
+    return signIn({ link })
   }
-  return get<Session>("/session", {}, new AbortController().signal).then(
-    (session) => state.set({ is: "signed in", session }),
-    refuse
-  )
+  return get<Session>("/session", {}, new AbortController().signal).then(enter, (error: unknown) => {
+    if (error instanceof ApiError && error.status === 401) state.set({ is: "signed out" })
+    else refuse(error)
+  })
 }

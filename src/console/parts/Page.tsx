@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
+import { wasNavigated } from "../CurrentRoute.ts"
 
-/** A view with its heading, which gets the focus when the view is opened. */
+/** A view with its heading, which has the focus when one has come here from another view. */
 export const Page = ({
   actions,
   children,
@@ -18,7 +19,9 @@ export const Page = ({
   useEffect(() => {
     document.title = `${title} · Gateway`
   }, [title])
-  useEffect(() => heading.current?.focus({ preventScroll: true }), [])
+  useEffect(() => {
+    if (wasNavigated()) heading.current?.focus({ preventScroll: true })
+  }, [])
   return (
     <>
       <div class="page-head">

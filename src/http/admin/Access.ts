@@ -30,7 +30,7 @@ export const TooManyAttempts = onWire(429, SignInLimited).annotations({
 })
 
 /** What every endpoint may answer. */
-export const AccessErrors = Schema.Union(Unauthenticated, Forbidden, TooManyAttempts, NoSuch)
+export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch)
 export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
 export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)
 
@@ -38,11 +38,5 @@ const options = { provides: CurrentActor, failure: AccessErrors } as const
 
 /** Each endpoint has one of the three. */
 export class ReadAccess extends HttpApiMiddleware.Tag<ReadAccess>()("gateway/http/ReadAccess", options) {}
-export class WriteAccess extends HttpApiMiddleware.Tag<WriteAccess>()("gateway/http/WriteAccess", {
-  ...options,
-  failure: Schema.Union(AccessErrors, BadRequest)
-}) {}
-export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/http/OwnerAccess", {
-  ...options,
-  failure: Schema.Union(AccessErrors, BadRequest)
-}) {}
+export class WriteAccess extends HttpApiMiddleware.Tag<WriteAccess>()("gateway/http/WriteAccess", options) {}
+export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/http/OwnerAccess", options) {}

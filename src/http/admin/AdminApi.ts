@@ -1,4 +1,7 @@
 import { HttpApi, OpenApi } from "@effect/platform"
+import { AuditGroup } from "./audit/Schema.ts"
+import { InstancesGroup } from "./instances/Schema.ts"
+import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
 
@@ -6,6 +9,9 @@ import { Sessions } from "./session/Schema.ts"
 export class AdminApi extends HttpApi.make("admin")
   .add(Sessions)
   .add(OrganizationsGroup)
+  .add(AuditGroup)
+  .add(InstancesGroup)
+  .add(OperatorsGroup)
   .prefix("/admin/v1")
   .annotateContext(
     OpenApi.annotations({

@@ -1,6 +1,6 @@
 import { HttpServerRequest } from "@effect/platform"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { ForeignOrigin, InsufficientRole, NotSignedIn } from "../../domain/Failure.ts"
+import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn } from "../../domain/Failure.ts"
 import { isAtLeast, type Role } from "../../domain/Operator.ts"
 import { Operators } from "../../services/admin/Operators.ts"
 import { SignInLimiter } from "../../services/admin/SignInLimiter.ts"
@@ -68,6 +68,10 @@ const make = Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       const { address } = yield* RequestContext
       const presented = presentedKey(request.headers)
+      // No text of the database has it.
+      if (request.url.includes("%00")) {
+        return yield* new InvalidRequest({ message: "The address must not contain the character NUL.", param: null })
+      }
       const { operator, via } = yield* Option.match(presented, {
         onSome: (token) => byToken(token, address),
         onNone: () => bySession(sessionOf(request), request.method)

@@ -23,6 +23,9 @@ const textOf = (usd: number | string): string => {
   return text.includes("e") ? usd.toFixed(12) : text
 }
 
+/** Text that the database can hold. */
+export const Text = Schema.String.pipe(Schema.filter((text) => !text.includes("\0"), { jsonSchema: {} }))
+
 /** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
 export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>
   Schema.transformOrFail(
@@ -50,11 +53,17 @@ const announceReplay = HttpApp.appendPreResponseHandler((_, response) =>
   Effect.succeed(HttpServerResponse.setHeader(response, "idempotency-replayed", "true"))
 )
 
-/** The record of a change; a header tells that an earlier result was repeated. */
-export const recordOf = <Record, E, R>(change: Effect.Effect<Changed<unknown, Record>, E, R>) =>
+/** The answer to a change; a header tells that an earlier result was repeated, of which only the record was kept. */
+export const answerOf = <A, Record, Answer, E, R>(
+  change: Effect.Effect<Changed<A, Record>, E, R>,
+  answer: (record: Record, value: A | undefined) => Answer
+) =>
   Effect.flatMap(change, ({ record, value }) =>
-    value === undefined ? Effect.as(announceReplay, record) : Effect.succeed(record)
+    value === undefined ? Effect.as(announceReplay, answer(record, value)) : Effect.succeed(answer(record, value))
   )
+
+export const recordOf = <Record, E, R>(change: Effect.Effect<Changed<unknown, Record>, E, R>) =>
+  answerOf(change, (record) => record)
 
 interface Told {
   readonly message: string

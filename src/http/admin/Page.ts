@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { parameter } from "../schema/Query.ts"
 
@@ -39,3 +39,13 @@ export const cutPage = <Row, A>(
 }
 
 export const wrongCursor = new InvalidRequest({ message: "`after` must be the `next` of a page.", param: "after" })
+
+/** Of a list that always comes whole. */
+export const wholePage = <A>(data: ReadonlyArray<A>) => ({ data, has_more: false, next: null })
+
+/** Of rows that are numbered. */
+export const numberedAfter = (after: string | undefined): Effect.Effect<number | undefined, InvalidRequest> => {
+  if (after === undefined) return Effect.succeed(undefined)
+  const number = /^\d{1,15}$/.test(after) ? Number(after) : undefined
+  return number === undefined ? wrongCursor : Effect.succeed(number)
+}

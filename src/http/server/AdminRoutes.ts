@@ -2,6 +2,9 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
+import { AuditHandlers } from "../admin/audit/Handlers.ts"
+import { InstancesHandlers } from "../admin/instances/Handlers.ts"
+import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
@@ -22,7 +25,11 @@ const document = HttpApiBuilder.Router.use((router) =>
 )
 
 export const AdminRoutes = (options: typeof AdminOptions.Service) =>
-  Layer.mergeAll(document, SessionHandlers, OrganizationsHandlers).pipe(
-    Layer.provide(AccessLayer),
-    Layer.provide(Layer.succeed(AdminOptions, options))
-  )
+  Layer.mergeAll(
+    document,
+    SessionHandlers,
+    OrganizationsHandlers,
+    AuditHandlers,
+    InstancesHandlers,
+    OperatorsHandlers
+  ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))

@@ -3,6 +3,7 @@ import { ApiKeys } from "../access/ApiKeys.ts"
 import { BlockList } from "../access/BlockList.ts"
 import { Organizations } from "../access/Organizations.ts"
 import { CatalogReloads } from "../control/CatalogReloads.ts"
+import { Instances } from "../control/Instances.ts"
 import { RouteControls } from "../control/RouteControls.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
@@ -18,6 +19,7 @@ export const administration = Layer.mergeAll(
   Audit.layer,
   BlockList.layer,
   CatalogReloads.layer,
+  Instances.layer,
   Operators.layer,
   RouteControls.layer,
   RouteHealth.layer,

@@ -36,6 +36,7 @@ export class AuditRow extends Schema.Class<AuditRow>("AuditRow")({
   action: Schema.String,
   target: Schema.NullOr(Schema.String),
   orgId: Schema.NullOr(OrgId),
+  orgName: Schema.NullOr(Schema.String),
   before: Schema.Unknown,
   after: Schema.Unknown
 }) {}
@@ -131,11 +132,15 @@ export class Audit extends Context.Tag("gateway/Audit")<
         change,
         list: Effect.fn("Audit.list")(({ action, actor, after, limit, org, since, target, until }: AuditQuery) =>
           rowsOf(AuditRow)(sql`
-            SELECT id, at, actor, via, action, target, org_id, before, after FROM audit
+            SELECT id, at, actor, via, action, target, org_id, before, after,
+              (SELECT name FROM organizations WHERE organizations.id = org_id) AS org_name
+            FROM audit
             WHERE ${sql.and([
               sql`true`,
               ...(actor === undefined ? [] : [sql`actor = ${actor}`]),
-              ...(action === undefined ? [] : [sql`(action = ${action} OR action LIKE ${`${action}.%`})`]),
+              ...(action === undefined
+                ? []
+                : [sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`]),
               ...(target === undefined ? [] : [sql`target = ${target}`]),
               ...(org === undefined ? [] : [sql`org_id = ${org}`]),
               ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),

@@ -1,5 +1,6 @@
-import { Effect, Schema } from "effect"
+import { Data, Effect, Redacted, Schema } from "effect"
 import { Role } from "../../domain/Operator.ts"
+import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 import { type Operator, Operators } from "./Operators.ts"
 import { UnixSeconds } from "./Record.ts"
@@ -26,6 +27,13 @@ export const operatorRecord = (operator: Operator): OperatorRecord => ({
 const common = { record: OperatorRecord, targetOf: ({ id }: OperatorRecord) => id }
 const ofOperator = ({ operator }: { readonly operator: Operator }) => operatorRecord(operator)
 
+/** Whoever has the command line can let themselves in again. */
+export class LockOut extends Data.TaggedError("LockOut")<{ readonly message: string }> {}
+
+/** After the `#` no server and no log sees it. */
+export const consoleLink = (publicUrl: string, link: Redacted.Redacted) =>
+  `${publicUrl}/console#link=${Redacted.value(link)}`
+
 /** With a token and a link, once. */
 export const createOperator = (given: { readonly name: string; readonly role: Role }) =>
   Effect.gen(function* () {
@@ -47,18 +55,31 @@ export const linkOperator = (reference: string) =>
     return yield* change({ ...common, action: "operators.link", input, target: operator.id, run, recordOf: ofOperator })
   })
 
+const requireOtherOwner = Effect.fnUntraced(function* ({ id, name }: Operator) {
+  const { operator } = yield* CurrentActor
+  if (operator === undefined) return
+  const { lockOwners } = yield* Operators
+  const [first, ...others] = yield* lockOwners
+  if (first === id && others.length === 0) {
+    const message = `${name} is the last owner: only gateway operators revoke, on the gateway's own machine, can.`
+    return yield* new LockOut({ message })
+  }
+  if (operator === id) return yield* new LockOut({ message: "You cannot revoke yourself: another owner can." })
+})
+
 export const revokeOperator = (reference: string) =>
   Effect.gen(function* () {
     const { change } = yield* Audit
     const { find, revoke } = yield* Operators
-    const { id } = yield* find(reference)
+    const operator = yield* find(reference)
+    const { id } = operator
     return yield* change({
       ...common,
       action: "operators.revoke",
       input: {},
       target: id,
       before: Effect.map(find(id), operatorRecord),
-      run: revoke(id),
+      run: Effect.zipRight(requireOtherOwner(operator), revoke(id)),
       recordOf: operatorRecord
     })
   })

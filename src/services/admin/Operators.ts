@@ -71,6 +71,8 @@ export class Operators extends Context.Tag("gateway/Operators")<
     readonly find: (reference: string) => Effect.Effect<Operator, OperatorNotFound>
     /** Ends its sessions, links and token at once. */
     readonly revoke: (reference: string) => Effect.Effect<Operator, OperatorNotFound>
+    /** Ids of those that are not revoked, who stay so until the transaction ends. */
+    readonly lockOwners: Effect.Effect<ReadonlyArray<string>>
     /** A secret that opens one session, within 24 hours. */
     readonly link: (reference: string) => Effect.Effect<Redacted.Redacted, OperatorNotFound>
     readonly byToken: (token: Redacted.Redacted) => Effect.Effect<Operator | undefined>
@@ -121,6 +123,13 @@ export class Operators extends Context.Tag("gateway/Operators")<
           UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
         return revoked ?? (yield* new OperatorNotFound({ reference }))
       })
+
+      const lockOwners = Effect.map(
+        rowsOf(Schema.Struct({ id: Schema.String }))(
+          sql`SELECT id FROM operators WHERE role = 'owner' AND revoked_at IS NULL ORDER BY id FOR UPDATE`
+        ),
+        (owners) => owners.map(({ id }) => id)
+      )
 
       const link = Effect.fn("Operators.link")(function* (reference: string) {
         const { id } = yield* findLiving(reference)
@@ -175,6 +184,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
         create,
         find,
         revoke,
+        lockOwners,
         link,
         byToken,
         session,

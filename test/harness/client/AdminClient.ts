@@ -3,7 +3,8 @@ import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
-import { type Answer, bearer, callAt, type Sent } from "./HttpCalls.ts"
+import { MediaServer } from "../gateway/MediaServer.ts"
+import { type Answer, bearer, callAt, type Refusal, type Sent } from "./HttpCalls.ts"
 
 /** An operator with a token. */
 export const hire = (role: Role) =>
@@ -26,6 +27,51 @@ export const adminAt =
         ...sent.headers
       }
     })
+
+/** A new operator, with requests of theirs to the suite's server. */
+export const asOperator = Effect.fnUntraced(function* (role: Role) {
+  const { url } = yield* MediaServer
+  const operator = yield* hire(role)
+  return { ...operator, admin: adminAt(url, operator.token) }
+})
+
+/** The refusals of the admin API. */
+export const refusals = {
+  conflict: (message: string, param: string | null = null): Refusal => ({
+    status: 409,
+    type: "invalid_request_error",
+    code: "conflict",
+    message,
+    param
+  }),
+  needs: (role: Role): Refusal => ({
+    status: 403,
+    type: "permission_error",
+    code: "insufficient_role",
+    message: `This needs the role ${role}.`
+  }),
+  notFound: (message: string): Refusal => ({ status: 404, type: "not_found_error", code: "not_found", message }),
+  notSignedIn: (message = "Sign in, or send an operator's token."): Refusal => ({
+    status: 401,
+    type: "authentication_error",
+    code: "not_signed_in",
+    message
+  })
+}
+
+/** Texts that nobody should be harmed by. */
+export const hostileTexts: ReadonlyArray<string> = [
+  "a\u0000b",
+  "\u0007\u001b[31m\r\n",
+  "\u202eevil\u200f",
+  "\ud800",
+  "<script>alert(1)</script>",
+  "'; DROP TABLE audit; --",
+  "x".repeat(10_000)
+]
+
+/** As a part of an address, which has no lone surrogate. */
+export const inAddress = (text: string) => encodeURIComponent(text.replace(/\p{Cs}/gu, "?"))
 
 /** The JSON of an answer with this status. */
 export const read = (answer: Answer, status = 200) => {

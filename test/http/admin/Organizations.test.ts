@@ -2,26 +2,9 @@ import { randomUUID } from "node:crypto"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
-import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
+import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
-
-const asOperator = Effect.fnUntraced(function* (role: "read" | "write" | "owner") {
-  const { url } = yield* MediaServer
-  const operator = yield* hire(role)
-  return { ...operator, admin: adminAt(url, operator.token) }
-})
-
-const conflict = (message: string, param: string | null) =>
-  ({ status: 409, type: "invalid_request_error", code: "conflict", message, param }) as const
-
-const needs = (role: string) =>
-  ({
-    status: 403,
-    type: "permission_error",
-    code: "insufficient_role",
-    message: `This needs the role ${role}.`
-  }) as const
+import { layer } from "../../harness/gateway/MediaServer.ts"
 
 const usd = "must be an amount in USD, 0 or more, with at most 9 decimals and at most 1000000000."
 
@@ -81,7 +64,7 @@ withLayer(layer, { excludeTestServices: true })("organizations at the admin API"
       const other = yield* asOperator("write")
       assertRefused(
         yield* other.admin("/organizations", { body, headers }),
-        conflict(`An organization named ${body.name} exists already.`, "name")
+        refusals.conflict(`An organization named ${body.name} exists already.`, "name")
       )
     })
   )
@@ -91,12 +74,7 @@ withLayer(layer, { excludeTestServices: true })("organizations at the admin API"
       const { admin, name } = yield* asOperator("write")
       const headers = { "idempotency-key": randomUUID() }
       const refused = yield* admin("/organizations/none/suspend", { method: "POST", headers })
-      assertRefused(refused, {
-        status: 404,
-        type: "not_found_error",
-        code: "not_found",
-        message: "There is no organization none."
-      })
+      assertRefused(refused, refusals.notFound("There is no organization none."))
       assert.isEmpty(yield* (yield* Audit).list({ actor: name, limit: 10 }))
       read(yield* admin("/organizations", { body: { name: randomUUID() }, headers }), 201)
     })
@@ -106,10 +84,10 @@ withLayer(layer, { excludeTestServices: true })("organizations at the admin API"
     Effect.gen(function* () {
       const reader = yield* asOperator("read")
       const writer = yield* asOperator("write")
-      assertRefused(yield* reader.admin("/organizations", { body: { name: "x" } }), needs("write"))
+      assertRefused(yield* reader.admin("/organizations", { body: { name: "x" } }), refusals.needs("write"))
       const { id } = read(yield* writer.admin("/organizations", { body: { name: randomUUID() } }), 201)
       assert.strictEqual(read(yield* reader.admin(`/organizations/${id}`)).id, id)
-      assertRefused(yield* writer.admin(`/organizations/${id}`, { method: "DELETE" }), needs("owner"))
+      assertRefused(yield* writer.admin(`/organizations/${id}`, { method: "DELETE" }), refusals.needs("owner"))
     })
   )
 

@@ -1,0 +1,50 @@
+import { Clock, Effect, ParseResult, Schema } from "effect"
+import { type Moment, moment, momentForms, past } from "../../domain/Moment.ts"
+import { Organizations } from "../../services/access/Organizations.ts"
+import { parameter } from "../schema/Query.ts"
+import { invalid } from "./Fields.ts"
+
+const Parsed = Schema.Union(Schema.Struct({ at: Schema.Number }), Schema.Struct({ distance: Schema.Number }))
+
+const MomentText = Schema.transformOrFail(Schema.String, Parsed, {
+  strict: true,
+  decode: (text, _, ast) => {
+    const parsed = moment(text)
+    return parsed === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(parsed)
+  },
+  encode: (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "requests are only decoded"))
+})
+
+const momentParameter = (name: string, description: string) =>
+  parameter(name, MomentText, `must be ${momentForms}`, description)
+
+export const spanParameters = {
+  since: momentParameter("since", `From when: ${momentForms}; the oldest if left out.`),
+  until: momentParameter("until", "Up to and not including when; now if left out.")
+}
+
+/** Unix milliseconds. */
+export const spanOf = ({
+  since,
+  until
+}: {
+  readonly since?: Moment | undefined
+  readonly until?: Moment | undefined
+}) =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({
+    since: since && past(since, now),
+    until: until && past(until, now)
+  }))
+
+export const organizationParameter = {
+  organization: parameter("organization", Schema.String, "must be an id or a name", "An id or a name; all if left out.")
+}
+
+/** A deleted one too, by its id. */
+export const organizationOf = (reference: string | undefined) =>
+  reference === undefined
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(Organizations, ({ findAny }) => findAny(reference)).pipe(
+        Effect.map(({ id }) => id),
+        Effect.mapError(invalid("organization"))
+      )

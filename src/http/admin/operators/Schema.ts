@@ -1,0 +1,61 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Role } from "../../../domain/Operator.ts"
+import { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
+import { ChangeErrors, OwnerAccess } from "../Access.ts"
+import { field } from "../Fields.ts"
+import { pageOf } from "../Page.ts"
+
+const reference = Schema.Struct({ operator: Schema.String.annotations({ description: "Its id or its name." }) })
+
+const link = Schema.NullOr(Schema.String).annotations({
+  description: "Opens the console once, within 24 hours; null in a repeated answer."
+})
+
+export const LinkedOperator = Schema.Struct({ ...OperatorRecord.fields, link }).annotations({
+  identifier: "LinkedOperator"
+})
+
+export const CreatedOperator = Schema.Struct({
+  ...LinkedOperator.fields,
+  token: Schema.NullOr(Schema.String).annotations({ description: "Shown only here; null in a repeated answer." })
+}).annotations({ identifier: "CreatedOperator" })
+
+const list = HttpApiEndpoint.get("list", "/operators")
+  .addSuccess(pageOf(OperatorRecord, "Operators"))
+  .middleware(OwnerAccess)
+  .annotateContext(OpenApi.annotations({ summary: "List the operators, oldest first, revoked ones too; always whole" }))
+
+const create = HttpApiEndpoint.post("create", "/operators")
+  .setPayload(
+    Schema.Struct({
+      name: field("name", Schema.String, "must be a text", "A name that no other operator has."),
+      role: field("role", Role, `must be one of ${Role.literals.join(", ")}`, "What it may do.")
+    })
+  )
+  .addSuccess(CreatedOperator, { status: 201 })
+  .middleware(OwnerAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Let someone in" }))
+
+const makeLink = HttpApiEndpoint.post("link", "/operators/:operator/link")
+  .setPath(reference)
+  .addSuccess(LinkedOperator, { status: 201 })
+  .middleware(OwnerAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Make another link that opens the console once" }))
+
+const revoke = HttpApiEndpoint.del("revoke", "/operators/:operator")
+  .setPath(reference)
+  .addSuccess(OperatorRecord)
+  .middleware(OwnerAccess)
+  .annotateContext(
+    OpenApi.annotations({
+      summary: "End its token, links and sessions at once; neither one's own nor the last owner's"
+    })
+  )
+
+export const OperatorsGroup = HttpApiGroup.make("operators")
+  .add(list)
+  .add(create)
+  .add(makeLink)
+  .add(revoke)
+  .addError(ChangeErrors)

@@ -1,0 +1,142 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import { isSkipped } from "../harness/client/Browser.ts"
+import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { at, busy, hostile, nowAnswers, quiet } from "./NowAnswers.ts"
+
+const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
+
+withLayer(gateway, { excludeTestServices: true })("the view Now", (it) => {
+  it.scoped.skipIf(isSkipped)("shows every digit of today beside yesterday", () =>
+    Effect.gen(function* () {
+      const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
+      yield* Effect.promise(async () => {
+        const tile = (label: string) => page.locator(".stat").filter({ has: page.getByText(label, { exact: true }) })
+        const figure = (label: string) => tile(label).locator(".figure").innerText()
+        assert.strictEqual(await figure("Requests"), "14,382")
+        assert.strictEqual(await figure("Charged"), "$183.204817005")
+        assert.strictEqual(await figure("Margin"), "−$0.000000001")
+        assert.strictEqual(await figure("First byte, median"), "412 ms")
+        assert.include(await tile("Requests").innerText(), "▲ 100 % yesterday 7,191")
+        assert.include(await tile("Charged").innerText(), "yesterday $183.204817004")
+        assert.include(await tile("Cost").innerText(), "3 without a known cost")
+        assert.strictEqual(await page.getByText("$3.204000001").count(), 1)
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("draws 48 hours, says them to the pointer, and has them as a table", () =>
+    Effect.gen(function* () {
+      const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
+      yield* Effect.promise(async () => {
+        const charged = page.locator("figure").filter({ hasText: "Charged per hour" })
+        assert.lengthOf(await charged.locator("svg rect").all(), 47)
+        await charged.locator("svg rect").last().hover({ force: true })
+        assert.include(await charged.locator(".tip").innerText(), "$0.000000047")
+        await charged.getByText("As a table").click()
+        const rows = await charged.locator("tbody tr").all()
+        assert.lengthOf(rows, 48)
+        assert.include((await rows[0]?.innerText()) ?? "", "$0.000000047")
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("shows the names of customers and the words of providers as text", () =>
+    Effect.gen(function* () {
+      const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
+      yield* Effect.promise(async () => {
+        assert.lengthOf(await page.getByText(hostile).all(), 3)
+        assert.lengthOf(await page.locator("main img").all(), 0)
+        assert.strictEqual(await page.title(), "Now · Gateway")
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("is calm where nothing happens", () =>
+    Effect.gen(function* () {
+      const { page, problems } = yield* openConsole({ answers: nowAnswers(quiet) })
+      yield* Effect.promise(async () => {
+        await page.getByText("Nothing needs you.").waitFor()
+        await page.getByText("Every route is served.").waitFor()
+        assert.lengthOf(await page.locator("svg").all(), 2)
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("asks anew every ten seconds, but not in a hidden tab", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const answers = { "/now": () => ({ body: { ...quiet, at: at + asked++ } }) }
+      const { page } = yield* openConsole({ answers })
+      yield* Effect.promise(async () => {
+        await page.clock.install()
+        await page.reload()
+        await page.locator("time").first().waitFor()
+        const before = asked
+        const answered = () => page.waitForResponse("**/admin/v1/now")
+        const [next] = [answered()]
+        await page.clock.runFor(11_000)
+        await next
+        assert.strictEqual(asked, before + 1)
+        const setHidden = (isHidden: boolean) =>
+          page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+            document.dispatchEvent(new Event("visibilitychange"))`)
+        await setHidden(true)
+        await page.clock.runFor(60_000)
+        assert.strictEqual(asked, before + 1)
+        const back = answered()
+        await setHidden(false)
+        await back
+        assert.strictEqual(asked, before + 2)
+      })
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("keeps what it shows when a refresh fails, and says why until it succeeds", () =>
+    Effect.gen(function* () {
+      let isBroken = false
+      const error = { message: "The database is out of reach.", type: "api_error", param: null, code: null }
+      const answers = {
+        "/now": () => (isBroken ? { status: 503, body: { error } } : { body: busy })
+      }
+      const { page } = yield* openConsole({ answers })
+      yield* Effect.promise(async () => {
+        await page.getByText("14,382").waitFor()
+        await page.clock.install()
+        isBroken = true
+        await page.reload()
+        assert.include(await page.getByRole("alert").innerText(), error.message)
+        isBroken = false
+        await page.getByRole("button", { name: "Try again" }).click()
+        await page.getByText("14,382").waitFor()
+        assert.lengthOf(await page.getByRole("alert").all(), 0)
+        isBroken = true
+        await page.clock.runFor(11_000)
+        await page.getByRole("alert").waitFor()
+        assert.isTrue(await page.getByText("14,382").isVisible())
+      })
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("fits every width in both themes, without barriers", () =>
+    Effect.gen(function* () {
+      for (const colorScheme of ["light", "dark"] as const) {
+        for (const width of [360, 900, 1440]) {
+          const viewport = { height: 800, width }
+          const { page, problems } = yield* openConsole({ answers: nowAnswers(busy), colorScheme, viewport })
+          yield* Effect.promise(async () => {
+            await page.getByText("14,382").waitFor()
+            assert.strictEqual(await overflow(page), 0, `${colorScheme} ${width}`)
+            assert.deepStrictEqual(await findBarriers(page), [], `${colorScheme} ${width}`)
+          })
+          assert.deepStrictEqual(problems, [])
+        }
+      }
+    })
+  )
+})

@@ -1,0 +1,59 @@
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import type { Role } from "../../../src/domain/Operator.ts"
+import { ServedGateway } from "../gateway/ServedGateway.ts"
+import { hire } from "./AdminClient.ts"
+import { openPage } from "./Browser.ts"
+
+/** What the admin API answers instead of the gateway, by path without `/admin/v1`. */
+export type Answers = Readonly<Record<string, () => { readonly status?: number; readonly body: unknown }>>
+
+export const answerWith = (page: Page, answers: Answers) =>
+  page.route(
+    ({ pathname }) => pathname.replace("/admin/v1", "") in answers,
+    async (route) => {
+      const path = new URL(route.request().url()).pathname.replace("/admin/v1", "")
+      const { body, status = 200 } = answers[path]?.() ?? { body: null }
+      await route.fulfill({ status, json: body })
+    }
+  )
+
+export interface ConsoleOptions extends NonNullable<Parameters<typeof openPage>[1]> {
+  readonly role?: Role
+  /** The view to open. */
+  readonly hash?: string
+  readonly answers?: Answers
+}
+
+/** The console in a browser of its own, with a new operator signed in. */
+export const openConsole = Effect.fnUntraced(function* (given: ConsoleOptions = {}) {
+  const { answers = {}, hash = "#/", role = "owner", ...options } = given
+  const { url } = yield* ServedGateway
+  const operator = yield* hire(role)
+  const { page, problems } = yield* openPage([url], options)
+  yield* Effect.promise(async () => {
+    await answerWith(page, answers)
+    const signedIn = await page.request.post(`${url}/admin/v1/session`, { data: { token: operator.token } })
+    assert.strictEqual(signedIn.status(), 200)
+    await page.goto(`${url}/console${hash}`)
+    await page.locator("h1").waitFor()
+  })
+  return { page, problems, url, operator }
+})
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+/** What keeps people from using the page, as axe names it. */
+export const findBarriers = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(axe)
+  return page.evaluate(`axe.run(document).then(({ violations }) => violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ": " + target.join(" "))))`)
+}
+
+/** Pixels by which the page is wider than its window. */
+export const overflow = (page: Page): Promise<number> =>
+  page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
