@@ -14,6 +14,7 @@ describe("an amount", () => {
     assert.strictEqual(formatUsd(0.000000001), "$0.000000001")
     assert.strictEqual(formatUsd(-0.000000999), "−$0.000000999")
     assert.strictEqual(formatUsd(0.00001), "$0.00001")
+    assert.strictEqual(formatUsd(0.0000000375), "$0.0000000375")
     assert.strictEqual(formatUsd(4_000_000.123456789), "$4,000,000.123456789")
   })
 

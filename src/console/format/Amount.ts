@@ -9,14 +9,14 @@ export interface UsdParts {
   readonly sign: "" | "−"
   /** Dollars and whole cents. */
   readonly main: string
-  /** The digits after the cents, at most seven, without trailing zeros. */
+  /** The digits after the cents, without trailing zeros. */
   readonly fine: string
 }
 
-/** Every digit of an amount, which has at most nine decimals. */
+/** Every digit of an amount, which has at most nine decimals, or of a part of one, which may have more. */
 export const partsOfUsd = (usd: number): UsdParts => {
   const size = Math.abs(usd)
-  const [dollars = "0", decimals = ""] = (size < leastPlain ? size.toFixed(9) : String(size)).split(".")
+  const [dollars = "0", decimals = ""] = (size < leastPlain ? size.toFixed(15) : String(size)).split(".")
   return {
     sign: usd < 0 ? "−" : "",
     main: `$${group(dollars)}.${decimals.slice(0, 2).padEnd(2, "0")}`,

@@ -1,5 +1,4 @@
-import type { Tone } from "../../parts/Badge.tsx"
-import { outcomeOf } from "./Outcome.ts"
+import { outcomeOf, type Tone } from "./Outcome.ts"
 import type { Attempt, TimelineEvent } from "./RequestRecord.ts"
 
 /** A bar on the time axis, or a point where it begins and ends at once; milliseconds after the request came. */

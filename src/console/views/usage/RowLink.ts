@@ -26,7 +26,7 @@ const filterOf = (dimension: Dimension, value: string): Readonly<Record<string, 
 
 /** The requests of a row; undefined where no filter finds just them, such as those without a model. */
 export const requestsOf = (row: UsageRow, by: ReadonlyArray<Dimension>, query: Query): string | undefined => {
-  const { by: _by, sort: _sort, then: _then, ...kept } = query
+  const { and: _and, by: _by, sort: _sort, ...kept } = query
   const chosen = by.map((dimension) => {
     const value = row[dimension]
     const isNamed = value !== null && value !== undefined && !(dimension === "model" && value === "unknown")

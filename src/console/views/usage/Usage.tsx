@@ -18,7 +18,7 @@ const choices = dimensions.map((dimension) => [dimension, titles[dimension]] as 
 const filters: ReadonlyArray<Filter> = [
   { kind: "range", fallback },
   { kind: "select", name: "by", label: "By", options: choices.filter(([name]) => name !== "model"), none: "Model" },
-  { kind: "select", name: "then", label: "Then by", options: choices, none: "–" },
+  { kind: "select", name: "and", label: "Then by", options: choices, none: "–" },
   { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
   { kind: "text", name: "key", label: "Key", placeholder: "key_…" },
   { kind: "text", name: "model", label: "Model" },
@@ -58,7 +58,7 @@ export const Usage = () => {
   const { since, until } = useRange(fallback)
   const { key, model, organization, route, status, surface } = query
   const asked = { organization, key, model, route, surface, status, since, until }
-  const by = readDimensions(query["by"], query["then"])
+  const by = readDimensions(query["by"], query["and"])
   const sort = query["sort"] ?? (isOfTime(by[0]) ? undefined : "charge")
   const now = Date.now() / 1000
   const step = since !== undefined && (until ?? now) - since <= twoDays ? "hour" : "day"
