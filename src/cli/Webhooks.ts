@@ -1,35 +1,10 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Redacted } from "effect"
-import { type Delivery, type Endpoint, Webhooks } from "../services/webhooks/Webhooks.ts"
+import * as Changes from "../services/admin/WebhookChanges.ts"
+import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { command, filterOf, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-
-const endpointRecord = (endpoint: Endpoint) => ({
-  id: endpoint.id,
-  org: endpoint.orgId,
-  url: endpoint.url,
-  created_at: endpoint.createdAt,
-  disabled_at: endpoint.disabledAt,
-  pending: endpoint.pending,
-  failure: endpoint.failure,
-  failed_at: endpoint.failedAt
-})
-
-const deliveryRecord = (delivery: Delivery) => ({
-  id: delivery.eventId,
-  org: delivery.orgId,
-  endpoint: delivery.endpointId,
-  url: delivery.url,
-  type: delivery.type,
-  at: delivery.createdAt,
-  state: delivery.state,
-  tries: delivery.tries,
-  tried_at: delivery.triedAt,
-  status: delivery.status,
-  failure: delivery.failure,
-  next_at: delivery.nextAt
-})
 
 const deliveryColumns = ["at", "id", "type", "url", "state", "tries", "status", "failure", "next_at"]
 
@@ -40,11 +15,10 @@ const add = command(
   "Send an organization's events to a URL. Its secret is shown this once.",
   { org: Inputs.orgOption, url: Inputs.text("url").pipe(Options.withDescription("a public http or https URL")) },
   Effect.fnUntraced(function* ({ org, url }) {
-    const { id: owner } = yield* findOrganization(org)
-    const { add } = yield* Webhooks
-    const { endpoint, secret } = yield* add({ org: owner, url })
-    const { id, ...rest } = endpointRecord(endpoint)
-    return Output.record({ id, secret: Redacted.value(secret), ...rest }, "Keep the secret: it is not shown again.")
+    const { record, value } = yield* Changes.addEndpoint(org, url)
+    const { id, ...rest } = record
+    const secret = value && { secret: Redacted.value(value.secret) }
+    return Output.record({ id, ...secret, ...rest }, "Keep the secret: it is not shown again.")
   })
 )
 
@@ -54,7 +28,7 @@ const list = command(
   { org: Inputs.orgFilter },
   Effect.fnUntraced(function* ({ org }) {
     const { list } = yield* Webhooks
-    return Output.list((yield* list(yield* filterOf(org))).map(endpointRecord), {
+    return Output.list((yield* list(yield* filterOf(org))).map(Changes.endpointRecord), {
       columns: ["id", "org", "url", "pending", "failure", "failed_at", "disabled_at"],
       none: "There are no webhook endpoints."
     })
@@ -66,8 +40,7 @@ const remove = command(
   "Remove an endpoint and everything that was written for it.",
   { id: endpointArgument },
   Effect.fnUntraced(function* ({ id }) {
-    const { remove } = yield* Webhooks
-    return Output.record(endpointRecord(yield* remove(id)))
+    return Output.record((yield* Changes.removeEndpoint(id)).record)
   })
 )
 
@@ -76,8 +49,7 @@ const enable = command(
   "Send to an endpoint again that was disabled because it answered 410.",
   { id: endpointArgument },
   Effect.fnUntraced(function* ({ id }) {
-    const { enable } = yield* Webhooks
-    return Output.record(endpointRecord(yield* enable(id)))
+    return Output.record((yield* Changes.enableEndpoint(id)).record)
   })
 )
 
@@ -89,10 +61,13 @@ const deliveries = command(
     failed: Options.boolean("failed").pipe(Options.withDescription("only those that were given up")),
     limit: Inputs.limit(10_000, "how many deliveries")
   },
-  Effect.fnUntraced(function* ({ org, ...filters }) {
+  Effect.fnUntraced(function* ({ failed, limit, org }) {
     const { deliveries } = yield* Webhooks
-    const found = yield* deliveries({ org: yield* filterOf(org), ...filters })
-    return Output.list(found.map(deliveryRecord), { columns: deliveryColumns, none: "There are no deliveries." })
+    const found = yield* deliveries({ org: yield* filterOf(org), state: failed ? "failed" : undefined, limit })
+    return Output.list(found.map(Changes.deliveryRecord), {
+      columns: deliveryColumns,
+      none: "There are no deliveries."
+    })
   })
 )
 
@@ -101,8 +76,7 @@ const replay = command(
   "Send an event again, under the same id.",
   { id: Args.text({ name: "ID" }).pipe(Args.withDescription("an event's id, evt_…")) },
   Effect.fnUntraced(function* ({ id }) {
-    const { replay } = yield* Webhooks
-    return Output.list((yield* replay(id)).map(deliveryRecord), { columns: deliveryColumns, none: "" })
+    return Output.list((yield* Changes.replayEvent(id)).record, { columns: deliveryColumns, none: "" })
   })
 )
 
@@ -115,8 +89,9 @@ const secret = command(
   },
   Effect.fnUntraced(function* ({ org, reissue }) {
     const { id } = yield* findOrganization(org)
+    if (reissue) yield* Changes.reissueSecret(id)
     const { secret } = yield* Webhooks
-    return Output.record({ id, secret: Redacted.value(yield* secret(id, { reissue })) })
+    return Output.record({ id, secret: Redacted.value(yield* secret(id, { reissue: false })) })
   })
 )
 

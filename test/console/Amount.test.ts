@@ -14,7 +14,6 @@ describe("an amount", () => {
     assert.strictEqual(formatUsd(0.000000001), "$0.000000001")
     assert.strictEqual(formatUsd(-0.000000999), "−$0.000000999")
     assert.strictEqual(formatUsd(0.00001), "$0.00001")
-    assert.strictEqual(formatUsd(0.0000000375), "$0.0000000375")
     assert.strictEqual(formatUsd(4_000_000.123456789), "$4,000,000.123456789")
   })
 
@@ -30,8 +29,15 @@ describe("an amount", () => {
     }
   })
 
+  it("that was added up in the browser has no digits beyond the nano-dollar", () => {
+    assert.strictEqual(formatUsd(0.1 + 0.2), "$0.30")
+    assert.strictEqual(formatUsd(6 * 0.000123457), "$0.000740742")
+    assert.strictEqual(formatUsd(9_000_000.25), "$9,000,000.25")
+  })
+
   it("has its digits after the cents apart, so that they can be shown softly", () => {
     assert.deepStrictEqual(partsOfUsd(-8.1215), { sign: "−", main: "$8.12", fine: "15" })
+    assert.deepStrictEqual(partsOfUsd(0.0000000375, 12), { sign: "", main: "$0.00", fine: "00000375" })
     assert.deepStrictEqual(partsOfUsd(0.1), { sign: "", main: "$0.10", fine: "" })
   })
 })

@@ -1,5 +1,4 @@
 import { assert, describe, it } from "@effect/vitest"
-import { formatLocal } from "../../src/console/format/Moment.ts"
 import { parseHash } from "../../src/console/Route.ts"
 import { requestsOf } from "../../src/console/views/usage/RowLink.ts"
 import { stackOf } from "../../src/console/views/usage/Stack.ts"
@@ -73,14 +72,9 @@ describe("a row of usage", () => {
     })
   })
 
-  it("of a day leads to that day of UTC in the reader's zone", () => {
+  it("of a day leads to that day of UTC", () => {
     const href = requestsOf(row({ day: first }), ["day"], { since: "30d" })
-    const { query } = parseHash(href ?? "")
-    assert.deepStrictEqual(
-      [query["since"], query["until"]].map((text) => Date.parse(text ?? "") / 1000),
-      [day, day + 86_400]
-    )
-    assert.strictEqual(query["since"], formatLocal(day).slice(0, 16).replace(" ", "T"))
+    assert.strictEqual(href, "#/requests?since=2026-11-20T00%3A00Z&until=2026-11-21T00%3A00Z")
   })
 
   it("leads nowhere where no filter finds just its requests", () => {

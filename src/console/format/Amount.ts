@@ -1,5 +1,5 @@
-/** JavaScript writes smaller numbers with an exponent. */
-const leastPlain = 1e-6
+/** Smaller numbers are less than a nano-dollar apart. */
+const leastCoarse = 2 ** 22
 
 const group = (digits: string): string => digits.replace(/\B(?=(?:\d{3})+$)/g, ",")
 
@@ -13,10 +13,10 @@ export interface UsdParts {
   readonly fine: string
 }
 
-/** Every digit of an amount, which has at most nine decimals, or of a part of one, which may have more. */
-export const partsOfUsd = (usd: number): UsdParts => {
+/** Every digit to the nano-dollar, or to more decimals: parts of an amount may be finer. */
+export const partsOfUsd = (usd: number, precision = 9): UsdParts => {
   const size = Math.abs(usd)
-  const [dollars = "0", decimals = ""] = (size < leastPlain ? size.toFixed(15) : String(size)).split(".")
+  const [dollars = "0", decimals = ""] = (size < leastCoarse ? size.toFixed(precision) : String(size)).split(".")
   return {
     sign: usd < 0 ? "−" : "",
     main: `$${group(dollars)}.${decimals.slice(0, 2).padEnd(2, "0")}`,

@@ -4,6 +4,7 @@ import { InstancesGroup } from "./instances/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
+import { WebhooksGroup } from "./webhooks/Schema.ts"
 
 /** For operators; over the same services as the commands. */
 export class AdminApi extends HttpApi.make("admin")
@@ -12,6 +13,7 @@ export class AdminApi extends HttpApi.make("admin")
   .add(AuditGroup)
   .add(InstancesGroup)
   .add(OperatorsGroup)
+  .add(WebhooksGroup)
   .prefix("/admin/v1")
   .annotateContext(
     OpenApi.annotations({

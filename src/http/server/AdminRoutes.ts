@@ -7,6 +7,7 @@ import { InstancesHandlers } from "../admin/instances/Handlers.ts"
 import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
 import { requireLoopback } from "../system/Loopback.ts"
 
@@ -31,5 +32,6 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     OrganizationsHandlers,
     AuditHandlers,
     InstancesHandlers,
-    OperatorsHandlers
+    OperatorsHandlers,
+    WebhooksHandlers
   ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))

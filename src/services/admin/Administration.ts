@@ -10,6 +10,7 @@ import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Usage } from "../telemetry/Usage.ts"
 import { VideoAdmin } from "../videos/VideoAdmin.ts"
 import { Audit } from "./Audit.ts"
+import { Names } from "./Names.ts"
 import { Operators } from "./Operators.ts"
 import { SignInLimiter } from "./SignInLimiter.ts"
 
@@ -20,6 +21,7 @@ export const administration = Layer.mergeAll(
   BlockList.layer,
   CatalogReloads.layer,
   Instances.layer,
+  Names.layer,
   Operators.layer,
   RouteControls.layer,
   RouteHealth.layer,

@@ -59,7 +59,8 @@ const changeOne = <E>(
   Effect.gen(function* () {
     const { change } = yield* Audit
     const organizations = yield* Organizations
-    const { id } = yield* organizations.find(reference)
+    // A repeated deletion finds it too; the change itself wants one that is not deleted.
+    const { id } = yield* organizations.findAny(reference)
     return yield* change({
       ...common,
       action: `organizations.${action}`,

@@ -19,6 +19,8 @@ export class Endpoint extends Schema.Class<Endpoint>("Endpoint")({
 }) {}
 
 export class Delivery extends Schema.Class<Delivery>("Delivery")({
+  /** Of the row: an event has one for each destination. */
+  id: Schema.NumberFromString,
   eventId: Schema.String,
   orgId: OrgId,
   /** Null: the URL came with a request. */
@@ -34,11 +36,26 @@ export class Delivery extends Schema.Class<Delivery>("Delivery")({
   nextAt: Schema.NullOr(Schema.DateFromSelf)
 }) {}
 
-export interface DeliveryQuery {
+export interface EndpointQuery {
   readonly org?: OrgId | undefined
-  readonly failed: boolean
+  /** The id of the one before. */
+  readonly after?: string | undefined
   readonly limit: number
 }
+
+export interface DeliveryQuery {
+  readonly org?: OrgId | undefined
+  readonly state?: Delivery["state"] | undefined
+  readonly endpoint?: string | undefined
+  readonly event?: string | undefined
+  /** The id of the row before. */
+  readonly after?: number | undefined
+  /** Undefined: all. */
+  readonly limit?: number | undefined
+}
+
+/** Few are pending or failed, and an index finds them; most are delivered. */
+const states = { pending: "next_at IS NOT NULL", failed: "state = 'failed'", delivered: "state = 'delivered'" }
 
 export class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail: string }> {
   override get message() {
@@ -70,6 +87,9 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       readonly url: string
     }) => Effect.Effect<{ readonly endpoint: Endpoint; readonly secret: Redacted.Redacted }, UrlRefused>
     readonly list: (org?: OrgId) => Effect.Effect<ReadonlyArray<Endpoint>>
+    /** Newest first. */
+    readonly page: (query: EndpointQuery) => Effect.Effect<ReadonlyArray<Endpoint>>
+    readonly find: (id: string) => Effect.Effect<Endpoint, EndpointNotFound>
     /** With everything that was written for it. */
     readonly remove: (id: string) => Effect.Effect<Endpoint, EndpointNotFound>
     /** After a 410 had disabled it. */
@@ -136,6 +156,18 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
             SELECT ${columns} FROM webhook_endpoints WHERE ${org ?? null}::text IS NULL OR org_id = ${org ?? null}
             ORDER BY org_id, created_at, id`)
         ),
+        page: Effect.fn("Webhooks.page")(({ after, limit, org }: EndpointQuery) =>
+          endpoints(sql`
+            SELECT ${columns} FROM webhook_endpoints WHERE ${sql.and([
+              sql`true`,
+              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+              ...(after === undefined ? [] : [sql`id < ${after}`])
+            ])}
+            ORDER BY id DESC LIMIT ${limit}`)
+        ),
+        find: Effect.fn("Webhooks.find")((id: string) =>
+          one(id, sql`SELECT ${columns} FROM webhook_endpoints WHERE id = ${id}`)
+        ),
         remove: Effect.fn("Webhooks.remove")((id: string) =>
           one(
             id,
@@ -146,14 +178,17 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         enable: Effect.fn("Webhooks.enable")((id: string) =>
           one(id, sql`UPDATE webhook_endpoints SET disabled_at = NULL WHERE id = ${id} RETURNING ${columns}`)
         ),
-        deliveries: Effect.fn("Webhooks.deliveries")(({ failed, limit, org }: DeliveryQuery) =>
+        deliveries: Effect.fn("Webhooks.deliveries")(({ after, endpoint, event, limit, org, state }: DeliveryQuery) =>
           deliveries(sql`
             SELECT * FROM webhook_deliveries WHERE ${sql.and([
               sql`true`,
               ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-              ...(failed ? [sql`state = 'failed'`] : [])
+              ...(state === undefined ? [] : [sql.literal(states[state])]),
+              ...(endpoint === undefined ? [] : [sql`endpoint_id = ${endpoint}`]),
+              ...(event === undefined ? [] : [sql`event_id = ${event}`]),
+              ...(after === undefined ? [] : [sql`id < ${after}`])
             ])}
-            ORDER BY id DESC LIMIT ${limit}`)
+            ORDER BY id DESC LIMIT ${limit ?? null}`)
         ),
         prune: Effect.fn("Webhooks.prune")((olderThan: Duration.Duration) =>
           Effect.map(

@@ -22,11 +22,13 @@ import { CustomerUsage } from "../../../src/services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
+import { Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
 import { VideoJobsFake } from "../../fakes/VideoJobsFake.ts"
 import { operator } from "../client/Account.ts"
 import { bearer, callAt, postTo, type Sent } from "../client/HttpCalls.ts"
 import * as Postgres from "../database/Postgres.ts"
 import { keys, options, small } from "../fixtures/Catalogs.ts"
+import { fetcherFor } from "../upstream/ForeignServer.ts"
 
 /** Beside `draw`, which edits and has 1K and 4K, and `film`, which may start from a frame and lasts 4, 6 or 8 seconds. */
 const catalog = `${small}
@@ -136,7 +138,7 @@ export const layer = Layer.unwrapEffect(
     ).pipe(
       Layer.provideMerge(server),
       Layer.provide(services),
-      Layer.provideMerge(operator),
+      Layer.provideMerge(Layer.merge(operator, Layer.provide(Webhooks.layer, fetcherFor([])))),
       Layer.provideMerge(Postgres.layer)
     )
   })

@@ -17,8 +17,7 @@ const customer = Effect.gen(function* () {
   const { org } = yield* account(0n)
   const sql = yield* SqlClient.SqlClient
   const webhooks = yield* Webhooks
-  const deliveries = (query: Partial<DeliveryQuery> = {}) =>
-    webhooks.deliveries({ org, failed: false, limit: 100, ...query })
+  const deliveries = (query: Partial<DeliveryQuery> = {}) => webhooks.deliveries({ org, limit: 100, ...query })
   return {
     org,
     sql,
@@ -122,7 +121,7 @@ withMoney(layer)("webhooks", (it) => {
       yield* write({})
       yield* running
       const [failed] = yield* eventually(
-        Effect.zipRight(hurry, deliveries({ failed: true })),
+        Effect.zipRight(hurry, deliveries({ state: "failed" })),
         ({ length }) => length > 0
       )
       assert.deepInclude(failed, { state: "failed", tries: 8, status: 503, failure: "status 503", nextAt: null })

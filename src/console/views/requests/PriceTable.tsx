@@ -53,7 +53,7 @@ export const PriceTable = ({ price }: { readonly price: Price }) => (
                     <Usd amount={rate_usd} /> <small class="soft">per {per}</small>
                   </td>
                   <td class="amount">
-                    <Usd amount={amount_usd} />
+                    <Usd amount={amount_usd} precision={12} />
                   </td>
                 </tr>
               ))}

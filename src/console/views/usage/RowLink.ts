@@ -1,4 +1,4 @@
-import { formatLocal } from "../../format/Moment.ts"
+import { formatUtc } from "../../format/Moment.ts"
 import { link, type Query } from "../../Route.ts"
 import type { Dimension, UsageRow } from "./UsageRow.ts"
 
@@ -13,15 +13,15 @@ const filters: Readonly<Partial<Record<Dimension, string>>> = {
 
 const seconds: Readonly<Partial<Record<Dimension, number>>> = { day: 86_400, hour: 3600 }
 
-/** As the filter bar has moments: without seconds, in the reader's zone. */
-const localOf = (at: number): string => formatLocal(at).slice(0, 16).replace(" ", "T")
+/** As the filter bar has moments. */
+const momentOf = (at: number): string => `${formatUtc(at).slice(0, 16).replace(" ", "T")}Z`
 
 const filterOf = (dimension: Dimension, value: string): Readonly<Record<string, string>> | undefined => {
   const length = seconds[dimension]
   const name = filters[dimension]
   if (length === undefined) return name === undefined ? undefined : { [name]: value }
   const from = Date.parse(value) / 1000
-  return Number.isNaN(from) ? undefined : { since: localOf(from), until: localOf(from + length) }
+  return Number.isNaN(from) ? undefined : { since: momentOf(from), until: momentOf(from + length) }
 }
 
 /** The requests of a row; undefined where no filter finds just them, such as those without a model. */

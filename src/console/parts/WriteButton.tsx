@@ -1,0 +1,44 @@
+import { useEffect, useRef, useState } from "preact/hooks"
+import { useRole } from "../Session.ts"
+import { WriteDialog } from "./WriteDialog.tsx"
+
+type Asked<A> = Omit<Parameters<typeof WriteDialog<A>>[0], "onClose">
+
+/** Opens the dialog of a change; nothing is shown to those whose role does not allow it. */
+export const WriteButton = <A,>({
+  isPlain = false,
+  label,
+  of,
+  role = "write",
+  ...dialog
+}: Asked<A> & {
+  readonly label: string
+  /** What it changes, for those who do not see the row. */
+  readonly of?: string
+  readonly role?: "write" | "owner"
+  /** Among the values of a row. */
+  readonly isPlain?: boolean
+}) => {
+  const [isOpen, setOpen] = useState(false)
+  const button = useRef<HTMLButtonElement>(null)
+  const wasOpen = useRef(false)
+  useEffect(() => {
+    if (wasOpen.current && !isOpen) button.current?.focus()
+    wasOpen.current = isOpen
+  }, [isOpen])
+  if (!useRole(role)) return null
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        {...(isPlain && { class: "plain" })}
+        {...(of !== undefined && { "aria-label": `${label} ${of}` })}
+        onClick={() => setOpen(true)}
+      >
+        {label}
+      </button>
+      {isOpen && <WriteDialog<A> {...dialog} onClose={() => setOpen(false)} />}
+    </>
+  )
+}

@@ -1,0 +1,111 @@
+import type { Resource } from "../../api/useResource.ts"
+import { formatCount, formatShare } from "../../format/Amount.ts"
+import { formatMillis } from "../../format/Moment.ts"
+import { Badge, type Tone } from "../../parts/Badge.tsx"
+import { Loaded } from "../../parts/Loaded.tsx"
+import { type Column, Table } from "../../parts/Table.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { link } from "../../Route.ts"
+import { useRole } from "../../Session.ts"
+import { RouteActions } from "./RouteActions.tsx"
+import type { RouteRecord } from "./RouteRecord.ts"
+
+const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, tone: Tone]>> = {
+  closed: ["closed", "good"],
+  half_open: ["half open", "warn"],
+  open: ["open", "bad"]
+}
+
+export type RouteState = RouteRecord["circuit"] | "disabled"
+
+export const stateOf = ({ circuit, disabled_at }: RouteRecord): RouteState =>
+  disabled_at === null ? circuit : "disabled"
+
+const State = ({ route }: { readonly route: RouteRecord }) => {
+  const { circuit, disabled_at, in_catalog, instances, note, open_until } = route
+  if (disabled_at !== null)
+    return (
+      <>
+        <Badge tone="warn">disabled</Badge> <Time at={disabled_at} ago /> {note !== null && <q>{note}</q>}
+      </>
+    )
+  if (!in_catalog) return <Badge>not in the catalog</Badge>
+  if (instances === 0) return <Badge>not tried</Badge>
+  const [text, tone] = circuits[circuit]
+  return (
+    <>
+      <Badge tone={tone}>{text}</Badge>
+      {open_until !== null && (
+        <span class="soft">
+          {" "}
+          tried again <Time at={open_until} ago />
+        </span>
+      )}
+    </>
+  )
+}
+
+const lastError = ({ last_error, last_error_at }: RouteRecord) =>
+  last_error === null ? null : (
+    <>
+      {last_error}{" "}
+      <span class="soft nowrap">
+        <Time at={last_error_at} ago />
+      </span>
+    </>
+  )
+
+const columns: ReadonlyArray<Column<RouteRecord>> = [
+  {
+    title: "Route",
+    kind: "custom",
+    value: ({ id }) => (
+      <a href={link(["requests"], { route: id })}>
+        <code>{id}</code>
+      </a>
+    )
+  },
+  { title: "Circuit", kind: "custom", value: (route) => <State route={route} /> },
+  { title: "Requests", kind: "number", value: ({ requests }) => requests || null },
+  {
+    title: "Failures",
+    kind: "amount",
+    value: ({ failures, requests }) =>
+      requests === 0 ? null : `${formatCount(failures)}${failures > 0 ? ` (${formatShare(failures / requests)})` : ""}`
+  },
+  {
+    title: "Latency",
+    kind: "amount",
+    value: ({ latency_ms }) => (latency_ms === null ? null : formatMillis(latency_ms))
+  },
+  { title: "Last error", kind: "custom", value: lastError }
+]
+
+/** All instances together: the worst circuit, the last error, the average latency. */
+export const RouteTable = ({
+  isShown,
+  routes
+}: {
+  readonly routes: Resource<{ readonly data: ReadonlyArray<RouteRecord> }>
+  readonly isShown: (route: RouteRecord) => boolean
+}) => {
+  const mayChange = useRole("write")
+  const actions: Column<RouteRecord> = {
+    title: "Actions",
+    kind: "custom",
+    value: (route) => <RouteActions route={route} onDone={routes.refresh} />
+  }
+  return (
+    <Loaded resource={routes}>
+      {({ data }) => (
+        <Table
+          label="Routes"
+          empty={data.length === 0 ? "No provider of the catalog has its credential." : "No route matches."}
+          rows={data.filter(isShown)}
+          rowKey={({ id }) => id}
+          columns={mayChange ? [...columns, actions] : columns}
+        />
+      )}
+    </Loaded>
+  )
+}

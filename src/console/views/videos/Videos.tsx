@@ -1,0 +1,58 @@
+import { usePages } from "../../api/usePages.ts"
+import { useRange } from "../../api/useRange.ts"
+import { useRoute } from "../../CurrentRoute.ts"
+import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { Page } from "../../parts/Page.tsx"
+import { PagedTable } from "../../parts/PagedTable.tsx"
+import type { Column } from "../../parts/Table.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { link } from "../../Route.ts"
+import { statusOf } from "./status.ts"
+import type { VideoRecord } from "./VideoRecord.ts"
+
+const filters: ReadonlyArray<Filter> = [
+  { kind: "range" },
+  {
+    kind: "select",
+    name: "status",
+    label: "Status",
+    options: ["queued", ["in_progress", "in progress"], "completed", "failed"]
+  },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
+  { kind: "text", name: "model", label: "Model" }
+]
+
+const columns: ReadonlyArray<Column<VideoRecord>> = [
+  {
+    title: "Time",
+    kind: "custom",
+    value: ({ at, id }) => (
+      <a class="nowrap" href={link(["videos", id])}>
+        <Time at={at} />
+      </a>
+    )
+  },
+  { title: "Status", kind: "status", value: statusOf },
+  {
+    title: "Organization",
+    kind: "link",
+    value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
+  },
+  { title: "Model", kind: "code", value: ({ model }) => model },
+  { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
+  { title: "Route", kind: "code", value: ({ route }) => route },
+  { title: "Failed before", kind: "number", value: ({ tried }) => tried.length || null },
+  { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
+  { title: "Finished", kind: "time", value: ({ completed_at }) => completed_at }
+]
+
+export const Videos = () => {
+  const { model, organization, status } = useRoute().query
+  const videos = usePages<VideoRecord>("/videos", { organization, model, status, ...useRange() })
+  return (
+    <Page title="Videos" actions={<button onClick={videos.refresh}>Refresh</button>}>
+      <FilterBar filters={filters} />
+      <PagedTable label="Videos" pages={videos} empty="No video matches." rowKey={({ id }) => id} columns={columns} />
+    </Page>
+  )
+}

@@ -1,0 +1,19 @@
+import type { Tone } from "../../parts/Badge.tsx"
+import type { VideoRecord } from "./VideoRecord.ts"
+
+const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
+  queued: "soft",
+  in_progress: "soft",
+  completed: "good",
+  failed: "bad"
+}
+
+const isLate = ({ deadline, status }: VideoRecord): boolean =>
+  (status === "queued" || status === "in_progress") && deadline < Date.now() / 1000
+
+export const statusOf = (video: VideoRecord): { readonly text: string; readonly tone: Tone } =>
+  isLate(video)
+    ? { text: "past its deadline", tone: "bad" }
+    : { text: video.status.replace("_", " "), tone: tones[video.status] }
+
+export const isOver = ({ step }: VideoRecord): boolean => step === "over"

@@ -1,0 +1,145 @@
+import { useState } from "preact/hooks"
+import type { Page, Pages } from "../../api/usePages.ts"
+import { TextField, textOf } from "../../parts/Field.tsx"
+import { Section } from "../../parts/Page.tsx"
+import { PagedTable } from "../../parts/PagedTable.tsx"
+import { SecretDialog } from "../../parts/SecretDialog.tsx"
+import type { Column } from "../../parts/Table.tsx"
+import { toast } from "../../parts/Toasts.tsx"
+import { WriteButton } from "../../parts/WriteButton.tsx"
+import { link } from "../../Route.ts"
+import { useRole } from "../../Session.ts"
+import type { EndpointRecord, IssuedEndpoint } from "./WebhookRecord.ts"
+
+const columns: ReadonlyArray<Column<EndpointRecord>> = [
+  {
+    title: "URL",
+    kind: "custom",
+    value: ({ id, url }) => (
+      <a href={link(["webhooks"], { endpoint: id })}>
+        <code>{url}</code>
+      </a>
+    )
+  },
+  {
+    title: "Organization",
+    kind: "link",
+    value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
+  },
+  {
+    title: "State",
+    kind: "status",
+    value: ({ disabled_at }) =>
+      disabled_at === null ? { text: "enabled", tone: "good" } : { text: "disabled by a 410", tone: "bad" }
+  },
+  { title: "Pending", kind: "number", value: ({ pending }) => pending },
+  { title: "Last failure", kind: "text", value: ({ failure }) => failure },
+  { title: "Failed at", kind: "time", value: ({ failed_at }) => failed_at }
+]
+
+const Actions = ({ endpoint: { disabled_at, id, url }, onDone }: { endpoint: EndpointRecord; onDone: () => void }) => (
+  <div class="row-actions">
+    {disabled_at !== null && (
+      <WriteButton
+        isPlain
+        label="Enable"
+        of={url}
+        title="Enable this endpoint?"
+        action="Enable"
+        method="POST"
+        path={`/webhooks/${encodeURIComponent(id)}/enable`}
+        onDone={onDone}
+      >
+        <p>Events are sent to it again. It was disabled because it answered 410.</p>
+      </WriteButton>
+    )}
+    <WriteButton
+      isPlain
+      label="Remove"
+      of={url}
+      title="Remove this endpoint?"
+      action="Remove"
+      isDangerous
+      method="DELETE"
+      path={`/webhooks/${encodeURIComponent(id)}`}
+      onDone={() => {
+        toast("The endpoint is removed.")
+        onDone()
+      }}
+    >
+      <p>
+        <code>{url}</code> gets no more events, and everything that was written for it is gone.
+      </p>
+    </WriteButton>
+  </div>
+)
+
+const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint: IssuedEndpoint) => void }) => (
+  <WriteButton<IssuedEndpoint>
+    label="Add an endpoint"
+    title="Add an endpoint"
+    action="Add"
+    method="POST"
+    path="/webhooks"
+    body={(form) => ({ organization: textOf(form, "organization"), url: textOf(form, "url") })}
+    onDone={onDone}
+  >
+    <TextField name="organization" label="Organization" hint="Its id or name." value={organization} required />
+    <TextField
+      name="url"
+      label="URL"
+      hint="http or https, on a public host."
+      inputMode="url"
+      placeholder="https://…"
+      required
+    />
+  </WriteButton>
+)
+
+export const Endpoints = ({
+  endpoints,
+  organization
+}: {
+  readonly endpoints: Pages<EndpointRecord, Page<EndpointRecord>>
+  readonly organization: string
+}) => {
+  const [issued, setIssued] = useState<IssuedEndpoint>()
+  const mayChange = useRole("write")
+  const actions: Column<EndpointRecord> = {
+    title: "Actions",
+    kind: "custom",
+    value: (endpoint) => <Actions endpoint={endpoint} onDone={endpoints.refresh} />
+  }
+  return (
+    <Section
+      title="Endpoints"
+      actions={
+        <Add
+          organization={organization}
+          onDone={(endpoint) => {
+            setIssued(endpoint)
+            endpoints.refresh()
+          }}
+        />
+      }
+    >
+      <PagedTable
+        label="Endpoints"
+        pages={endpoints}
+        empty="There are no endpoints."
+        rowKey={({ id }) => id}
+        columns={mayChange ? [...columns, actions] : columns}
+      />
+      {issued && (
+        <SecretDialog
+          title="The endpoint's secret"
+          label="the secret"
+          secret={issued.secret}
+          onClose={() => setIssued(undefined)}
+        >
+          <p>Its server verifies with it that events come from here.</p>
+        </SecretDialog>
+      )}
+    </Section>
+  )
+}

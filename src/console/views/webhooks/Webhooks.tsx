@@ -1,0 +1,27 @@
+import { usePages } from "../../api/usePages.ts"
+import { useRoute } from "../../CurrentRoute.ts"
+import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { Page } from "../../parts/Page.tsx"
+import { Deliveries } from "./Deliveries.tsx"
+import { Endpoints } from "./Endpoints.tsx"
+import type { DeliveryRecord, EndpointRecord } from "./WebhookRecord.ts"
+
+const filters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
+  { kind: "select", name: "state", label: "Deliveries", options: ["pending", "delivered", "failed"] },
+  { kind: "text", name: "endpoint", label: "Endpoint", placeholder: "whe_…" }
+]
+
+/** Where customers are told of what happens, and whether they were. */
+export const Webhooks = () => {
+  const { endpoint, organization, state } = useRoute().query
+  const endpoints = usePages<EndpointRecord>("/webhooks", { organization }, 20)
+  const deliveries = usePages<DeliveryRecord>("/webhooks/deliveries", { organization, state, endpoint })
+  return (
+    <Page title="Webhooks">
+      <FilterBar filters={filters} />
+      <Endpoints endpoints={endpoints} organization={organization ?? ""} />
+      <Deliveries deliveries={deliveries} />
+    </Page>
+  )
+}

@@ -1,0 +1,76 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect, Redacted } from "effect"
+import { OrgId } from "../../../domain/Organization.ts"
+import { Names } from "../../../services/admin/Names.ts"
+import * as Changes from "../../../services/admin/WebhookChanges.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { AdminApi } from "../AdminApi.ts"
+import { answerOf, invalid, notFound, recordOf } from "../Fields.ts"
+import { organizationOf } from "../Filters.ts"
+import { cutPage, defaultListed, numberedAfter, wholePage } from "../Page.ts"
+
+export const WebhooksHandlers = HttpApiBuilder.group(
+  AdminApi,
+  "webhooks",
+  Effect.fnUntraced(function* (handlers) {
+    const webhooks = yield* Webhooks
+    const names = yield* Names
+
+    const nameAll = <Record extends { readonly org: string }>(records: ReadonlyArray<Record>) =>
+      Effect.map(names.of(records.map(({ org }) => ({ orgId: OrgId.make(org) }))), (known) =>
+        records.map((record) => ({ ...record, org_name: known.get(record.org) ?? null }))
+      )
+    const nameOne = <Record extends { readonly org: string }>(record: Record) =>
+      Effect.map(names.of([{ orgId: OrgId.make(record.org) }]), (known) => ({
+        ...record,
+        org_name: known.get(record.org) ?? null
+      }))
+
+    return handlers
+      .handle("list", ({ urlParams: { after, limit = defaultListed, organization } }) =>
+        Effect.gen(function* () {
+          const org = yield* organizationOf(organization)
+          const rows = yield* webhooks.page({ org, after, limit: limit + 1 })
+          const { data, ...page } = cutPage(rows, limit, Changes.endpointRecord, ({ id }) => id)
+          return { data: yield* nameAll(data), ...page }
+        })
+      )
+      .handle("add", ({ payload: { organization, url } }) =>
+        answerOf(Changes.addEndpoint(organization, url), (record, made) => ({
+          ...record,
+          secret: made === undefined ? null : Redacted.value(made.secret)
+        })).pipe(
+          Effect.flatMap(nameOne),
+          Effect.catchTags({ OrganizationNotFound: invalid("organization"), UrlRefused: invalid("url") })
+        )
+      )
+      .handle("enable", ({ path: { id } }) =>
+        recordOf(Changes.enableEndpoint(id)).pipe(
+          Effect.flatMap(nameOne),
+          Effect.catchTags({ EndpointNotFound: notFound })
+        )
+      )
+      .handle("remove", ({ path: { id } }) =>
+        recordOf(Changes.removeEndpoint(id)).pipe(
+          Effect.flatMap(nameOne),
+          Effect.catchTags({ EndpointNotFound: notFound })
+        )
+      )
+      .handle("deliveries", ({ urlParams: { endpoint, limit = defaultListed, state, ...given } }) =>
+        Effect.gen(function* () {
+          const org = yield* organizationOf(given.organization)
+          const after = yield* numberedAfter(given.after)
+          const rows = yield* webhooks.deliveries({ org, state, endpoint, after, limit: limit + 1 })
+          const { data, ...page } = cutPage(rows, limit, Changes.deliveryRecord, ({ id }) => String(id))
+          return { data: yield* nameAll(data), ...page }
+        })
+      )
+      .handle("replay", ({ path: { event } }) =>
+        recordOf(Changes.replayEvent(event)).pipe(
+          Effect.flatMap(nameAll),
+          Effect.map(wholePage),
+          Effect.catchTags({ EventNotFound: notFound })
+        )
+      )
+  })
+)

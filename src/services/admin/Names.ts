@@ -1,0 +1,40 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Schema } from "effect"
+import type { KeyId } from "../../domain/ApiKey.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { rowsOf } from "../sql/Statement.ts"
+
+/** By the id of an organization or a key; deleted ones have theirs too. */
+export type NameMap = ReadonlyMap<string, string>
+
+interface Owned {
+  readonly orgId: OrgId
+  readonly keyId?: KeyId | null
+}
+
+const Named = Schema.Struct({ id: Schema.String, name: Schema.String })
+
+/** What organizations and keys are called. */
+export class Names extends Context.Tag("gateway/Names")<
+  Names,
+  { readonly of: (owned: ReadonlyArray<Owned>) => Effect.Effect<NameMap> }
+>() {
+  static readonly layer = Layer.effect(
+    Names,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const found = rowsOf(Named)
+      return Names.of({
+        of: Effect.fn("Names.of")(function* (owned: ReadonlyArray<Owned>) {
+          if (owned.length === 0) return new Map()
+          const organizations = [...new Set(owned.map(({ orgId }) => orgId))]
+          const keys = [...new Set(owned.flatMap(({ keyId }) => keyId ?? []))]
+          const names = yield* found(sql`
+            SELECT id, name FROM organizations WHERE id = ANY (${organizations}::text[])
+            UNION ALL SELECT id, name FROM api_keys WHERE id = ANY (${keys}::text[]) AND name IS NOT NULL`)
+          return new Map(names.map(({ id, name }) => [id, name]))
+        })
+      })
+    })
+  )
+}

@@ -1,0 +1,146 @@
+import { Effect, Schema } from "effect"
+import { Organizations } from "../access/Organizations.ts"
+import { type Delivery, type Endpoint, type EndpointNotFound, Webhooks } from "../webhooks/Webhooks.ts"
+import { Audit } from "./Audit.ts"
+import { UnixSeconds } from "./Record.ts"
+
+const Moment = Schema.NullOr(UnixSeconds)
+const Text = Schema.NullOr(Schema.String)
+
+export const EndpointRecord = Schema.Struct({
+  id: Schema.String,
+  org: Schema.String,
+  url: Schema.String,
+  created_at: UnixSeconds,
+  disabled_at: Moment,
+  pending: Schema.Number,
+  failure: Text,
+  failed_at: Moment
+}).annotations({ identifier: "WebhookEndpoint" })
+export type EndpointRecord = typeof EndpointRecord.Type
+
+export const DeliveryRecord = Schema.Struct({
+  id: Schema.String,
+  org: Schema.String,
+  endpoint: Text,
+  url: Schema.String,
+  type: Schema.String,
+  at: UnixSeconds,
+  state: Schema.Literal("pending", "delivered", "failed"),
+  tries: Schema.Number,
+  tried_at: Moment,
+  status: Schema.NullOr(Schema.Number),
+  failure: Text,
+  next_at: Moment
+}).annotations({ identifier: "WebhookDelivery" })
+export type DeliveryRecord = typeof DeliveryRecord.Type
+
+const ReplayedDeliveries = Schema.Array(DeliveryRecord)
+const ReissuedSecret = Schema.Struct({ id: Schema.String })
+
+export const endpointRecord = (endpoint: Endpoint): EndpointRecord => ({
+  id: endpoint.id,
+  org: endpoint.orgId,
+  url: endpoint.url,
+  created_at: endpoint.createdAt,
+  disabled_at: endpoint.disabledAt,
+  pending: endpoint.pending,
+  failure: endpoint.failure,
+  failed_at: endpoint.failedAt
+})
+
+export const deliveryRecord = (delivery: Delivery): DeliveryRecord => ({
+  id: delivery.eventId,
+  org: delivery.orgId,
+  endpoint: delivery.endpointId,
+  url: delivery.url,
+  type: delivery.type,
+  at: delivery.createdAt,
+  state: delivery.state,
+  tries: delivery.tries,
+  tried_at: delivery.triedAt,
+  status: delivery.status,
+  failure: delivery.failure,
+  next_at: delivery.nextAt
+})
+
+const ofEndpoint = {
+  record: EndpointRecord,
+  targetOf: ({ id }: EndpointRecord) => id,
+  orgOf: ({ org }: EndpointRecord) => org
+}
+
+/** With the secret, once. */
+export const addEndpoint = (organization: string, url: string) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const { find } = yield* Organizations
+    const { add } = yield* Webhooks
+    const { id: org } = yield* find(organization)
+    return yield* change({
+      ...ofEndpoint,
+      action: "webhooks.add",
+      input: { org, url },
+      run: add({ org, url }),
+      recordOf: ({ endpoint }) => endpointRecord(endpoint)
+    })
+  })
+
+const changeEndpoint = (
+  action: string,
+  id: string,
+  run: (webhooks: typeof Webhooks.Service) => Effect.Effect<Endpoint, EndpointNotFound>
+) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const webhooks = yield* Webhooks
+    return yield* change({
+      ...ofEndpoint,
+      action: `webhooks.${action}`,
+      input: {},
+      target: id,
+      before: Effect.map(webhooks.find(id), endpointRecord),
+      run: run(webhooks),
+      recordOf: endpointRecord
+    })
+  })
+
+export const removeEndpoint = (id: string) => changeEndpoint("remove", id, ({ remove }) => remove(id))
+export const enableEndpoint = (id: string) => changeEndpoint("enable", id, ({ enable }) => enable(id))
+
+/** Sends an event to all its destinations again. */
+export const replayEvent = (id: string) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const { deliveries, replay } = yield* Webhooks
+    return yield* change({
+      action: "webhooks.replay",
+      input: {},
+      target: id,
+      record: ReplayedDeliveries,
+      before: Effect.map(deliveries({ event: id }), (all) => all.map(deliveryRecord)),
+      run: replay(id),
+      recordOf: (all) => all.map(deliveryRecord),
+      targetOf: () => id,
+      orgOf: ([first]) => first?.org
+    })
+  })
+
+/** Replaces the secret that signs for the URLs of requests, at once. */
+export const reissueSecret = (organization: string) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const { find } = yield* Organizations
+    const { secret } = yield* Webhooks
+    const { id } = yield* find(organization)
+    return yield* change({
+      action: "webhooks.reissue_secret",
+      input: {},
+      target: id,
+      record: ReissuedSecret,
+      run: secret(id, { reissue: true }),
+      recordOf: () => ({ id }),
+      targetOf: () => id,
+      orgOf: () => id
+    })
+  })
