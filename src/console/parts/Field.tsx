@@ -42,6 +42,7 @@ export const TextField = ({
   value,
   ...input
 }: Labels & {
+  readonly type?: "datetime-local"
   readonly inputMode?: "decimal" | "numeric" | "url"
   readonly value?: string
   readonly placeholder?: string

@@ -3,9 +3,14 @@ import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
 import { AuditHandlers } from "../admin/audit/Handlers.ts"
+import { BlockListHandlers } from "../admin/blocklist/Handlers.ts"
+import { CreditsHandlers } from "../admin/credits/Handlers.ts"
 import { InstancesHandlers } from "../admin/instances/Handlers.ts"
+import { KeysHandlers } from "../admin/keys/Handlers.ts"
+import { LedgerHandlers } from "../admin/ledger/Handlers.ts"
 import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
+import { RequestsHandlers } from "../admin/requests/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
@@ -30,6 +35,11 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     document,
     SessionHandlers,
     OrganizationsHandlers,
+    RequestsHandlers,
+    KeysHandlers,
+    CreditsHandlers,
+    LedgerHandlers,
+    BlockListHandlers,
     AuditHandlers,
     InstancesHandlers,
     OperatorsHandlers,
