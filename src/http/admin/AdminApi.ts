@@ -1,8 +1,10 @@
 import { HttpApi, OpenApi } from "@effect/platform"
 import { AuditGroup } from "./audit/Schema.ts"
+import { CatalogGroup } from "./catalog/Schema.ts"
 import { InstancesGroup } from "./instances/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
+import { RoutesGroup } from "./routes/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
 import { WebhooksGroup } from "./webhooks/Schema.ts"
 
@@ -14,6 +16,8 @@ export class AdminApi extends HttpApi.make("admin")
   .add(InstancesGroup)
   .add(OperatorsGroup)
   .add(WebhooksGroup)
+  .add(RoutesGroup)
+  .add(CatalogGroup)
   .prefix("/admin/v1")
   .annotateContext(
     OpenApi.annotations({

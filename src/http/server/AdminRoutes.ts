@@ -3,9 +3,11 @@ import { Effect, Layer } from "effect"
 import { jsonText, respond } from "../Answer.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
 import { AuditHandlers } from "../admin/audit/Handlers.ts"
+import { CatalogHandlers } from "../admin/catalog/Handlers.ts"
 import { InstancesHandlers } from "../admin/instances/Handlers.ts"
 import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
+import { RoutesHandlers } from "../admin/routes/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
@@ -33,5 +35,7 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     AuditHandlers,
     InstancesHandlers,
     OperatorsHandlers,
-    WebhooksHandlers
+    WebhooksHandlers,
+    RoutesHandlers,
+    CatalogHandlers
   ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))
