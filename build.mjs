@@ -64,8 +64,8 @@ const buildConsole = async (outdir) => {
     minify: true,
     target: "es2022",
     format: "esm",
-    jsx: "automatic",
-    jsxImportSource: "preact",
+    // An image is built without the files that these would be read from.
+    tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
     legalComments: "none",
     logLevel: "warning",
     write: false

@@ -35,6 +35,7 @@ import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import * as ProcessMetrics from "./services/telemetry/ProcessMetrics.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
+import { fillUsage } from "./services/telemetry/UsageFilling.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
 import { Webhooks } from "./services/webhooks/Webhooks.ts"
@@ -144,6 +145,13 @@ const housekeeping = ({ logRetention }: Settings) =>
     })
   )
 
+const filling = Layer.scopedDiscard(
+  fillUsage.pipe(
+    Effect.catchAllCause((cause) => logFailure("The totals of before could not be added up", cause)),
+    Effect.forkScoped
+  )
+)
+
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
 const services = ({ settings }: GatewayOptions) => {
@@ -160,7 +168,13 @@ const services = ({ settings }: GatewayOptions) => {
     CustomerUsage.layer
   )
   const media = Layer.merge(MediaStores.layer(settings.media), References.layer)
-  const background = [publishedHealth, ControlFollower.layer, housekeeping(settings), WebhookDelivery.layer] as const
+  const background = [
+    publishedHealth,
+    filling,
+    ControlFollower.layer,
+    housekeeping(settings),
+    WebhookDelivery.layer
+  ] as const
   return Layer.mergeAll(readiness(settings), ...background).pipe(
     Layer.provideMerge(Layer.merge(generations, administration)),
     Layer.provideMerge(

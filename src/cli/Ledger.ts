@@ -1,21 +1,10 @@
 import { Command } from "@effect/cli"
 import { Effect, Schema } from "effect"
-import { type Entry, LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import { entryRecord } from "../services/admin/EntryRecord.ts"
+import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { command, findAnyOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-
-export const entryRecord = (entry: Entry) => ({
-  id: entry.id,
-  at: entry.at,
-  org: entry.orgId,
-  kind: entry.kind,
-  amount_usd: entry.amount,
-  ref: entry.ref,
-  note: entry.note,
-  key_id: entry.keyId,
-  hold_id: entry.holdId
-})
 
 const show = command(
   "show",

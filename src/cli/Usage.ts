@@ -1,5 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
-import { Grouping, Usage, type UsageRow } from "../services/telemetry/Usage.ts"
+import { Usage, type UsageRow } from "../services/telemetry/Usage.ts"
+import { Grouping } from "../services/telemetry/UsageSql.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
@@ -21,12 +22,10 @@ const columnsOf = ([by, thenBy]: Groupings) => [
 const hitRate = (cached: number, prompt: number) =>
   prompt === 0 ? null : Math.round((cached / prompt) * 10_000) / 10_000
 
-const recordOf = ([by, thenBy]: Groupings, row: UsageRow): Output.Fields => ({
-  [by]: row.group,
-  ...(isNamed(by) && { name: row.label }),
-  ...(thenBy !== undefined && { [thenBy]: row.subgroup }),
-  ...(thenBy !== undefined && isNamed(thenBy) && { [`${thenBy}_name`]: row.sublabel }),
+const sumsOf = (row: UsageRow) => ({
   requests: row.requests,
+  errors: row.errors,
+  refusals: row.refusals,
   prompt_tokens: row.promptTokens,
   completion_tokens: row.completionTokens,
   total_tokens: row.promptTokens + row.completionTokens,
@@ -36,10 +35,18 @@ const recordOf = ([by, thenBy]: Groupings, row: UsageRow): Output.Fields => ({
   cache_write_1h_tokens: row.cacheWriteHourTokens,
   reasoning_tokens: row.reasoningTokens,
   web_searches: row.webSearches,
-  spend_usd: row.spend,
+  spend_usd: row.charge,
   cost_usd: row.cost,
   margin_usd: row.margin,
   cost_unknown: row.uncosted
+})
+
+const recordOf = ([by, thenBy]: Groupings, row: UsageRow): Output.Fields => ({
+  [by]: row.group,
+  ...(isNamed(by) && { name: row.label }),
+  ...(thenBy !== undefined && { [thenBy]: row.subgroup }),
+  ...(thenBy !== undefined && isNamed(thenBy) && { [`${thenBy}_name`]: row.sublabel }),
+  ...sumsOf(row)
 })
 
 const columns = [
@@ -52,24 +59,6 @@ const columns = [
   "margin_usd",
   "cost_unknown"
 ]
-
-const totalsOf = (rows: ReadonlyArray<UsageRow>): Output.Fields => {
-  const count = (of: (row: UsageRow) => number) => rows.reduce((total, row) => total + of(row), 0)
-  const amount = (of: (row: UsageRow) => bigint | null) => rows.reduce((total, row) => total + (of(row) ?? 0n), 0n)
-  const cached = count((row) => row.cachedTokens)
-  const prompt = count((row) => row.promptTokens)
-  return {
-    requests: count((row) => row.requests),
-    prompt_tokens: prompt,
-    completion_tokens: count((row) => row.completionTokens),
-    cached_tokens: cached,
-    cache_hit_rate: hitRate(cached, prompt),
-    spend_usd: amount((row) => row.spend),
-    cost_usd: amount((row) => row.cost),
-    margin_usd: rows.every((row) => row.margin === null) ? null : amount((row) => row.margin),
-    cost_unknown: count((row) => row.uncosted)
-  }
-}
 
 const isGrouping = Schema.is(Grouping)
 
@@ -106,10 +95,10 @@ export const usage = command(
       return yield* new CommandFailed({ message: "--since must be before --until." })
     }
     const { report } = yield* Usage
-    const rows = yield* report({ by, thenBy, org: yield* filterOf(given.org), since, until })
+    const { rows, totals: all } = yield* report({ by, thenBy, org: yield* filterOf(given.org), since, until })
     const records = rows.map((row) => recordOf(groupings, row))
     const shown = columnsOf(groupings)
-    const totals = totalsOf(rows)
+    const totals = sumsOf(all)
     const text = given.csv
       ? Output.csv(records, shown)
       : Output.table(

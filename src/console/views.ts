@@ -1,5 +1,10 @@
 import type { ComponentType } from "preact"
+import { Audit } from "./views/audit/Audit.tsx"
+import { Settings } from "./views/control/SettingsView.tsx"
+import { Ledger } from "./views/ledger/Ledger.tsx"
 import { Now } from "./views/now/Now.tsx"
+import { Organization } from "./views/organizations/Organization.tsx"
+import { Organizations } from "./views/organizations/Organizations.tsx"
 import { Routes } from "./views/routes/Routes.tsx"
 import { Video } from "./views/videos/Video.tsx"
 import { Videos } from "./views/videos/Videos.tsx"
@@ -19,7 +24,11 @@ export interface View {
 /** In the order of the navigation. */
 export const views: ReadonlyArray<View> = [
   { path: "", title: "Now", key: "n", view: Now },
+  { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: Organization },
+  { path: "ledger", title: "Ledger", key: "l", view: Ledger },
   { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video },
   { path: "routes", title: "Routes", key: "t", view: Routes },
-  { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks }
+  { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks },
+  { path: "audit", title: "Audit", key: "a", view: Audit },
+  { path: "settings", title: "Settings", key: "s", view: Settings }
 ]

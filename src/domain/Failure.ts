@@ -25,7 +25,6 @@ export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
 export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class VideoNotFinished extends Data.TaggedError("VideoNotFinished")<{}> {}
 export class RequestNotFound extends Data.TaggedError("RequestNotFound")<{}> {}
-export class UsageTooLarge extends Data.TaggedError("UsageTooLarge")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
 
@@ -91,7 +90,6 @@ const classes = [
   VideoNotFound,
   VideoNotFinished,
   RequestNotFound,
-  UsageTooLarge,
   IdempotencyConflict,
   InsufficientCredits,
   SpendLimitReached,

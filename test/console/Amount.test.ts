@@ -29,6 +29,12 @@ describe("an amount", () => {
     }
   })
 
+  it("that was added up in the browser has no digits beyond the nano-dollar", () => {
+    assert.strictEqual(formatUsd(0.1 + 0.2), "$0.30")
+    assert.strictEqual(formatUsd(6 * 0.000123457), "$0.000740742")
+    assert.strictEqual(formatUsd(9_000_000.25), "$9,000,000.25")
+  })
+
   it("has its digits after the cents apart, so that they can be shown softly", () => {
     assert.deepStrictEqual(partsOfUsd(-8.1215), { sign: "−", main: "$8.12", fine: "15" })
     assert.deepStrictEqual(partsOfUsd(0.1), { sign: "", main: "$0.10", fine: "" })

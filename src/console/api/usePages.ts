@@ -67,7 +67,7 @@ export const usePages = <Row, Answer extends Page<Row> = Page<Row>>(
     hasMore: next !== null,
     error: state.error,
     isLoading: state.isLoading,
-    loadMore: useCallback(() => setWanted(({ turn }) => ({ address, after: next, turn })), [address, next]),
+    loadMore: useCallback(() => setWanted(({ turn }) => ({ address, after: next, turn: turn + 1 })), [address, next]),
     refresh: useCallback(() => setWanted(({ turn }) => ({ address, after: null, turn: turn + 1 })), [address])
   }
 }

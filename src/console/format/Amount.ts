@@ -1,5 +1,5 @@
-/** JavaScript writes smaller numbers with an exponent. */
-const leastPlain = 1e-6
+/** Smaller numbers are less than a nano-dollar apart. */
+const leastCoarse = 2 ** 22
 
 const group = (digits: string): string => digits.replace(/\B(?=(?:\d{3})+$)/g, ",")
 
@@ -13,10 +13,10 @@ export interface UsdParts {
   readonly fine: string
 }
 
-/** Every digit of an amount, which has at most nine decimals. */
+/** Every digit to the nano-dollar. */
 export const partsOfUsd = (usd: number): UsdParts => {
   const size = Math.abs(usd)
-  const [dollars = "0", decimals = ""] = (size < leastPlain ? size.toFixed(9) : String(size)).split(".")
+  const [dollars = "0", decimals = ""] = (size < leastCoarse ? size.toFixed(9) : String(size)).split(".")
   return {
     sign: usd < 0 ? "−" : "",
     main: `$${group(dollars)}.${decimals.slice(0, 2).padEnd(2, "0")}`,

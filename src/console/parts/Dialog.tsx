@@ -13,9 +13,18 @@ export const Dialog = ({
 }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => dialog.current?.showModal(), [])
+  const isGone = useRef(false)
+  useEffect(() => {
+    const element = dialog.current
+    element?.showModal()
+    return () => {
+      isGone.current = true
+      // Gives the focus back to what opened it.
+      element?.close()
+    }
+  }, [])
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={onClose}>
+    <dialog ref={dialog} aria-labelledby={id} onClose={() => isGone.current || onClose()}>
       <h2 id={id}>{title}</h2>
       {children}
       <button type="button" class="plain close" aria-label="Close" onClick={() => dialog.current?.close()}>

@@ -41,6 +41,7 @@ export const TextField = ({
   name,
   ...input
 }: Labels & {
+  readonly type?: "datetime-local"
   readonly inputMode?: "decimal" | "numeric" | "url"
   readonly value?: string
   readonly placeholder?: string

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { replaceQuery, useRoute } from "../CurrentRoute.ts"
+import { formatLocal, formatUtc, parseMoment } from "../format/Moment.ts"
 
 export type Filter =
   | { readonly kind: "text"; readonly name: string; readonly label: string; readonly placeholder?: string }
@@ -23,12 +24,18 @@ const TextFilter = ({
 }: Extract<Filter, { kind: "text" }> & { readonly value: string }) => {
   const [text, setText] = useState(value)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => setText(value), [value])
+  useEffect(() => {
+    // What is being typed is newer than the address.
+    if (timer.current === undefined && value !== text.trim()) setText(value)
+  }, [value])
   useEffect(() => () => clearTimeout(timer.current), [])
   const type = (next: string) => {
     setText(next)
     clearTimeout(timer.current)
-    timer.current = setTimeout(() => replaceQuery({ [name]: next.trim() }), typingMillis)
+    timer.current = setTimeout(() => {
+      timer.current = undefined
+      replaceQuery({ [name]: next.trim() })
+    }, typingMillis)
   }
   return (
     <label class="filter">
@@ -75,16 +82,23 @@ const presets: ReadonlyArray<readonly [value: string, text: string]> = [
   ["custom", "from … to …"]
 ]
 
-const Moment = ({ label, name, value }: { readonly label: string; readonly name: string; readonly value: string }) => (
-  <label class="filter">
-    <span>{label}</span>
-    <input
-      type="datetime-local"
-      value={value}
-      onChange={({ currentTarget }) => replaceQuery({ [name]: currentTarget.value })}
-    />
-  </label>
-)
+/** Kept in UTC, so that a link shows the same in every zone. */
+const Moment = ({ label, name, value }: { readonly label: string; readonly name: string; readonly value: string }) => {
+  const at = parseMoment(value, 0)
+  return (
+    <label class="filter">
+      <span>{label}</span>
+      <input
+        type="datetime-local"
+        value={at === undefined ? "" : formatLocal(at).slice(0, 16).replace(" ", "T")}
+        onChange={({ currentTarget }) => {
+          const chosen = parseMoment(currentTarget.value, 0)
+          replaceQuery({ [name]: chosen === undefined ? "" : `${formatUtc(chosen).slice(0, 16).replace(" ", "T")}Z` })
+        }}
+      />
+    </label>
+  )
+}
 
 const RangeFilter = ({ since, until }: { readonly since: string; readonly until: string }) => {
   const isPreset = until === "" && presets.some(([value]) => value === since)

@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact"
 import { formatCount } from "../format/Amount.ts"
+import { shorten } from "../format/Short.ts"
 import { Badge, type Tone } from "./Badge.tsx"
 import { Empty } from "./Empty.tsx"
+import { Long } from "./Long.tsx"
 import { Time } from "./Time.tsx"
 import { Usd } from "./Usd.tsx"
 
@@ -26,6 +28,8 @@ export type Column<Row> = Cell<Row> & {
   readonly isSorted?: boolean
 }
 
+const mostLinked = 60
+
 const none = <span class="soft">–</span>
 
 const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
@@ -44,11 +48,21 @@ const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
     }
     case "link": {
       const target = column.value(row)
-      return target ? <a href={target.href}>{target.text}</a> : none
+      return target ? (
+        <a href={target.href} {...(target.text.length > mostLinked && { title: target.text })}>
+          <bdi>{shorten(target.text, mostLinked)}</bdi>
+        </a>
+      ) : (
+        none
+      )
     }
     case "status": {
       const status = column.value(row)
       return status ? <Badge tone={status.tone}>{status.text}</Badge> : none
+    }
+    case "text": {
+      const text = column.value(row)
+      return text ? <Long text={text} /> : none
     }
     default:
       return column.value(row) ?? none

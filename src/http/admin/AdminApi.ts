@@ -1,9 +1,14 @@
 import { HttpApi, OpenApi } from "@effect/platform"
 import { AuditGroup } from "./audit/Schema.ts"
+import { BlockListGroup } from "./blocklist/Schema.ts"
 import { CatalogGroup } from "./catalog/Schema.ts"
+import { CreditsGroup } from "./credits/Schema.ts"
 import { InstancesGroup } from "./instances/Schema.ts"
+import { KeysGroup } from "./keys/Schema.ts"
+import { LedgerGroup } from "./ledger/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
+import { RequestsGroup } from "./requests/Schema.ts"
 import { RoutesGroup } from "./routes/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
 import { WebhooksGroup } from "./webhooks/Schema.ts"
@@ -12,6 +17,11 @@ import { WebhooksGroup } from "./webhooks/Schema.ts"
 export class AdminApi extends HttpApi.make("admin")
   .add(Sessions)
   .add(OrganizationsGroup)
+  .add(RequestsGroup)
+  .add(KeysGroup)
+  .add(CreditsGroup)
+  .add(LedgerGroup)
+  .add(BlockListGroup)
   .add(AuditGroup)
   .add(InstancesGroup)
   .add(OperatorsGroup)

@@ -142,7 +142,6 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     headers: { "retry-after": "5" }
   }),
   RequestNotFound: () => answer(404, "not_found_error", null, "No such request."),
-  UsageTooLarge: () => badRequest("`from` to `to` holds too many requests to add up: ask for fewer days.", "from"),
   VideoNotFinished: () =>
     conflict("video_not_finished", "The video can only be deleted once it is completed or failed."),
   IdempotencyConflict: () =>

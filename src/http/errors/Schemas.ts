@@ -23,7 +23,6 @@ import {
   UpstreamAuthFailed,
   UpstreamFailed,
   UpstreamRejected,
-  UsageTooLarge,
   VideoNotFinished,
   VideoNotFound
 } from "../../domain/Failure.ts"
@@ -79,7 +78,7 @@ export const NoSuchRequest = onWire(404, RequestNotFound).annotations({
   description: "The organization has no such request."
 })
 export const UsageBusy = onWire(503, GatewayBusy).annotations({ description: "Too many ask for their usage at once." })
-export const WrongQuery = onWire(400, InvalidRequest, UsageTooLarge).annotations({
+export const WrongQuery = onWire(400, InvalidRequest).annotations({
   description: "A parameter is wrong."
 })
 

@@ -27,7 +27,6 @@ export const failuresOf = (
   ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
   VideoNotFound: [new Failure.VideoNotFound()],
   RequestNotFound: [new Failure.RequestNotFound()],
-  UsageTooLarge: [new Failure.UsageTooLarge()],
   VideoNotFinished: [new Failure.VideoNotFinished()],
   UnknownEndpoint: [new Failure.UnknownEndpoint()],
   IdempotencyConflict: [new Failure.IdempotencyConflict()],

@@ -4,12 +4,8 @@ import { Clock, Effect, Either } from "effect"
 import { encodeCsv } from "../../domain/Csv.ts"
 import { RequestNotFound } from "../../domain/Failure.ts"
 import { toUsd, toUsdText } from "../../domain/Money.ts"
-import {
-  type CustomerGrouping,
-  type CustomerRequest,
-  CustomerUsage,
-  type UsageSum
-} from "../../services/telemetry/CustomerUsage.ts"
+import { type CustomerGrouping, type CustomerRequest, CustomerUsage } from "../../services/telemetry/CustomerUsage.ts"
+import type { UsageRow } from "../../services/telemetry/Usage.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import { isRequestId } from "../admission/RequestContext.ts"
@@ -30,7 +26,7 @@ export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
     : Either.right({ since, until })
 }
 
-const countsOf = (sum: UsageSum) => ({
+const countsOf = (sum: UsageRow) => ({
   requests: sum.requests,
   prompt_tokens: sum.promptTokens,
   completion_tokens: sum.completionTokens,
@@ -49,12 +45,12 @@ const columns = [
   "charge_usd"
 ]
 
-const groupOf = (by: CustomerGrouping, { group, label }: UsageSum) => ({
+const groupOf = (by: CustomerGrouping, { group, label }: UsageRow) => ({
   [by]: group,
   ...(by === "key" ? { key_name: label } : {})
 })
 
-const csvOf = (by: CustomerGrouping, sums: ReadonlyArray<UsageSum>): string =>
+const csvOf = (by: CustomerGrouping, sums: ReadonlyArray<UsageRow>): string =>
   encodeCsv(
     [by, ...(by === "key" ? ["key_name"] : []), ...columns],
     sums.map((sum) => [...Object.values(groupOf(by, sum)), ...Object.values(countsOf(sum)), toUsdText(sum.charge)])

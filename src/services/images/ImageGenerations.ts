@@ -19,6 +19,8 @@ import { MediaStore } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import * as Monotonic from "../runtime/Monotonic.ts"
+import { rowOf } from "../telemetry/RequestEntry.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
 
@@ -151,8 +153,11 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")
-        const settle = ledger.settle(held, variant.price, claim && { effect: claim.keep(kept, held.id) })
+        const row = rowOf(record.entry({ status: 200, code: null, endedAt: yield* Monotonic.millis }))
+        const settle = ledger.settle(held, variant.price, { effect: claim?.keep(kept, held.id), row })
         record.settled(yield* withSpan(record.trace?.span, "settle", settle))
+        // How it was answered follows.
+        record.isLogged = false
         yield* failpoint.reach("after_settle")
         return {
           created: kept.created,
@@ -168,7 +173,9 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.trace?.resolve(job.model.id)
         const claim = yield* claimKey(job)
         if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
-        const held = yield* ledger.hold({ org: record.caller.org, key: record.caller.key, upTo: variant.price })
+        const { key, org } = record.caller
+        // The same id lets a refund find the log's row.
+        const held = yield* ledger.hold({ id: record.id, org, key, upTo: variant.price })
         record.hold = held.id
         record.trace?.admit()
         yield* failpoint.reach("after_hold")

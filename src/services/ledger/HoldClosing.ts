@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient, SqlError } from "@effect/sql"
 import { type Array as Arr, Data, Effect, Metric } from "effect"
 import { min, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
@@ -8,6 +8,7 @@ import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import { bareRow } from "../telemetry/RequestEntry.ts"
 import { watchEndpoints } from "../webhooks/EndpointWatch.ts"
 import type { Hold, Settlement } from "./Hold.ts"
 import * as SettleSql from "./SettleSql.ts"
@@ -23,13 +24,15 @@ const transactionsAtOnce = 4
 
 export interface Alongside {
   /** Must be safe to repeat. */
-  readonly effect?: Effect.Effect<unknown, SqlError.SqlError>
+  readonly effect?: Effect.Effect<unknown, SqlError.SqlError> | undefined
   readonly row?: string | undefined
 }
 
 interface Closing extends SettleSql.Closing {
   readonly org: OrgId
   readonly row?: string | undefined
+  /** Instead of one that the database refuses, which must not prevent the charge. */
+  readonly bareRow?: (() => string) | undefined
 }
 
 export const settlementOf = (hold: Hold, cost: NanoUsd, { charged, state }: SettleSql.Closed): Settlement => {
@@ -52,8 +55,24 @@ const requireClosed = (
 }
 
 /** Charges up to the hold, or releases without a cost. */
-export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing) =>
-  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one")), ([closed]) => requireClosed(closed))
+export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing, row?: string) =>
+  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one", row === undefined ? [] : [row])), ([closed]) =>
+    requireClosed(closed)
+  )
+
+/** A row that the database refuses must not prevent the charge. */
+const withRow = <A, E>(
+  { bareRow, row }: Closing,
+  attempt: (row: string | undefined) => Effect.Effect<A, E | SqlError.SqlError>
+) =>
+  Effect.catchAll(attempt(row), (error) =>
+    error instanceof SqlError.SqlError && isRefusal(error) && bareRow !== undefined
+      ? Effect.logError(`What a row of the request log told is lost: ${String(error)}`).pipe(
+          Effect.zipRight(Metric.increment(Metrics.logDropped)),
+          Effect.zipRight(attempt(bareRow()))
+        )
+      : Effect.fail(error)
+  )
 
 const isAffordable = (error: { readonly _tag: string }) =>
   error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
@@ -63,6 +82,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   lanes: StatementBatcher.Lanes<Closing>,
   restore: (hold: Hold) => Effect.Effect<void, E>
 ) {
+  const clock = yield* Effect.clock
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
   const inTime = within(yield* Effect.scope, settleTimeout)
@@ -70,17 +90,11 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   const hasEndpoints = yield* watchEndpoints
 
   const closeAll = (batch: Arr.NonEmptyReadonlyArray<Closing>) => {
-    const rows = batch.flatMap(({ row }) => row ?? [])
     const notifies = batch.some(({ org }) => hasEndpoints(org))
-    const all = prepared.run(SettleSql.close(batch, "many", rows, notifies))
-    if (batch.length > 1 || rows.length === 0) return all
-    // A row that the database refuses must not prevent the charge.
-    return Effect.catchIf(all, isRefusal, (error) =>
-      Effect.logError(`A row of the request log is lost: ${String(error)}`).pipe(
-        Effect.zipRight(Metric.increment(Metrics.logDropped)),
-        Effect.zipRight(prepared.run(SettleSql.close(batch, "many", [], notifies)))
-      )
-    )
+    const closeWith = (rows: ReadonlyArray<string>) => prepared.run(SettleSql.close(batch, "many", rows, notifies))
+    const [first, ...others] = batch
+    if (others.length > 0) return closeWith(batch.flatMap(({ row }) => row ?? []))
+    return withRow(first, (row) => closeWith(row === undefined ? [] : [row]))
   }
   const submit = yield* StatementBatcher.make({
     name: "settle",
@@ -106,11 +120,12 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     Effect.suspend(() => {
       let isAbandoned = false
       const unlessAbandoned = Effect.suspend(() => (isAbandoned ? new NoAnswer() : Effect.void))
-      const attempt = Effect.zipRight(alongside, closeOne(sql, closing)).pipe(
-        Effect.zipLeft(unlessAbandoned),
-        sql.withTransaction
-      )
-      const once = inTurn(closing.org)(Effect.zipRight(unlessAbandoned, attempt))
+      const attempt = (row: string | undefined) =>
+        Effect.zipRight(alongside, closeOne(sql, closing, row)).pipe(
+          Effect.zipLeft(unlessAbandoned),
+          sql.withTransaction
+        )
+      const once = inTurn(closing.org)(Effect.zipRight(unlessAbandoned, withRow(closing, attempt)))
       return untilClosed(hold, once, (error) => error instanceof NoAnswer).pipe(
         inTime,
         Effect.onError(() => Effect.sync(() => (isAbandoned = true)))
@@ -119,9 +134,13 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
 
   return {
     release: ({ id, org }: Hold) => close({ id, org, cost: undefined }),
-    settle: (hold: Hold, cost: NanoUsd, { effect, row }: Alongside) => {
-      const closing = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row }
-      return effect === undefined ? untilClosed(hold, close(closing), isTimeUp) : closeAlongside(hold, closing, effect)
-    }
+    settle: (hold: Hold, cost: NanoUsd, { effect, row }: Alongside) =>
+      Effect.suspend(() => {
+        const bare = () => bareRow(hold, clock.unsafeCurrentTimeMillis(), row)
+        const closing = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row: row ?? bare(), bareRow: bare }
+        return effect === undefined
+          ? untilClosed(hold, close(closing), isTimeUp)
+          : closeAlongside(hold, closing, effect)
+      })
   }
 })

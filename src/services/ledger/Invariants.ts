@@ -1,11 +1,23 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { Effect } from "effect"
+import { sums } from "../telemetry/UsageSql.ts"
 import { refundedByHold } from "./RefundSql.ts"
 
 export interface Invariant {
   readonly name: string
   readonly check: Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError.SqlError>
 }
+
+/** From where on the totals and the rows are both complete. */
+const comparable = "(SELECT greatest(filled_from, rows_from) FROM usage_bounds)"
+const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
+const [totalled, counted] = ["totals", "counted"].map((from) =>
+  sums.map((name) => `coalesce(${from}.${name}, 0)`).join(", ")
+)
+/** A name that nobody sells may be sold another time. */
+const identity =
+  "org_id, key_id, CASE WHEN is_sold THEN model ELSE '' END AS model, route, provider, surface, status, is_sold"
+const identities = "1, 2, 3, 4, 5, 6, 7, 8, 9"
 
 export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
   {
@@ -154,5 +166,52 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       SELECT holds.id AS hold_id, holds.org_id, holds.amount, videos.id AS video_id, videos.status
       FROM holds LEFT JOIN videos ON videos.hold_id = holds.id
       WHERE holds.state = 'open' AND holds.instance_id IS NULL AND coalesce(videos.step, 'over') = 'over'`
+  },
+  {
+    name: "an hour's totals are the sums of its requests",
+    check: sql.unsafe(`
+      WITH totals AS (
+        SELECT hour, ${identity}, ${added} FROM (
+          SELECT starts_at AS hour, * FROM usage_hours JOIN usage_series ON usage_series.id = series_id
+        ) AS hours WHERE hour >= ${comparable} GROUP BY ${identities}
+      ), counted AS (
+        SELECT hour, ${identity}, ${added} FROM (
+          SELECT p.* FROM request_log AS r, usage_parts(1, ROW(r.*)::request_log) AS p WHERE r.at >= ${comparable}
+        ) AS parts GROUP BY ${identities}
+      )
+      SELECT *, totals.charge AS totalled, counted.charge AS counted FROM totals
+      FULL JOIN counted USING (hour, org_id, key_id, model, route, provider, surface, status, is_sold)
+      WHERE (${totalled}) IS DISTINCT FROM (${counted})`)
+  },
+  {
+    name: "a day's totals are the sums of its hours",
+    check: sql.unsafe(`
+      WITH totals AS (SELECT series_id, starts_at, ${added} FROM usage_days GROUP BY 1, 2), counted AS (
+        SELECT series_id, date_trunc('day', starts_at, 'UTC') AS starts_at, ${added} FROM usage_hours GROUP BY 1, 2
+      )
+      SELECT series_id, starts_at AS day, totals.requests, totals.charge AS totalled, counted.charge AS counted
+      FROM totals FULL JOIN counted USING (series_id, starts_at)
+      WHERE (${totalled}) IS DISTINCT FROM (${counted})`)
+  },
+  {
+    name: "the request log says what each hold was charged, less what was given back",
+    check: sql`
+      SELECT log.hold_id, log.log_id, log.charge AS logged, holds.charged, refund.amount AS refunded
+      FROM (
+        SELECT coalesce(hold_id, id) AS hold_id, min(id::text) AS log_id, sum(charge) AS charge FROM request_log
+        WHERE at >= ${sql.literal(comparable)} AND (hold_id IS NOT NULL OR charge <> 0) GROUP BY 1
+      ) AS log
+      LEFT JOIN holds ON holds.id = log.hold_id
+      LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = log.hold_id
+      WHERE log.charge <> coalesce(holds.charged, 0) - coalesce(refund.amount, 0)`
+  },
+  {
+    // A request is received before it holds anything.
+    name: "a charge has its row in the request log",
+    check: sql`
+      SELECT holds.id AS hold_id, holds.org_id, holds.charged
+      FROM holds, usage_bounds
+      WHERE holds.state = 'settled' AND holds.created_at >= greatest(logged_from, rows_from + interval '1 day')
+        AND NOT EXISTS (SELECT FROM request_log WHERE request_log.hold_id = holds.id)`
   }
 ]

@@ -1,15 +1,20 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
-import { KeyId } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
-import { available, Balance, OrgId } from "../../domain/Organization.ts"
+import { available, Balance, type OrgId } from "../../domain/Organization.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
+import { Entry } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
 import { invariants } from "./Invariants.ts"
+import { type EntryQuery, type HoldQuery, type ListedEntry, makePages, type OpenHold } from "./LedgerPages.ts"
 import { refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
 
-export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {}
+export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {
+  override get message() {
+    return `The reference ${this.ref} belongs to another payment: another organization or amount.`
+  }
+}
 
 /** An entry in a refund's place would keep the refund out. */
 export class RefReserved extends Data.TaggedError("RefReserved")<{ readonly ref: string }> {
@@ -19,18 +24,6 @@ export class RefReserved extends Data.TaggedError("RefReserved")<{ readonly ref:
 }
 
 export class WouldOverdraw extends Data.TaggedError("WouldOverdraw")<{ readonly available: bigint }> {}
-
-export class Entry extends Schema.Class<Entry>("Entry")({
-  id: Schema.String,
-  orgId: OrgId,
-  at: Schema.DateFromSelf,
-  kind: Schema.Literal("top_up", "charge", "adjustment"),
-  amount: NanoUsdFromRow,
-  holdId: Schema.NullOr(Schema.String),
-  keyId: Schema.NullOr(KeyId),
-  ref: Schema.NullOr(Schema.String),
-  note: Schema.NullOr(Schema.String)
-}) {}
 
 export class HoldRow extends Schema.Class<HoldRow>("HoldRow")({
   id: Schema.String,
@@ -95,6 +88,9 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
       payment: Payment
     ) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken | RefReserved>
     readonly adjust: (correction: Correction) => Effect.Effect<Entry, WouldOverdraw>
+    /** Of all organizations, with their names and requests; newest first. */
+    readonly page: (query: EntryQuery) => Effect.Effect<ReadonlyArray<ListedEntry>>
+    readonly openHolds: (query: HoldQuery) => Effect.Effect<ReadonlyArray<OpenHold>>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
     /** Also takes it off the key's spend, of the day of the charge. */
@@ -189,6 +185,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         refund,
         hold,
         verify,
+        ...makePages(sql),
         entries: Effect.fn("LedgerAdmin.entries")((org: OrgId, { limit }: { readonly limit: number }) =>
           // By its own index alone: the primary key would lead through the entries of all organizations.
           rows(sql`SELECT * FROM ledger_entries WHERE id = ANY (ARRAY(

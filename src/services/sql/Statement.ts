@@ -40,3 +40,9 @@ export const lockTimeout = (sql: SqlClient.SqlClient, waiter: Waiter) => sql.lit
 
 /** PostgreSQL takes neither NUL nor a lone surrogate. */
 export const storable = (text: string): string => text.replace(/[\p{Cc}\p{Cs}]/gu, "?")
+
+/** A pattern of `LIKE` that finds the text itself, whatever is in it. */
+export const containing = (text: string): string =>
+  `%${storable(text)
+    .normalize()
+    .replace(/[\\%_]/g, "\\$&")}%`

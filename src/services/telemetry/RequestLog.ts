@@ -1,52 +1,25 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
-import type { Usage } from "../../domain/Chat.ts"
-import type { Surface } from "../../domain/Model.ts"
-import { mostStored, NanoUsdFromRow } from "../../domain/Money.ts"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { refundsOf } from "../ledger/RefundSql.ts"
-import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { isRefusal } from "../sql/Outage.ts"
-import { rowsOf, storable } from "../sql/Statement.ts"
+import { rowsOf } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
+import { type RequestEntry, toRow } from "./RequestEntry.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
-import { RequestTokens, toColumns } from "./RequestTokens.ts"
+import { RequestTokens } from "./RequestTokens.ts"
 
-/** Without prompts, output and secrets; milliseconds and nano-USD. */
-export interface RequestEntry {
-  readonly id: string
-  readonly requestId: string
-  readonly at: number
-  readonly surface: Surface
-  readonly status: number
-  readonly code: string | null
-  readonly org: OrgId
-  readonly key: KeyId
-  readonly address?: string | undefined
-  readonly userAgent?: string | undefined
-  readonly model: string | undefined
-  readonly route: string | undefined
-  readonly preferredRoute?: string | undefined
-  readonly provider: string | undefined
-  readonly stream: boolean
-  readonly attempts: ReadonlyArray<AttemptEntry>
-  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered">
-  readonly usage: Usage | undefined
-  readonly hold: string | undefined
-  readonly charge: bigint
-  readonly cost: bigint | undefined
-  readonly firstByteMs: number | undefined
-  readonly totalMs: number
-}
-
-/** `ok`: answered and, if streamed, to its end. */
-export type StatusFilter = number | "4xx" | "5xx" | "ok"
+/** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
+export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
 
 export interface RequestQuery {
   readonly org?: OrgId | undefined
   readonly key?: KeyId | undefined
   readonly model?: string | undefined
+  readonly route?: string | undefined
+  readonly surface?: string | undefined
+  readonly code?: string | undefined
   readonly status?: StatusFilter | undefined
   /** The client's request id, or a row's own id. */
   readonly id?: string | undefined
@@ -101,49 +74,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-const toStorable = (text: string | undefined): string | null =>
-  text === undefined ? null : storable(text.slice(0, 200))
-
-const withoutControls = (text: string | undefined): string | null =>
-  text === undefined ? null : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
-
-const amount = (nano: bigint | undefined): string | undefined =>
-  nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
-
-const toRow = (entry: RequestEntry) => ({
-  id: entry.id,
-  request_id: entry.requestId,
-  at: new Date(entry.at).toISOString(),
-  surface: entry.surface,
-  status: entry.status,
-  code: entry.code,
-  org_id: entry.org,
-  key_id: entry.key,
-  address: toStorable(entry.address),
-  user_agent: withoutControls(entry.userAgent),
-  model: toStorable(entry.model),
-  route: entry.route ?? null,
-  preferred_route: entry.preferredRoute ?? null,
-  provider: entry.provider ?? null,
-  stream: entry.stream,
-  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => {
-    const made = { route, provider, outcome, status, ms, provider_request_id: providerRequestId }
-    return { ...made, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
-  }),
-  provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
-  notes: entry.notes,
-  ...toColumns(entry.usage),
-  hold_id: entry.hold ?? null,
-  charge: entry.charge.toString(),
-  cost: amount(entry.cost) ?? null,
-  first_byte_ms: entry.firstByteMs ?? null,
-  total_ms: entry.totalMs
-})
-
 const isUuid = Schema.is(Schema.UUID)
-
-/** The JSON of a row, written together with its charge. */
-export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
 
 /** One row per authenticated generating request, written in the background and flushed at a normal stop. */
 export class RequestLog extends Context.Tag("gateway/RequestLog")<
@@ -165,23 +96,34 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         cached_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches, hold_id, charge, cost,
         first_byte_ms, total_ms`)
       const withStatus = (status: StatusFilter) => {
-        if (status === "ok") return sql`request_log.status < 400 AND code IS NULL`
-        if (typeof status === "number") return sql`request_log.status = ${status}`
+        if (status === "ok") return sql`status < 400 AND code IS NULL`
+        if (status === "error") return sql`(status >= 500 OR code = 'stream_error')`
+        if (typeof status === "number") return sql`status = ${status}`
         const from = status === "4xx" ? 400 : 500
-        return sql`request_log.status BETWEEN ${from} AND ${from + 99}`
+        return sql`status BETWEEN ${from} AND ${from + 99}`
       }
-      const insert = (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) => sql`
-        INSERT INTO request_log (${columns}) SELECT ${columns}
-        FROM json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)
-        ON CONFLICT (id) DO UPDATE SET
-          status = excluded.status, code = excluded.code, notes = excluded.notes, charge = excluded.charge,
-          cost = excluded.cost, attempts = excluded.attempts, provider_request_id = excluded.provider_request_id,
-          total_ms = excluded.total_ms`
+      const entered = (entries: ReadonlyArray<RequestEntry>) =>
+        sql`json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)`
+      /** One statement after the other, since each locks its totals in their order. */
+      const save = Effect.fnUntraced(function* (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) {
+        const inserted = yield* sql<{ readonly id: string }>`
+          INSERT INTO request_log (${columns}) SELECT ${columns} FROM ${entered(entries)}
+          ON CONFLICT (id) DO NOTHING RETURNING id`
+        if (inserted.length === entries.length) return
+        const ids = new Set(inserted.map(({ id }) => id))
+        // Charge, and a job's cost, came with the money.
+        yield* sql`
+          UPDATE request_log SET status = entry.status, code = entry.code, notes = entry.notes, attempts = entry.attempts,
+            address = entry.address, user_agent = entry.user_agent, preferred_route = entry.preferred_route,
+            provider_request_id = entry.provider_request_id, cost = coalesce(entry.cost, request_log.cost),
+            first_byte_ms = entry.first_byte_ms, total_ms = entry.total_ms
+          FROM ${entered(entries.filter(({ id }) => !ids.has(id)))} AS entry WHERE request_log.id = entry.id`
+      })
 
       const write = yield* Outbox.make<RequestEntry, SqlError.SqlError>({
         capacity: 50_000,
         perBatch: 500,
-        write: insert,
+        write: save,
         isRefusal,
         lost: (rows, why) =>
           Effect.logError(`${rows} rows of the request log are lost: ${why}`).pipe(
@@ -194,47 +136,59 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
       return RequestLog.of({
         write,
         list: Effect.fn("RequestLog.list")(
-          ({ after, endedSince, id, key, limit, model, org, since, status, until }: RequestQuery) =>
+          ({
+            after,
+            code,
+            endedSince,
+            id,
+            key,
+            limit,
+            model,
+            org,
+            route,
+            since,
+            status,
+            surface,
+            until
+          }: RequestQuery) =>
             rows(sql`
-            SELECT request_log.*, coalesce(holds.charged - coalesce((
-                SELECT sum(amount) FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
-              ), 0), charge)::bigint AS charge,
-              coalesce(videos.cost, request_log.cost) AS cost
-            FROM request_log
-            LEFT JOIN holds ON surface = 'video' AND holds.id = request_log.hold_id
-            LEFT JOIN videos ON surface = 'video' AND videos.hold_id = request_log.hold_id
+            SELECT * FROM request_log
             WHERE ${sql.and([
               sql`true`,
-              ...(org === undefined ? [] : [sql`request_log.org_id = ${org}`]),
-              ...(key === undefined ? [] : [sql`request_log.key_id = ${key}`]),
-              ...(model === undefined ? [] : [sql`request_log.model = ${model}`]),
+              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+              ...(key === undefined ? [] : [sql`key_id = ${key}`]),
+              ...(model === undefined ? [] : [sql`model = ${model}`]),
+              ...(route === undefined ? [] : [sql`route = ${route}`]),
+              ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
+              ...(code === undefined ? [] : [sql`code = ${code}`]),
               ...(status === undefined ? [] : [withStatus(status)]),
               ...(id === undefined
                 ? []
-                : [
-                    isUuid(id)
-                      ? sql`(request_log.request_id = ${id} OR request_log.id = ${id}::uuid)`
-                      : sql`request_log.request_id = ${id}`
-                  ]),
+                : [isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`]),
               ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
               ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
               ...(after === undefined
                 ? []
-                : [sql`(at, request_log.id) < ((SELECT at FROM request_log WHERE id = ${after}), ${after}::uuid)`]),
+                : [sql`(at, id) < ((SELECT at FROM request_log WHERE id = ${after}), ${after}::uuid)`]),
               ...(endedSince === undefined
                 ? []
                 : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(endedSince)}`])
             ])}
-            ORDER BY at DESC, request_log.id DESC LIMIT ${limit}`)
+            ORDER BY at DESC, id DESC LIMIT ${limit}`)
         ),
-        prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) =>
-          Effect.map(
-            sql`DELETE FROM request_log WHERE id IN (
-                SELECT id FROM request_log WHERE at < now() - ${Math.floor(Duration.toSeconds(olderThan))} * interval '1 second' LIMIT 5000
-              ) RETURNING id`,
-            (rows) => rows.length
-          ).pipe(Effect.repeat({ while: (removed) => removed === 5000 }), Effect.orDie)
-        )
+        prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) => {
+          const seconds = Math.floor(Duration.toSeconds(olderThan))
+          const before = sql`date_trunc('hour', now() - ${seconds} * interval '1 second', 'UTC')`
+          const some = sql`DELETE FROM request_log WHERE id IN (
+            SELECT id FROM request_log WHERE at < ${before} LIMIT 5000
+          ) RETURNING id`
+          // Said first: what is there of those hours is compared with nothing from then on.
+          return sql`UPDATE usage_bounds SET rows_from = greatest(rows_from, ${before})`.pipe(
+            Effect.zipRight(Effect.repeat(some, { while: (removed) => removed.length === 5000 })),
+            Effect.map((removed) => removed.length),
+            Effect.orDie
+          )
+        })
       })
     })
   )

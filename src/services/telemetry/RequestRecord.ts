@@ -5,7 +5,7 @@ import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import type { Settlement } from "../ledger/Hold.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
-import type { RequestEntry } from "./RequestLog.ts"
+import type { RequestEntry } from "./RequestEntry.ts"
 import type { RequestTrace } from "./RequestTrace.ts"
 
 type Note = RequestEntry["notes"][number]

@@ -141,7 +141,8 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     const [reference] = params.references
     const price = clipPrice(model.pricing, seconds)
     const id = ids.prefixed("vid")
-    const hold = { id: ids.uuid(), org, key, amount: price }
+    // The same id lets the charge find the log's row.
+    const hold = { id: record.id, org, key, amount: price }
     const lease = ids.uuid()
     const stored = yield* storeReference(params, hold)
     record.hold = hold.id

@@ -130,7 +130,6 @@ export const refusals = {
     code: "idempotency_conflict"
   },
   noRequest: { status: 404, type: "not_found_error", code: null, message: "No such request." },
-  usageTooLarge: badRequest("`from` to `to` holds too many requests to add up: ask for fewer days.", "from"),
   notFinished: {
     ...badRequest("The video can only be deleted once it is completed or failed."),
     status: 409,

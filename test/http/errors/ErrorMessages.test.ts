@@ -45,7 +45,6 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   ]),
   VideoNotFound: [[new Failure.VideoNotFound(), refusals.noVideo]],
   RequestNotFound: [[new Failure.RequestNotFound(), refusals.noRequest]],
-  UsageTooLarge: [[new Failure.UsageTooLarge(), refusals.usageTooLarge]],
   VideoNotFinished: [[new Failure.VideoNotFinished(), refusals.notFinished]],
   UnknownEndpoint: [[new Failure.UnknownEndpoint(), refusals.noEndpoint]],
   BodyTooLarge: [[new Failure.BodyTooLarge({ limitBytes: 1024 }), refusals.tooLarge(1024)]],

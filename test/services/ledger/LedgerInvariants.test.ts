@@ -38,7 +38,10 @@ withMoney(ledgers)("the invariants of the ledger", (it) => {
       const charge = "a settled hold has exactly one charge, of what the hold says was charged"
       const day = "a key's daily spend is the sum of its charges of that day that were not given back"
       const result = "a final result was paid for by a closed hold, or by a job's, of its organization"
+      const logged = "the request log says what each hold was charged, less what was given back"
       const elsewhere = yield* bench.organization(0n)
+      const hours = "an hour's totals are the sums of its requests"
+      const days = "a day's totals are the sums of its hours"
       const far = 20n * one
       const tampering = [
         { breaks: [sums], by: [sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`] },
@@ -64,7 +67,7 @@ withMoney(ledgers)("the invariants of the ledger", (it) => {
           ]
         },
         {
-          breaks: [covered, "no charge took a balance below zero"],
+          breaks: [covered, "no charge took a balance below zero", logged],
           by: [
             sql`UPDATE holds SET amount = ${far}, charged = ${far} WHERE id = ${settled.id}`,
             sql`UPDATE ledger_entries SET amount = ${-far} WHERE hold_id = ${settled.id}`,
@@ -87,7 +90,7 @@ withMoney(ledgers)("the invariants of the ledger", (it) => {
           ]
         },
         {
-          breaks: [day],
+          breaks: [day, logged],
           by: [
             sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
               VALUES (${org}, 'adjustment', ${one}, ${`refund:${settled.id}`})`,
@@ -95,7 +98,7 @@ withMoney(ledgers)("the invariants of the ledger", (it) => {
           ]
         },
         {
-          breaks: [day, "refunds give back no more than their hold was charged"],
+          breaks: [day, "refunds give back no more than their hold was charged", logged],
           by: [
             sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
               VALUES (${org}, 'adjustment', ${2n * one}, ${`refund:${settled.id}`})`,
@@ -103,13 +106,24 @@ withMoney(ledgers)("the invariants of the ledger", (it) => {
           ]
         },
         {
-          breaks: [day, "refunds give back no more than their hold was charged"],
+          breaks: [day, "refunds give back no more than their hold was charged", logged],
           by: [
             sql`INSERT INTO ledger_entries (org_id, kind, amount, ref) VALUES
               (${org}, 'adjustment', 1, ${`refund:${settled.id}`}),
               (${elsewhere.org}, 'adjustment', 1, ${`refund:${settled.id}:2`})`,
             sql`UPDATE organizations SET balance = balance + 1 WHERE id IN (${org}, ${elsewhere.org})`
           ]
+        },
+        { breaks: [hours, days], by: [sql`UPDATE usage_hours SET charge = charge + 1`] },
+        { breaks: [hours, days], by: [sql`UPDATE usage_hours SET requests = 0`] },
+        { breaks: [hours], by: [sql`UPDATE usage_series SET model = 'another' WHERE is_sold`] },
+        { breaks: [hours], by: [sql`DELETE FROM usage_totals`] },
+        { breaks: [hours], by: [sql`UPDATE usage_totals SET starts_at = starts_at + interval '1 day'`] },
+        { breaks: [days], by: [sql`UPDATE usage_days SET cost = cost + 1`] },
+        { breaks: [hours, logged], by: [sql`UPDATE request_log SET charge = charge - 1 WHERE org_id = ${org}`] },
+        {
+          breaks: [hours, "a charge has its row in the request log"],
+          by: [sql`DELETE FROM request_log WHERE org_id = ${org}`]
         }
       ]
       for (const { breaks, by } of tampering) {

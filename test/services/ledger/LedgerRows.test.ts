@@ -6,7 +6,7 @@ import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { Prepared } from "../../../src/services/sql/Statement.ts"
-import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestLog.ts"
+import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestEntry.ts"
 import { account, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 

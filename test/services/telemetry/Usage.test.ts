@@ -24,7 +24,6 @@ interface Request {
   readonly charge?: bigint
   readonly cost?: bigint
   readonly tokens?: number
-  readonly hold?: string
   readonly attempts?: ReadonlyArray<{ readonly provider: string; readonly cost_nano?: string }>
 }
 
@@ -46,26 +45,16 @@ const log = (request: Request) =>
         cost: request.cost ?? null,
         prompt_tokens: request.tokens ?? null,
         completion_tokens: request.tokens ?? null,
-        hold_id: request.hold ?? null,
         attempts: JSON.stringify(request.attempts ?? []),
         total_ms: 1
       })}`
   )
 
-const settledHold = Effect.fnUntraced(function* (org: string, key: string, charged: bigint) {
-  const sql = yield* SqlClient.SqlClient
-  const [instance, hold] = [randomUUID(), randomUUID()]
-  yield* sql`INSERT INTO instances (id) VALUES (${instance})`
-  yield* sql`INSERT INTO holds (id, org_id, key_id, amount, instance_id, state, charged, closed_at)
-    VALUES (${hold}, ${org}, ${key}, 1000000, ${instance}, 'settled', ${charged}, now())`
-  return hold
-})
-
 const summary = (rows: ReadonlyArray<UsageRow>) =>
-  rows.map(({ cost, group, margin, requests, spend, uncosted }) => ({
+  rows.map(({ charge, cost, group, margin, requests, uncosted }) => ({
     group,
     requests,
-    spend: BigInt(spend),
+    spend: BigInt(charge),
     cost: BigInt(cost),
     margin: margin === null ? null : BigInt(margin),
     uncosted
@@ -83,7 +72,7 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
       yield* log({ at, org, key, model: "broken", status: 400 })
       yield* log({ at, org, key, status: 429 })
       const usage = yield* Usage
-      const rows = yield* usage.report({ by: "model", org })
+      const { rows } = yield* usage.report({ by: "model", org })
       assert.deepStrictEqual(
         rows.map(({ group, requests }) => [group, requests]),
         [
@@ -104,7 +93,6 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
       const { id: org } = yield* organizations.create({ name: "one" })
       const a = (yield* keys.create({ org, name: "alpha" })).record.id
       const b = (yield* keys.create({ org, name: "beta" })).record.id
-      const late = yield* settledHold(org, b, 700n)
       yield* log({
         at: "2026-01-01T23:59:59Z",
         org,
@@ -125,10 +113,10 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
         cost: 60n,
         tokens: 4
       })
-      yield* log({ at: "2026-01-02T10:00:00Z", org, key: b, model: "n", provider: "q", hold: late })
+      yield* log({ at: "2026-01-02T10:00:00Z", org, key: b, model: "n", provider: "q", charge: 700n })
       yield* log({ at: "2026-01-03T10:00:00Z", org, key: b })
       const by = (grouping: "model" | "key" | "day" | "provider") =>
-        Effect.map(usage.report({ by: grouping, org }), summary)
+        Effect.map(usage.report({ by: grouping, org }), ({ rows }) => summary(rows))
 
       assert.deepStrictEqual(yield* by("model"), [
         { group: "n", requests: 1, spend: 700n, cost: 0n, margin: null, uncosted: 1 },
@@ -148,7 +136,7 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
           { group: null, spend: 0n }
         ]
       )
-      const byKey = yield* usage.report({ by: "key", org })
+      const { rows: byKey } = yield* usage.report({ by: "key", org })
       assert.deepStrictEqual(
         byKey.map(({ completionTokens, group, label, promptTokens }) => [group, label, promptTokens, completionTokens]),
         [
@@ -164,16 +152,16 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
       const sql = yield* SqlClient.SqlClient
       const { id: org } = yield* (yield* Organizations).create({ name: "refunded" })
       const key = (yield* (yield* ApiKeys).create({ org, name: "k" })).record.id
-      for (const isBack of [true, false]) {
-        const hold = yield* settledHold(org, key, 900n)
-        yield* log({ at: "2026-04-01T00:00:00Z", org, key, model: "m", hold })
-        if (isBack) {
-          yield* sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
-            VALUES (${org}, 'adjustment', 900, ${`refund:${hold}`})`
-        }
-      }
-      const [row] = yield* (yield* Usage).report({ by: "model", org })
-      assert.deepStrictEqual([row?.requests, BigInt(row?.spend ?? 0)], [2, 900n])
+      for (const charge of [900n, 40n]) yield* log({ at: "2026-04-01T00:00:00Z", org, key, model: "m", charge })
+      yield* sql`UPDATE request_log SET charge = 0, status = 500 WHERE org_id = ${org} AND charge = 40`
+      const { rows } = yield* (yield* Usage).report({ by: "status", org })
+      assert.deepStrictEqual(
+        rows.map(({ charge, group }) => [group, BigInt(charge)]),
+        [
+          ["200", 900n],
+          ["500", 0n]
+        ]
+      )
     })
   )
 
@@ -186,7 +174,8 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
       yield* log({ at, org, key, model, provider: "p", charge: 100n, cost: 40n, attempts })
       yield* log({ at, org, key, model, provider: "q", attempts: [{ provider: "p" }, broken] })
       yield* log({ at, org, key, model, provider: "r", charge: 10n, attempts: [{ provider: "r" }] })
-      const by = (grouping: "model" | "provider") => Effect.map(usage.report({ by: grouping, org }), summary)
+      const by = (grouping: "model" | "provider") =>
+        Effect.map(usage.report({ by: grouping, org }), ({ rows }) => summary(rows))
       assert.deepStrictEqual(yield* by("model"), [
         { group: "m", requests: 3, spend: 110n, cost: 54n, margin: 46n, uncosted: 1 }
       ])
@@ -207,7 +196,7 @@ withLayer(services, { excludeTestServices: true })("Usage", (it) => {
       const [since, until] = [Date.parse(at[1]), Date.parse(at[2])]
       const org = OrgId.make("org_x")
       const spend = (query: { readonly since?: number; readonly until?: number; readonly org?: OrgId }) =>
-        Effect.map(usage.report({ by: "model", ...query }), (rows) => rows.map((row) => row.spend).map(BigInt))
+        Effect.map(usage.report({ by: "model", ...query }), ({ rows }) => rows.map((row) => row.charge).map(BigInt))
       assert.deepStrictEqual(yield* spend({ org }), [3n])
       assert.deepStrictEqual(yield* spend({ org, since }), [2n])
       assert.deepStrictEqual(yield* spend({ org, until }), [2n])

@@ -105,10 +105,18 @@ const Circuits = ({ circuits }: Pick<NowAnswer, "circuits">) => (
         { title: "Route", kind: "code", value: ({ route }) => route },
         {
           title: "State",
-          kind: "status",
-          value: ({ state }) => ({ text: state.replace("_", " "), tone: states[state] })
+          kind: "custom",
+          value: ({ state, until }) => (
+            <>
+              <Badge tone={states[state]}>{state.replace("_", " ")}</Badge>
+              {until !== null && (
+                <small class="soft">
+                  tried again <Time at={until} ago />
+                </small>
+              )}
+            </>
+          )
         },
-        { title: "Until", kind: "time", value: ({ until }) => until },
         { title: "Why", kind: "text", value: ({ last_error, note }) => note ?? last_error }
       ]}
     />

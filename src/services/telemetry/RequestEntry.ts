@@ -1,0 +1,109 @@
+import { Option, Schema } from "effect"
+import type { KeyId } from "../../domain/ApiKey.ts"
+import type { Usage } from "../../domain/Chat.ts"
+import type { Surface } from "../../domain/Model.ts"
+import { mostStored } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import type { Hold } from "../ledger/Hold.ts"
+import type { AttemptEntry } from "../routing/AttemptHistory.ts"
+import { storable } from "../sql/Statement.ts"
+import { toColumns } from "./RequestTokens.ts"
+
+/** Without prompts, output and secrets; milliseconds and nano-USD. */
+export interface RequestEntry {
+  readonly id: string
+  readonly requestId: string
+  readonly at: number
+  readonly surface: Surface
+  readonly status: number
+  readonly code: string | null
+  readonly org: OrgId
+  readonly key: KeyId
+  readonly address?: string | undefined
+  readonly userAgent?: string | undefined
+  readonly model: string | undefined
+  readonly route: string | undefined
+  readonly preferredRoute?: string | undefined
+  readonly provider: string | undefined
+  readonly stream: boolean
+  readonly attempts: ReadonlyArray<AttemptEntry>
+  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered">
+  readonly usage: Usage | undefined
+  readonly hold: string | undefined
+  readonly charge: bigint
+  readonly cost: bigint | undefined
+  readonly firstByteMs: number | undefined
+  readonly totalMs: number
+}
+
+const toStorable = (text: string | undefined): string | null =>
+  text === undefined ? null : storable(text.slice(0, 200))
+
+const withoutControls = (text: string | undefined): string | null =>
+  text === undefined ? null : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
+
+const amount = (nano: bigint | undefined): string | undefined =>
+  nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
+
+export const toRow = (entry: RequestEntry) => ({
+  id: entry.id,
+  request_id: entry.requestId,
+  at: new Date(entry.at).toISOString(),
+  surface: entry.surface,
+  status: entry.status,
+  code: entry.code,
+  org_id: entry.org,
+  key_id: entry.key,
+  address: toStorable(entry.address),
+  user_agent: withoutControls(entry.userAgent),
+  model: toStorable(entry.model),
+  route: entry.route ?? null,
+  preferred_route: entry.preferredRoute ?? null,
+  provider: entry.provider ?? null,
+  stream: entry.stream,
+  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => {
+    const made = { route, provider, outcome, status, ms, provider_request_id: providerRequestId }
+    return { ...made, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
+  }),
+  provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
+  notes: entry.notes,
+  ...toColumns(entry.usage),
+  hold_id: entry.hold ?? null,
+  charge: entry.charge.toString(),
+  cost: amount(entry.cost) ?? null,
+  first_byte_ms: entry.firstByteMs ?? null,
+  total_ms: entry.totalMs
+})
+
+/** The JSON of a row, written together with its charge. */
+export const rowOf = (entry: RequestEntry): string => JSON.stringify(toRow(entry))
+
+const Essentials = Schema.Struct({
+  request_id: Schema.String,
+  surface: Schema.String,
+  status: Schema.Number,
+  model: Schema.NullOr(Schema.String),
+  route: Schema.NullOr(Schema.String),
+  provider: Schema.NullOr(Schema.String),
+  stream: Schema.Boolean
+})
+const readEssentials = Schema.decodeUnknownOption(Schema.parseJson(Essentials))
+
+/** A charge's row where there is none, or where the database refuses what is in it. */
+export const bareRow = ({ id, key, org }: Hold, at: number, refused = ""): string =>
+  JSON.stringify({
+    ...Option.getOrElse(readEssentials(refused), () => ({
+      request_id: id,
+      surface: "chat",
+      status: 200,
+      stream: false
+    })),
+    id,
+    at: new Date(at).toISOString(),
+    org_id: org,
+    key_id: key,
+    hold_id: id,
+    attempts: [],
+    notes: [],
+    total_ms: 0
+  })

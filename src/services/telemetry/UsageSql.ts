@@ -1,0 +1,183 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import type { KeyId } from "../../domain/ApiKey.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { type Range, rangesOf, type UsageRanges } from "./UsageRanges.ts"
+
+export const Grouping = Schema.Literal("model", "key", "day", "hour", "provider", "org", "route", "surface", "status")
+export type Grouping = typeof Grouping.Type
+
+export const UsageSort = Schema.Literal("charge", "requests", "cost", "margin")
+export type UsageSort = typeof UsageSort.Type
+
+/** A row's place among others. */
+export interface UsagePlace {
+  readonly group: string | null
+  readonly subgroup: string | null
+}
+
+export interface UsageQuery {
+  readonly by: Grouping
+  /** Splits each group once more. */
+  readonly thenBy?: Grouping | undefined
+  readonly org?: OrgId | undefined
+  readonly key?: KeyId | undefined
+  readonly model?: string | undefined
+  readonly route?: string | undefined
+  readonly surface?: string | undefined
+  readonly status?: number | "4xx" | "5xx" | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** The largest first; by default days and hours in their order, and otherwise by charge. */
+  readonly sort?: UsageSort | undefined
+  readonly limit?: number | undefined
+  /** Only what is listed after it. */
+  readonly after?: UsagePlace | undefined
+}
+
+const names: Readonly<Record<Grouping, string>> = {
+  model: "nullif(model, '')",
+  key: "key_id",
+  day: "to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+  hour: `to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"')`,
+  provider: "nullif(provider, '')",
+  org: "org_id",
+  route: "nullif(route, '')",
+  surface: "surface",
+  status: "status::text"
+}
+
+const isOfTime = (by: Grouping | undefined) => by === "day" || by === "hour"
+
+const labelOf = (by: Grouping | undefined, column: string) =>
+  by === "key" || by === "org"
+    ? `(SELECT name FROM ${by === "key" ? "api_keys" : "organizations"} WHERE id = ${column})`
+    : "NULL::text"
+
+export const sums = [
+  "requests",
+  "errors",
+  "prompt_tokens",
+  "completion_tokens",
+  "cached_tokens",
+  "cache_write_tokens",
+  "cache_write_hour_tokens",
+  "reasoning_tokens",
+  "web_searches",
+  "charge",
+  "cost",
+  "margin",
+  "costed",
+  "uncosted"
+]
+const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
+const columns = [...sums, "refusals"]
+const series = "org_id, key_id, model, route, provider, surface, status, is_sold"
+
+const orderOf = ({ by, sort, thenBy }: UsageQuery) => {
+  if (sort !== undefined) return `${sort} DESC NULLS LAST, "group", subgroup`
+  if (thenBy !== undefined) return `"group", charge DESC, subgroup`
+  return isOfTime(by) ? `"group"` : `charge DESC, "group"`
+}
+
+const moment = (at: number) => (Number.isFinite(at) ? new Date(at).toISOString() : at < 0 ? "-infinity" : "infinity")
+
+const within = (sql: SqlClient.SqlClient, column: string, ranges: ReadonlyArray<Range>) =>
+  sql.or([
+    sql`false`,
+    ...ranges.map(({ from, to }) => {
+      const at = sql.literal(column)
+      return sql`${at} >= ${moment(from)}::timestamptz AND ${at} < ${moment(to)}::timestamptz`
+    })
+  ])
+
+const statusFilter = (sql: SqlClient.SqlClient, status: number | "4xx" | "5xx") => {
+  if (typeof status === "number") return sql`status = ${status}`
+  const from = status === "4xx" ? 400 : 500
+  return sql`status BETWEEN ${from} AND ${from + 99}`
+}
+
+const filtersOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, surface }: UsageQuery) => ({
+  ofRequest: [
+    ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+    ...(key === undefined ? [] : [sql`key_id = ${key}`]),
+    ...(model === undefined ? [] : [sql`model = ${model}`]),
+    ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
+    ...(status === undefined ? [] : [statusFilter(sql, status)])
+  ],
+  ofRoute: route === undefined ? [] : [sql`route = ${route}`]
+})
+
+const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, rows }: UsageRanges) => {
+  const { ofRequest, ofRoute } = filtersOf(sql, query)
+  const filters = [...ofRequest, ...ofRoute]
+  const isByTime = isOfTime(query.by) || isOfTime(query.thenBy)
+  // Added up by number first: names are dear to compare.
+  const ofTotals = (table: string, ranges: ReadonlyArray<Range>) => sql`
+    SELECT ${sql.literal(series)}, hour, ${sql.literal(sums.join(", "))} FROM (
+      SELECT series_id, ${sql.literal(isByTime ? "starts_at" : "NULL::timestamptz")} AS hour, ${sql.literal(added)}
+      FROM ${sql(table)} ${sql.literal(filters.length === 0 ? "" : "JOIN usage_series ON usage_series.id = series_id")}
+      WHERE ${sql.and([within(sql, "starts_at", ranges), ...filters])} GROUP BY 1, 2
+    ) AS added JOIN usage_series ON usage_series.id = series_id`
+  const ofRows = sql`
+    SELECT ${sql.literal(series)}, hour, ${sql.literal(sums.join(", "))} FROM (
+      SELECT p.* FROM (SELECT * FROM request_log WHERE ${sql.and([within(sql, "at", rows), ...ofRequest])}) AS r,
+        usage_parts(1, ROW(r.*)::request_log) AS p
+    ) AS parts WHERE ${sql.and([sql`true`, ...ofRoute])}`
+  const sources = [
+    ofTotals("usage_days", days),
+    ...(hours.length === 0 ? [] : [ofTotals("usage_hours", hours)]),
+    ...(rows.length === 0 ? [] : [ofRows])
+  ]
+  return sources.reduce((all, one) => sql`${all} UNION ALL ${one}`)
+}
+
+const Bounds = Schema.Tuple(Schema.Struct({ filledFrom: Schema.Number, rowsFrom: Schema.Number }))
+
+const epochMillis = (column: string) => `(extract(epoch FROM ${column}) * 1000)::double precision`
+
+const readBounds = (sql: SqlClient.SqlClient) =>
+  sql`SELECT ${sql.literal(epochMillis("filled_from"))} AS filled_from, ${sql.literal(epochMillis("rows_from"))} AS rows_from
+    FROM usage_bounds`.pipe(
+    Effect.flatMap((rows) => Effect.orDie(Schema.decodeUnknown(Bounds)(rows))),
+    Effect.map(([bounds]) => bounds)
+  )
+
+/** A row for each group, and last one of them all; names that nobody sells are the group `unknown`. */
+export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "unknown" | null) =>
+  Effect.flatMap(readBounds(sql), (bounds) => {
+    const { after, by, limit, since = -Infinity, thenBy, until = Infinity } = query
+    const ranges = rangesOf({ from: since, to: until }, bounds, by === "hour" || thenBy === "hour")
+    const nameOf = (of: Grouping | undefined, column: string) =>
+      of === "model"
+        ? sql`CASE WHEN ${sql.literal(column)} IS NULL OR is_sold THEN ${sql.literal(column)} ELSE ${unknown} END`
+        : sql.literal(column)
+    const start =
+      after === undefined
+        ? sql`0`
+        : sql`coalesce((
+      SELECT place FROM placed WHERE NOT is_total AND "group" IS NOT DISTINCT FROM ${after.group}::text
+        AND subgroup IS NOT DISTINCT FROM ${after.subgroup}::text), 0)`
+    return sql`
+      WITH parts AS (${sourcesOf(sql, query, ranges)}), named AS (
+        SELECT ${sql.literal(names[by])} AS name, ${sql.literal(thenBy === undefined ? "NULL::text" : names[thenBy])} AS subname,
+          bool_or(bool_or(is_sold)) OVER (PARTITION BY ${sql.literal(names[thenBy === "model" ? thenBy : by])}) AS is_sold,
+          sum(requests) FILTER (WHERE status BETWEEN 400 AND 498) AS refusals, ${sql.literal(added)}
+        FROM parts GROUP BY 1, 2
+      ), grouped AS (
+        SELECT ${nameOf(by, "name")} AS "group", ${nameOf(thenBy, "subname")} AS subgroup, ${sql.literal(columns.join(", "))} FROM named
+      ), summed AS (
+        SELECT "group", subgroup, grouping("group") = 1 AS is_total,
+          ${sql.literal(columns.map((name) => `coalesce(sum(${name}), 0) AS ${name === "margin" ? "known_margin" : name}`).join(", "))}
+        FROM grouped GROUP BY GROUPING SETS (("group", subgroup), ())
+      ), placed AS (
+        SELECT *, row_number() OVER (ORDER BY is_total, ${sql.literal(orderOf(query))}) AS place
+        FROM (SELECT *, CASE WHEN costed > 0 THEN known_margin END AS margin FROM summed) AS known
+        -- Of requests that a refund has moved to another status.
+        WHERE is_total OR requests <> 0 OR charge <> 0 OR cost <> 0
+      )
+      SELECT *, ${sql.literal(labelOf(by, '"group"'))} AS label, ${sql.literal(labelOf(thenBy, "subgroup"))} AS sublabel
+      FROM placed, (SELECT ${start} AS start) AS page
+      WHERE is_total OR place > start AND place <= coalesce(start + ${limit ?? null}::bigint + 1, place) ORDER BY place`
+  })
