@@ -11,6 +11,7 @@ import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { RequestsGroup } from "./requests/Schema.ts"
 import { RoutesGroup } from "./routes/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
+import { VideosGroup } from "./videos/Schema.ts"
 import { WebhooksGroup } from "./webhooks/Schema.ts"
 
 /** For operators; over the same services as the commands. */
@@ -28,6 +29,7 @@ export class AdminApi extends HttpApi.make("admin")
   .add(WebhooksGroup)
   .add(RoutesGroup)
   .add(CatalogGroup)
+  .add(VideosGroup)
   .prefix("/admin/v1")
   .annotateContext(
     OpenApi.annotations({

@@ -14,6 +14,7 @@ import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { RequestsHandlers } from "../admin/requests/Handlers.ts"
 import { RoutesHandlers } from "../admin/routes/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { VideosHandlers } from "../admin/videos/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
 import { requireLoopback } from "../system/Loopback.ts"
@@ -47,5 +48,6 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     OperatorsHandlers,
     WebhooksHandlers,
     RoutesHandlers,
-    CatalogHandlers
+    CatalogHandlers,
+    VideosHandlers
   ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))
