@@ -6,11 +6,13 @@ import { CreditsGroup } from "./credits/Schema.ts"
 import { InstancesGroup } from "./instances/Schema.ts"
 import { KeysGroup } from "./keys/Schema.ts"
 import { LedgerGroup } from "./ledger/Schema.ts"
+import { NowGroup } from "./now/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { RequestsGroup } from "./requests/Schema.ts"
 import { RoutesGroup } from "./routes/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
+import { UsageGroup } from "./usage/Schema.ts"
 import { VideosGroup } from "./videos/Schema.ts"
 import { WebhooksGroup } from "./webhooks/Schema.ts"
 
@@ -18,7 +20,9 @@ import { WebhooksGroup } from "./webhooks/Schema.ts"
 export class AdminApi extends HttpApi.make("admin")
   .add(Sessions)
   .add(OrganizationsGroup)
+  .add(NowGroup)
   .add(RequestsGroup)
+  .add(UsageGroup)
   .add(KeysGroup)
   .add(CreditsGroup)
   .add(LedgerGroup)
