@@ -39,6 +39,7 @@ export const TextField = ({
   hint,
   label,
   name,
+  value,
   ...input
 }: Labels & {
   readonly type?: "datetime-local"
@@ -50,7 +51,7 @@ export const TextField = ({
   readonly required?: boolean
 }) => (
   <Labelled name={name} label={label} {...(hint === undefined ? {} : { hint })}>
-    {(control) => <input {...input} {...control} name={name} autocomplete="off" />}
+    {(control) => <input {...input} {...control} name={name} defaultValue={value} autocomplete="off" />}
   </Labelled>
 )
 
@@ -80,6 +81,7 @@ export const SelectField = ({
 )
 
 export const CheckField = ({
+  checked,
   label,
   name,
   ...input
@@ -90,7 +92,7 @@ export const CheckField = ({
   readonly value?: string
 }) => (
   <label class="check">
-    <input {...input} type="checkbox" name={name} /> {label}
+    <input {...input} type="checkbox" name={name} defaultChecked={checked} /> {label}
   </label>
 )
 

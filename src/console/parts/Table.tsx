@@ -26,6 +26,8 @@ export type Column<Row> = Cell<Row> & {
   /** Where the server can sort by it: the address that does. */
   readonly sortHref?: string
   readonly isSorted?: boolean
+  /** Whether a custom cell is aligned like a number. */
+  readonly isAmount?: boolean | undefined
 }
 
 const mostLinked = 60
@@ -69,7 +71,8 @@ const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
   }
 }
 
-const classOf = (kind: Column<never>["kind"]) => (kind === "number" || kind === "usd" ? "amount" : kind)
+const classOf = ({ isAmount, kind }: Pick<Column<never>, "kind" | "isAmount">) =>
+  isAmount || kind === "number" || kind === "usd" ? "amount" : kind
 
 /** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
 export const Table = <Row,>({
@@ -91,7 +94,7 @@ export const Table = <Row,>({
   if (rows.length === 0) return <Empty>{empty}</Empty>
   const cells = (row: Row) =>
     columns.map((column) => (
-      <td key={column.title} class={classOf(column.kind)} data-label={column.title}>
+      <td key={column.title} class={classOf(column)} data-label={column.title}>
         {show(column, row)}
       </td>
     ))
@@ -100,8 +103,13 @@ export const Table = <Row,>({
       <table>
         <thead>
           <tr>
-            {columns.map(({ isSorted, kind, sortHref, title }) => (
-              <th key={title} scope="col" class={classOf(kind)} aria-sort={isSorted ? "descending" : undefined}>
+            {columns.map(({ isAmount, isSorted, kind, sortHref, title }) => (
+              <th
+                key={title}
+                scope="col"
+                class={classOf({ isAmount, kind })}
+                aria-sort={isSorted ? "descending" : undefined}
+              >
                 {sortHref === undefined ? title : <a href={sortHref}>{title}</a>}
               </th>
             ))}
