@@ -55,7 +55,7 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
       assert.strictEqual(yield* ask(secret), 200)
       yield* act(async () => {
         await page.getByRole("region", { name: "Entries" }).getByText("charge", { exact: true }).waitFor()
-        await row(page, "backend").getByText(" ago").waitFor()
+        await row(page, "backend").locator(".usd .fine").waitFor()
         assert.notInclude(await page.content(), secret)
         await change(page, "Edit backend", { "May spend, in USD": "0.000000001" })
         await page.getByText("cap reached").waitFor()
