@@ -1,13 +1,12 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { isSweeping, parseRange } from "../services/access/AddressRange.ts"
-import { type BlockedRange, BlockList } from "../services/access/BlockList.ts"
+import { BlockList } from "../services/access/BlockList.ts"
+import * as Changes from "../services/admin/BlockListChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-
-const recordOf = ({ createdAt, range }: BlockedRange) => ({ id: range, cidr: range, created_at: createdAt })
 
 const range = Inputs.argument("CIDR", "an address or a range such as 203.0.113.0/24 or 2001:db8::/32", parseRange)
 
@@ -23,8 +22,7 @@ const add = command(
       const message = `${range} holds this machine's own addresses or is very wide; --force blocks it all the same.`
       return yield* new CommandFailed({ message })
     }
-    const blockList = yield* BlockList
-    return Output.record(recordOf(yield* blockList.add(range)))
+    return Output.record((yield* Changes.blockRange(range)).record)
   })
 )
 
@@ -33,8 +31,7 @@ const remove = command(
   "Let an address or a range in again.",
   { range },
   Effect.fnUntraced(function* ({ range }) {
-    const blockList = yield* BlockList
-    return Output.record(recordOf(yield* blockList.remove(range)))
+    return Output.record((yield* Changes.unblockRange(range)).record)
   })
 )
 
@@ -44,7 +41,10 @@ const list = command(
   {},
   Effect.fnUntraced(function* () {
     const { list } = yield* BlockList
-    return Output.list((yield* list).map(recordOf), { columns: ["cidr", "created_at"], none: "Nothing is blocked." })
+    return Output.list((yield* list).map(Changes.blockedRangeRecord), {
+      columns: ["cidr", "created_at"],
+      none: "Nothing is blocked."
+    })
   })
 )
 

@@ -1,31 +1,20 @@
 import { Args, Command } from "@effect/cli"
-import { Clock, Effect, Predicate, Redacted } from "effect"
+import { Clock, Effect, Predicate, Redacted, Struct } from "effect"
 import { CapPeriod } from "../domain/ApiKey.ts"
-import { type ApiKey, ApiKeys, type Cap, type IssuedKey } from "../services/access/ApiKeys.ts"
+import { ApiKeys, type IssuedKey } from "../services/access/ApiKeys.ts"
+import type { Changed } from "../services/admin/Audit.ts"
+import * as Changes from "../services/admin/KeyChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const recordOf = (key: ApiKey) => ({
-  id: key.id,
-  org: key.orgId,
-  name: key.name,
-  hint: key.hint,
-  scopes: key.scopes,
-  rpm: key.rpm,
-  cap_usd: key.cap,
-  cap_period: key.capPeriod,
-  spent_usd: key.spent,
-  created_at: key.createdAt,
-  expires_at: key.expiresAt,
-  revoked_at: key.revokedAt,
-  last_used_at: key.lastUsedAt
-})
+const shown = (record: Changes.KeyRecord) => Struct.omit(record, "org_name")
 
-const issued = ({ record, secret }: IssuedKey) => {
-  const { id, ...rest } = recordOf(record)
-  return Output.record({ id, key: Redacted.value(secret), ...rest }, "Keep the key: it is not shown again.")
+const issued = ({ record, value }: Changed<IssuedKey, Changes.KeyRecord>) => {
+  const { id, ...rest } = shown(record)
+  const secret = value && { key: Redacted.value(value.secret) }
+  return Output.record({ id, ...secret, ...rest }, "Keep the key: it is not shown again.")
 }
 
 const fields = {
@@ -60,34 +49,31 @@ type Fields = Command.Command.ParseConfig<typeof fields>
 
 const refuse = (message: string) => new CommandFailed({ message })
 
-const capFrom = Effect.fnUntraced(function* ({ cap, capPeriod }: Fields, present: Cap | undefined) {
-  if (cap === undefined && capPeriod === undefined) return undefined
-  if (cap === null) return capPeriod === undefined ? null : yield* refuse("--cap none takes no --cap-period.")
-  const amount = cap ?? present?.amount
-  const period = capPeriod ?? present?.period
-  if (amount === undefined) return yield* refuse("--cap-period needs --cap.")
-  if (period === undefined) return yield* refuse("--cap needs --cap-period day, week, month or total.")
-  return { amount, period }
-})
+const problems = {
+  expired: "--expires must be in the future.",
+  "cap missing": "--cap-period needs --cap.",
+  "period missing": "--cap needs --cap-period day, week, month or total.",
+  "period without cap": "--cap none takes no --cap-period."
+}
 
-const changesFrom = Effect.fnUntraced(function* (given: Fields, present?: Cap) {
-  const { expires, name, rpm, scopes } = given
-  const now = yield* Clock.currentTimeMillis
-  const expiresAt = expires && new Date(Inputs.future(expires, now))
-  if (expiresAt && expiresAt.getTime() <= now) return yield* refuse("--expires must be in the future.")
-  return { name, scopes, rpm, cap: yield* capFrom(given, present), expiresAt }
-})
+const explain = ({ problem }: Changes.KeyRefused) => refuse(problems[problem])
+
+const fieldsFrom = ({ expires, ...given }: Fields) =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({
+    ...given,
+    expiresAt: expires && new Date(Inputs.future(expires, now))
+  }))
 
 const create = command(
   "create",
   "Issue a key. It is shown this once.",
   { org: Inputs.orgOption, ...fields },
-  Effect.fnUntraced(function* ({ org, ...given }) {
-    const changes = yield* changesFrom(given)
-    const { id } = yield* findOrganization(org)
-    const { create } = yield* ApiKeys
-    return issued(yield* create({ org: id, ...changes }))
-  })
+  Effect.fnUntraced(
+    function* ({ org, ...given }) {
+      return issued(yield* Changes.createKey({ org, ...(yield* fieldsFrom(given)) }))
+    },
+    Effect.catchTag("KeyRefused", explain)
+  )
 )
 
 const list = command(
@@ -97,22 +83,25 @@ const list = command(
   Effect.fnUntraced(function* ({ org }) {
     const { id } = yield* findOrganization(org)
     const { list } = yield* ApiKeys
-    return Output.list((yield* list(id)).map(recordOf), {
-      columns: [
-        "id",
-        "name",
-        "hint",
-        "scopes",
-        "rpm",
-        "cap_usd",
-        "cap_period",
-        "spent_usd",
-        "last_used_at",
-        "expires_at",
-        "revoked_at"
-      ],
-      none: "The organization has no keys."
-    })
+    return Output.list(
+      (yield* list(id)).map((key) => shown(Changes.keyRecord(key))),
+      {
+        columns: [
+          "id",
+          "name",
+          "hint",
+          "scopes",
+          "rpm",
+          "cap_usd",
+          "cap_period",
+          "spent_usd",
+          "last_used_at",
+          "expires_at",
+          "revoked_at"
+        ],
+        none: "The organization has no keys."
+      }
+    )
   })
 )
 
@@ -120,15 +109,15 @@ const update = command(
   "update",
   "Change what a key may do; what is not named stays.",
   { id: Inputs.keyArgument, ...fields },
-  Effect.fnUntraced(function* ({ id, ...given }) {
-    if (Object.values(given).every(Predicate.isUndefined)) {
-      return yield* refuse("Nothing to change: give at least one option.")
-    }
-    const { find, update } = yield* ApiKeys
-    const { cap, capPeriod } = yield* find(id)
-    const present = cap === null || capPeriod === null ? undefined : { amount: cap, period: capPeriod }
-    return Output.record(recordOf(yield* update(id, yield* changesFrom(given, present))))
-  })
+  Effect.fnUntraced(
+    function* ({ id, ...given }) {
+      if (Object.values(given).every(Predicate.isUndefined)) {
+        return yield* refuse("Nothing to change: give at least one option.")
+      }
+      return Output.record(shown((yield* Changes.updateKey(id, yield* fieldsFrom(given))).record))
+    },
+    Effect.catchTag("KeyRefused", explain)
+  )
 )
 
 const rename = command(
@@ -138,10 +127,12 @@ const rename = command(
     id: Inputs.keyArgument,
     name: Args.text({ name: "NAME" }).pipe(Args.withDescription("what to call it from now on"))
   },
-  Effect.fnUntraced(function* ({ id, name }) {
-    const { update } = yield* ApiKeys
-    return Output.record(recordOf(yield* update(id, { name })))
-  })
+  Effect.fnUntraced(
+    function* ({ id, name }) {
+      return Output.record(shown((yield* Changes.updateKey(id, { name })).record))
+    },
+    Effect.catchTag("KeyRefused", explain)
+  )
 )
 
 const revoke = command(
@@ -149,8 +140,7 @@ const revoke = command(
   "Make a key useless, for good.",
   { id: Inputs.keyArgument },
   Effect.fnUntraced(function* ({ id }) {
-    const { revoke } = yield* ApiKeys
-    return Output.record(recordOf(yield* revoke(id)))
+    return Output.record(shown((yield* Changes.revokeKey(id)).record))
   })
 )
 
@@ -159,8 +149,7 @@ const reissue = command(
   "Give a key a new secret; the old one stops working at once.",
   { id: Inputs.keyArgument },
   Effect.fnUntraced(function* ({ id }) {
-    const { reissue } = yield* ApiKeys
-    return issued(yield* reissue(id))
+    return issued(yield* Changes.reissueKey(id))
   })
 )
 

@@ -2,14 +2,14 @@ import { Command, Options } from "@effect/cli"
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import { Organizations } from "../services/access/Organizations.ts"
+import { logRecord } from "../services/admin/requests/Record.ts"
 import { RequestLog, type RequestQuery, type RequestRow, type StatusFilter } from "../services/telemetry/RequestLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { filterOf } from "./Commands.ts"
 import { operator, settings } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { exportAll } from "./requests/Export.ts"
-import { recordOf } from "./requests/Record.ts"
+import { exportCsv, exportJson } from "./requests/Export.ts"
 import { show } from "./requests/Show.ts"
 
 // Where the terminal is narrow, columns go from the right.
@@ -32,7 +32,7 @@ const describe = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
   const names = new Map(organizations.map(({ id, name }) => [id, name]))
   return rows.map(
     (row): Output.Fields => ({
-      ...recordOf(row),
+      ...logRecord(row),
       org: names.get(row.orgId) ?? row.orgId,
       tries: row.attempts.length,
       tokens: (row.promptTokens ?? 0) + (row.completionTokens ?? 0)
@@ -41,7 +41,7 @@ const describe = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
 })
 
 const printDocuments = (rows: ReadonlyArray<RequestRow>) =>
-  Effect.forEach(rows, (row) => Output.print(Output.toJson(recordOf(row), 0)), { discard: true })
+  Effect.forEach(rows, (row) => Output.print(Output.toJson(logRecord(row), 0)), { discard: true })
 
 const most = 10_000
 // A row follows the end of its request, and clocks differ.
@@ -123,7 +123,8 @@ export const requests = Command.make(
       since: since && Inputs.past(since, now),
       until: until && Inputs.past(until, now)
     }
-    if ((csv || json) && !isFollowing) return yield* exportAll(csv ? "csv" : "json", query, limit ?? Infinity)
+    if (csv) return yield* exportCsv(query, limit ?? Infinity)
+    if (json && !isFollowing) return yield* exportJson(query, limit ?? Infinity)
     const rows = yield* Effect.flatMap(RequestLog, ({ list }) =>
       list({ ...query, limit: Math.min(limit ?? 100, most) })
     )

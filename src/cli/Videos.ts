@@ -1,42 +1,13 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect } from "effect"
-import { VideoAdmin, type VideoJob } from "../services/videos/VideoAdmin.ts"
+import { VideoNotFound } from "../domain/Failure.ts"
+import { cancelVideo, retryVideo } from "../services/admin/VideoChanges.ts"
+import { type VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
+import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { attemptRecord } from "./requests/Record.ts"
-
-export const recordOf = (job: VideoJob): Output.Fields => ({
-  id: job.id,
-  request_id: job.requestId,
-  at: job.createdAt,
-  status: job.status,
-  step: job.step,
-  org: job.orgId,
-  key_id: job.keyId,
-  model: job.model,
-  seconds: job.seconds,
-  route: job.route?.id ?? null,
-  price_usd: job.price,
-  charge_usd: job.charged,
-  cost_usd: job.cost,
-  error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage },
-  progress: job.progress,
-  completed_at: job.completedAt,
-  deleted_at: job.deletedAt,
-  deadline: job.deadline,
-  media: job.media,
-  hold_id: job.holdId,
-  handle: job.handle,
-  tried: job.tried,
-  attempts: job.attempts.map(attemptRecord),
-  doubts: job.doubts,
-  polls: job.polls,
-  downloads: job.downloads,
-  next_at: job.nextAt,
-  lease_until: job.leaseUntil
-})
 
 const columns = ["at", "id", "status", "step", "model", "seconds", "route", "charge_usd", "completed_at"]
 
@@ -55,29 +26,38 @@ const list = command(
   Effect.fnUntraced(function* ({ org, ...filters }) {
     const { list } = yield* VideoAdmin
     const jobs = yield* list({ org: yield* filterOf(org), ...filters })
-    return Output.list(jobs.map(recordOf), { columns, none: "There are no videos." })
+    return Output.list(jobs.map(videoRecord), { columns, none: "There are no videos." })
   })
 )
 
-const one = (name: "show" | "retry" | "cancel", description: string) =>
+const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<VideoRecord, E, R>) =>
   command(
     name,
     description,
     { id: Args.text({ name: "ID" }).pipe(Args.withDescription("a video's id, vid_…")) },
-    Effect.fnUntraced(
-      function* ({ id }) {
-        const videos = yield* VideoAdmin
-        return Output.record(recordOf(yield* videos[name === "show" ? "find" : name](id)))
-      },
-      Effect.catchTag("VideoNotFound", () => new CommandFailed({ message: "There is no such video." }))
-    )
+    ({ id }) =>
+      run(id).pipe(
+        Effect.map((record) => Output.record(record)),
+        Effect.catchIf(
+          (error) => error instanceof VideoNotFound,
+          () => new CommandFailed({ message: "There is no such video." })
+        )
+      )
   )
 
+const show = one("show", "Show a video and everything that was tried for it.", (id) =>
+  Effect.map(
+    Effect.flatMap(VideoAdmin, ({ find }) => find(id)),
+    videoRecord
+  )
+)
+const retry = one("retry", "Look at a video that is not over now, instead of after its rest.", (id) =>
+  Effect.map(retryVideo(id), ({ record }) => record)
+)
+const cancel = one("cancel", "Fail a video that is not over and give its hold back.", (id) =>
+  Effect.map(cancelVideo(id), ({ record }) => record)
+)
+
 export const videos = Inputs.group("videos", "Renders, as jobs of the database.").pipe(
-  Command.withSubcommands([
-    list,
-    one("show", "Show a video and everything that was tried for it."),
-    one("retry", "Look at a video that is not over now, instead of after its rest."),
-    one("cancel", "Fail a video that is not over and give its hold back.")
-  ])
+  Command.withSubcommands([list, show, retry, cancel])
 )

@@ -1,6 +1,14 @@
 import type { ComponentType } from "preact"
+import { Audit } from "./views/audit/Audit.tsx"
+import { Settings } from "./views/control/SettingsView.tsx"
+import { Ledger } from "./views/ledger/Ledger.tsx"
 import { Now } from "./views/now/Now.tsx"
+import { Organization } from "./views/organizations/Organization.tsx"
+import { Organizations } from "./views/organizations/Organizations.tsx"
+import { Request } from "./views/requests/Request.tsx"
+import { Requests } from "./views/requests/Requests.tsx"
 import { Routes } from "./views/routes/Routes.tsx"
+import { Usage } from "./views/usage/Usage.tsx"
 import { Video } from "./views/videos/Video.tsx"
 import { Videos } from "./views/videos/Videos.tsx"
 import { Webhooks } from "./views/webhooks/Webhooks.tsx"
@@ -19,7 +27,13 @@ export interface View {
 /** In the order of the navigation. */
 export const views: ReadonlyArray<View> = [
   { path: "", title: "Now", key: "n", view: Now },
+  { path: "requests", title: "Requests", key: "r", view: Requests, detail: Request },
+  { path: "usage", title: "Usage", key: "u", view: Usage },
+  { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: Organization },
+  { path: "ledger", title: "Ledger", key: "l", view: Ledger },
   { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video },
   { path: "routes", title: "Routes", key: "t", view: Routes },
-  { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks }
+  { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks },
+  { path: "audit", title: "Audit", key: "a", view: Audit },
+  { path: "settings", title: "Settings", key: "s", view: Settings }
 ]

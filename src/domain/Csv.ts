@@ -1,15 +1,31 @@
-export type CsvCell = string | number | null
+import { toUsdText } from "./Money.ts"
+
+/** Bigints are amounts in nano-USD. */
+export type CsvCell = string | number | boolean | bigint | Date | null | undefined | ReadonlyArray<string>
 
 /** Spreadsheets run a text that begins like a formula. */
-const formula = /^[=+\-@\t\r]/
+const formula = /^\s*[=+\-@]/
+
+// A name or a provider's error must move no cursor where the document is read in a terminal.
+const harmless = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+
+const textOf = (cell: string) => {
+  const text = harmless(cell)
+  return formula.test(text) ? `'${text}` : text
+}
 
 const encodeCell = (cell: CsvCell): string => {
-  if (cell === null) return ""
-  if (typeof cell === "number") return String(cell)
-  const text = formula.test(cell) ? `'${cell}` : cell
-  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+  if (cell === null || cell === undefined) return ""
+  if (typeof cell === "bigint") return toUsdText(cell)
+  if (typeof cell === "number" || typeof cell === "boolean") return String(cell)
+  if (cell instanceof Date) return cell.toISOString().replace(/\.\d+Z$/, "Z")
+  const text = textOf(typeof cell === "string" ? cell : cell.join(","))
+  return /[",]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
+
+/** Without the line's end. */
+export const csvLine = (cells: ReadonlyArray<CsvCell>): string => cells.map(encodeCell).join(",")
 
 /** RFC 4180: a line of names, then one for each row. */
 export const encodeCsv = (columns: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<CsvCell>>): string =>
-  [columns, ...rows].map((row) => `${row.map(encodeCell).join(",")}\r\n`).join("")
+  [columns, ...rows].map((row) => `${csvLine(row)}\r\n`).join("")

@@ -37,6 +37,7 @@ describe("an amount", () => {
 
   it("has its digits after the cents apart, so that they can be shown softly", () => {
     assert.deepStrictEqual(partsOfUsd(-8.1215), { sign: "−", main: "$8.12", fine: "15" })
+    assert.deepStrictEqual(partsOfUsd(0.0000000375, 12), { sign: "", main: "$0.00", fine: "00000375" })
     assert.deepStrictEqual(partsOfUsd(0.1), { sign: "", main: "$0.10", fine: "" })
   })
 })

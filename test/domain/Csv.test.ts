@@ -19,14 +19,15 @@ describe("a CSV document", () => {
   it.each([
     ["a,b", '"a,b"'],
     ['say "hi"', '"say ""hi"""'],
-    ["two\nlines", '"two\nlines"'],
+    ["two\nlines", "two lines"],
+    ["\u001b[31mred\u202e", `" [31mred "`],
     [" padded ", '" padded "'],
     ["Grüße", "Grüße"],
     ["=1+1", "'=1+1"],
     ["+1", "'+1"],
     ["-1", "'-1"],
     ["@SUM(A1)", "'@SUM(A1)"],
-    ["\t=1", "'\t=1"],
+    ["\t=1", "' =1"],
     ['=HYPERLINK("x","y")', `"'=HYPERLINK(""x"",""y"")"`]
   ])("writes the text %j as %s", (text, cell) => {
     assert.strictEqual(encodeCsv([], [[text]]), `\r\n${cell}\r\n`)

@@ -45,3 +45,15 @@ export const write = async <A>(method: Method, path: string, body: unknown, idem
   }
   throw unreachable()
 }
+
+/** Calls with each line of JSON as it comes; fails where the answer breaks off. */
+export const readLines = async <A>(path: string, onLine: (line: A) => void, signal: AbortSignal): Promise<void> => {
+  const { body } = await call(addressOf(path), { method: "POST", signal })
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ""
+  for (let read = await reader?.read(); read?.done === false; read = await reader?.read()) {
+    const lines = (rest + read.value).split("\n")
+    rest = lines.pop() ?? ""
+    for (const line of lines) if (line !== "") onLine(JSON.parse(line))
+  }
+}

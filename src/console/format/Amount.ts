@@ -9,14 +9,14 @@ export interface UsdParts {
   readonly sign: "" | "−"
   /** Dollars and whole cents. */
   readonly main: string
-  /** The digits after the cents, at most seven, without trailing zeros. */
+  /** The digits after the cents, without trailing zeros. */
   readonly fine: string
 }
 
-/** Every digit to the nano-dollar. */
-export const partsOfUsd = (usd: number): UsdParts => {
+/** Every digit to the nano-dollar, or to more decimals: parts of an amount may be finer. */
+export const partsOfUsd = (usd: number, precision = 9): UsdParts => {
   const size = Math.abs(usd)
-  const [dollars = "0", decimals = ""] = (size < leastCoarse ? size.toFixed(9) : String(size)).split(".")
+  const [dollars = "0", decimals = ""] = (size < leastCoarse ? size.toFixed(precision) : String(size)).split(".")
   return {
     sign: usd < 0 ? "−" : "",
     main: `$${group(dollars)}.${decimals.slice(0, 2).padEnd(2, "0")}`,

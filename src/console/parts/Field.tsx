@@ -39,8 +39,10 @@ export const TextField = ({
   hint,
   label,
   name,
+  value,
   ...input
 }: Labels & {
+  readonly type?: "datetime-local"
   readonly inputMode?: "decimal" | "numeric" | "url"
   readonly value?: string
   readonly placeholder?: string
@@ -49,7 +51,7 @@ export const TextField = ({
   readonly required?: boolean
 }) => (
   <Labelled name={name} label={label} {...(hint === undefined ? {} : { hint })}>
-    {(control) => <input {...input} {...control} name={name} autocomplete="off" />}
+    {(control) => <input {...input} {...control} name={name} defaultValue={value} autocomplete="off" />}
   </Labelled>
 )
 
@@ -79,6 +81,7 @@ export const SelectField = ({
 )
 
 export const CheckField = ({
+  checked,
   label,
   name,
   ...input
@@ -89,7 +92,7 @@ export const CheckField = ({
   readonly value?: string
 }) => (
   <label class="check">
-    <input {...input} type="checkbox" name={name} /> {label}
+    <input {...input} type="checkbox" name={name} defaultChecked={checked} /> {label}
   </label>
 )
 

@@ -9,9 +9,15 @@ export type Filter =
       readonly name: string
       readonly label: string
       readonly options: ReadonlyArray<string | readonly [value: string, text: string]>
+      /** What no choice is called. */
+      readonly none?: string
     }
-  /** The query's `since` and `until`; read them with `parseMoment`. */
-  | { readonly kind: "range" }
+  /** The query's `since` and `until`; read them with `useRange`. */
+  | {
+      readonly kind: "range"
+      /** The span where none is chosen. */
+      readonly fallback?: string
+    }
 
 /** Typing waits this long for the next key. */
 const typingMillis = 300
@@ -54,13 +60,14 @@ const TextFilter = ({
 const SelectFilter = ({
   label,
   name,
+  none = "all",
   options,
   value
 }: Extract<Filter, { kind: "select" }> & { readonly value: string }) => (
   <label class="filter">
     <span>{label}</span>
     <select data-filter value={value} onChange={({ currentTarget }) => replaceQuery({ [name]: currentTarget.value })}>
-      <option value="">all</option>
+      <option value="">{none}</option>
       {options.map((option) => {
         const [one, text] = typeof option === "string" ? [option, option] : option
         return (
@@ -74,7 +81,7 @@ const SelectFilter = ({
 )
 
 const presets: ReadonlyArray<readonly [value: string, text: string]> = [
-  ["", "any time"],
+  ["all", "any time"],
   ["1h", "last hour"],
   ["24h", "last 24 hours"],
   ["7d", "last 7 days"],
@@ -100,20 +107,32 @@ const Moment = ({ label, name, value }: { readonly label: string; readonly name:
   )
 }
 
-const RangeFilter = ({ since, until }: { readonly since: string; readonly until: string }) => {
-  const isPreset = until === "" && presets.some(([value]) => value === since)
+/** What an input of a date and time can show. */
+const localOf = (value: string): string => (/^\d{4}-/.test(value) ? value : "")
+
+const RangeFilter = ({
+  fallback = "all",
+  since,
+  until
+}: {
+  readonly fallback?: string | undefined
+  readonly since: string
+  readonly until: string
+}) => {
+  const isPreset = until === "" && (since === "" || presets.some(([value]) => value === since))
   const [isCustom, setCustom] = useState(!isPreset)
   const choose = (value: string) => {
     setCustom(value === "custom")
-    replaceQuery({ since: value === "custom" ? "" : value, until: "" })
+    replaceQuery({ since: value === "custom" || value === fallback ? "" : value, until: "" })
   }
+  const isOpen = isCustom || !isPreset
   return (
     <>
       <label class="filter">
         <span>Time</span>
         <select
           data-filter
-          value={isCustom || !isPreset ? "custom" : since}
+          value={isOpen ? "custom" : since || fallback}
           onChange={({ currentTarget }) => choose(currentTarget.value)}
         >
           {presets.map(([value, text]) => (
@@ -123,10 +142,10 @@ const RangeFilter = ({ since, until }: { readonly since: string; readonly until:
           ))}
         </select>
       </label>
-      {(isCustom || !isPreset) && (
+      {isOpen && (
         <>
-          <Moment label="From" name="since" value={since} />
-          <Moment label="To" name="until" value={until} />
+          <Moment label="From" name="since" value={localOf(since)} />
+          <Moment label="To" name="until" value={localOf(until)} />
         </>
       )}
     </>
@@ -140,7 +159,14 @@ export const FilterBar = ({ filters }: { readonly filters: ReadonlyArray<Filter>
     <div class="filters" role="search" aria-label="Filters">
       {filters.map((filter) => {
         if (filter.kind === "range")
-          return <RangeFilter key="range" since={query["since"] ?? ""} until={query["until"] ?? ""} />
+          return (
+            <RangeFilter
+              key="range"
+              fallback={filter.fallback}
+              since={query["since"] ?? ""}
+              until={query["until"] ?? ""}
+            />
+          )
         const value = query[filter.name] ?? ""
         return filter.kind === "text" ? (
           <TextFilter key={filter.name} {...filter} value={value} />

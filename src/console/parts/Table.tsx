@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact"
 import { formatCount } from "../format/Amount.ts"
+import { shorten } from "../format/Short.ts"
 import { Badge, type Tone } from "./Badge.tsx"
 import { Empty } from "./Empty.tsx"
+import { Long } from "./Long.tsx"
 import { Time } from "./Time.tsx"
 import { Usd } from "./Usd.tsx"
 
@@ -24,7 +26,11 @@ export type Column<Row> = Cell<Row> & {
   /** Where the server can sort by it: the address that does. */
   readonly sortHref?: string
   readonly isSorted?: boolean
+  /** Whether a custom cell is aligned like a number. */
+  readonly isAmount?: boolean | undefined
 }
+
+const mostLinked = 60
 
 const none = <span class="soft">–</span>
 
@@ -44,18 +50,29 @@ const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
     }
     case "link": {
       const target = column.value(row)
-      return target ? <a href={target.href}>{target.text}</a> : none
+      return target ? (
+        <a href={target.href} {...(target.text.length > mostLinked && { title: target.text })}>
+          <bdi>{shorten(target.text, mostLinked)}</bdi>
+        </a>
+      ) : (
+        none
+      )
     }
     case "status": {
       const status = column.value(row)
       return status ? <Badge tone={status.tone}>{status.text}</Badge> : none
+    }
+    case "text": {
+      const text = column.value(row)
+      return text ? <Long text={text} /> : none
     }
     default:
       return column.value(row) ?? none
   }
 }
 
-const classOf = (kind: Column<never>["kind"]) => (kind === "number" || kind === "usd" ? "amount" : kind)
+const classOf = ({ isAmount, kind }: Pick<Column<never>, "kind" | "isAmount">) =>
+  isAmount || kind === "number" || kind === "usd" ? "amount" : kind
 
 /** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
 export const Table = <Row,>({
@@ -77,7 +94,7 @@ export const Table = <Row,>({
   if (rows.length === 0) return <Empty>{empty}</Empty>
   const cells = (row: Row) =>
     columns.map((column) => (
-      <td key={column.title} class={classOf(column.kind)} data-label={column.title}>
+      <td key={column.title} class={classOf(column)} data-label={column.title}>
         {show(column, row)}
       </td>
     ))
@@ -86,8 +103,13 @@ export const Table = <Row,>({
       <table>
         <thead>
           <tr>
-            {columns.map(({ isSorted, kind, sortHref, title }) => (
-              <th key={title} scope="col" class={classOf(kind)} aria-sort={isSorted ? "descending" : undefined}>
+            {columns.map(({ isAmount, isSorted, kind, sortHref, title }) => (
+              <th
+                key={title}
+                scope="col"
+                class={classOf({ isAmount, kind })}
+                aria-sort={isSorted ? "descending" : undefined}
+              >
                 {sortHref === undefined ? title : <a href={sortHref}>{title}</a>}
               </th>
             ))}

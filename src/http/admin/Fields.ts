@@ -24,7 +24,7 @@ const textOf = (usd: number | string): string => {
 }
 
 /** Text that the database can hold. */
-export const Text = Schema.String.pipe(Schema.filter((text) => !text.includes("\0"), { jsonSchema: {} }))
+export const Text = Schema.String.pipe(Schema.filter((text) => !/[\0\p{Cs}]/u.test(text), { jsonSchema: {} }))
 
 /** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
 export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>

@@ -36,8 +36,16 @@ export const spanOf = ({
     until: until && past(until, now)
   }))
 
+const longest = 1000
+
+/** Nothing that can be found has control characters, and the database takes no NUL. */
+const Findable = Schema.String.pipe(Schema.filter((text) => text.length <= longest && !/[\p{Cc}\p{Cs}]/u.test(text)))
+
+export const textParameter = (name: string, description: string) =>
+  parameter(name, Findable, `must be a text of at most ${longest} characters without control characters`, description)
+
 export const organizationParameter = {
-  organization: parameter("organization", Schema.String, "must be an id or a name", "An id or a name; all if left out.")
+  organization: parameter("organization", Findable, "must be an id or a name", "An id or a name; all if left out.")
 }
 
 /** A deleted one too, by its id. */

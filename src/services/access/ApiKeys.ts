@@ -6,12 +6,13 @@ import { CapPeriod, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { containing, rowsOf, storable } from "../sql/Statement.ts"
 
 /** `spent` is the settled spend of the running cap period; without a cap, of all time. */
 export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
   id: KeyId,
   orgId: OrgId,
+  orgName: Schema.String,
   name: Schema.String,
   /** The first characters of the secret; null for keys older than hints. */
   hint: Schema.NullOr(Schema.String),
@@ -41,6 +42,17 @@ export interface KeyChanges {
   readonly expiresAt?: Date | null | undefined
 }
 
+export interface KeyQuery {
+  readonly org?: OrgId | undefined
+  /** An id, the beginning of a secret, or a part of a name. */
+  readonly search?: string | undefined
+  /** `live`: neither revoked nor expired. */
+  readonly state?: "live" | "revoked" | undefined
+  /** The id of the one before. */
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
 export interface IssuedKey {
   readonly record: ApiKey
   readonly secret: Redacted.Redacted
@@ -61,7 +73,18 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
 /** Hexadecimal; 256 random bits need neither salt nor a slow hash. */
 export const keyHash = (secret: string): string => hash("sha256", secret, "hex")
 
+const states = {
+  live: "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
+  revoked: "revoked_at IS NOT NULL"
+}
+
 const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.length + 8)
+
+const searching = (sql: SqlClient.SqlClient, search: string) => {
+  const text = storable(search)
+  const hint = text.startsWith(keyPrefix) ? hintOf(text) : text
+  return sql`(id = ${text} OR hint = ${hint} OR name ILIKE ${containing(text)})`
+}
 
 export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
   ApiKeys,
@@ -69,6 +92,8 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
     readonly create: (key: KeyChanges & { readonly org: OrgId }) => Effect.Effect<IssuedKey>
     /** In order of creation, revoked ones included. */
     readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
+    /** Newest first. */
+    readonly page: (query: KeyQuery) => Effect.Effect<ReadonlyArray<ApiKey>>
     readonly find: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
     readonly update: (id: string, changes: KeyChanges) => Effect.Effect<ApiKey, KeyNotFound | KeyRevoked>
     readonly revoke: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
@@ -84,12 +109,13 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       const rows = rowsOf(ApiKey)
       const columns =
         sql.literal(`id, org_id, name, hint, scopes, rpm, cap, cap_period, created_at, expires_at, revoked_at,
+        (SELECT organizations.name FROM organizations WHERE organizations.id = org_id) AS org_name,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
           WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent`)
 
       const find = Effect.fn("ApiKeys.find")(function* (id: string) {
-        const [found] = yield* rows(sql`SELECT ${columns} FROM api_keys WHERE id = ${id}`)
+        const [found] = yield* rows(sql`SELECT ${columns} FROM api_keys WHERE id = ${storable(id)}`)
         return found ?? (yield* new KeyNotFound({ id }))
       })
 
@@ -126,6 +152,16 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         find,
         list: Effect.fn("ApiKeys.list")((org: OrgId) =>
           rows(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`)
+        ),
+        page: Effect.fn("ApiKeys.page")(({ after, limit, org, search, state }: KeyQuery) =>
+          rows(sql`
+            SELECT ${columns} FROM api_keys WHERE ${sql.and([
+              sql.literal(state === undefined ? "true" : states[state]),
+              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+              ...(search === undefined ? [] : [searching(sql, search)]),
+              ...(after === undefined ? [] : [sql`id < ${storable(after)}`])
+            ])}
+            ORDER BY id DESC LIMIT ${limit}`)
         ),
         update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyChanges) {
           const wanted = assignments(changes)

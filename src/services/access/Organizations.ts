@@ -5,7 +5,7 @@ import { type NanoUsd, NanoUsdFromRow, toUsdText, zero } from "../../domain/Mone
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { containing, rowsOf, storable } from "../sql/Statement.ts"
 
 export class Organization extends Schema.Class<Organization>("Organization")({
   id: OrgId,
@@ -65,9 +65,6 @@ const states = {
   deleted: "deleted_at IS NOT NULL"
 }
 
-/** Finds the text itself, whatever is in it. */
-const containing = (text: string) => `%${text.normalize().replace(/[\\%_]/g, "\\$&")}%`
-
 const nameRule = /^(?!org_|-|\s)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/iu
 
 /** `reference` is an id or a name; no name looks like an id. */
@@ -113,8 +110,10 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       const insert = (name: string) => sql`
         INSERT INTO organizations (id, name) VALUES (${ids.prefixed("org")}, ${name})
         ON CONFLICT (name) DO NOTHING RETURNING *`
-      const selectAny = (reference: string) =>
-        sql`SELECT * FROM organizations WHERE (id = ${reference} OR name = ${reference.normalize()})`
+      const selectAny = (reference: string) => {
+        const known = storable(reference).normalize()
+        return sql`SELECT * FROM organizations WHERE (id = ${known} OR name = ${known})`
+      }
       const select = (reference: string) => sql`${selectAny(reference)} AND deleted_at IS NULL`
 
       const one = Effect.fnUntraced(function* (
@@ -180,8 +179,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           rows(sql`
             SELECT * FROM organizations WHERE ${sql.and([
               sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
-              ...(search === undefined ? [] : [sql`(id = ${search} OR name ILIKE ${containing(search)})`]),
-              ...(after === undefined ? [] : [sql`id < ${after}`])
+              ...(search === undefined ? [] : [sql`(id = ${storable(search)} OR name ILIKE ${containing(search)})`]),
+              ...(after === undefined ? [] : [sql`id < ${storable(after)}`])
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),

@@ -30,6 +30,8 @@ export interface CatalogProvider {
 export interface CatalogSnapshot {
   readonly models: ReadonlyArray<Model>
   readonly find: (id: string) => Model | undefined
+  /** Every model of the file, those that are off too. */
+  readonly offers: ReadonlyArray<Offer>
   readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
   readonly sandbox: boolean
   /** In catalog order, then the sandbox's if it serves. */
@@ -59,6 +61,7 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
       return {
         models,
         find: (id) => byId.get(id),
+        offers: all,
         off: all.flatMap(({ model, reason }) => (reason === undefined ? [] : [{ id: model.id, reason }])),
         sandbox,
         providers: [...providers, ...added.map((account) => ({ account, variable: undefined, ready: true }))],

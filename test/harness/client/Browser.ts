@@ -30,7 +30,8 @@ const launch = Effect.acquireRelease(
 export const openPage = (origins: ReadonlyArray<string>, options: BrowserContextOptions = {}) =>
   Effect.gen(function* () {
     const browser = yield* launch
-    const page = yield* Effect.promise(() => browser.newPage(options))
+    const context = yield* Effect.promise(() => browser.newContext(options))
+    const page = yield* Effect.promise(() => context.newPage())
     const problems: Array<string> = []
     page.on("console", (message) => {
       if (message.type() === "error" || message.type() === "warning") problems.push(message.text())

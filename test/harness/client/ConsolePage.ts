@@ -9,14 +9,14 @@ import { hire } from "./AdminClient.ts"
 import { openPage } from "./Browser.ts"
 
 /** What the admin API answers instead of the gateway, by path without `/admin/v1`. */
-export type Answers = Readonly<Record<string, () => { readonly status?: number; readonly body: unknown }>>
+export type Answers = Readonly<Record<string, (url: URL) => { readonly status?: number; readonly body: unknown }>>
 
 export const answerWith = (page: Page, answers: Answers) =>
   page.route(
     ({ pathname }) => pathname.replace("/admin/v1", "") in answers,
     async (route) => {
-      const path = new URL(route.request().url()).pathname.replace("/admin/v1", "")
-      const { body, status = 200 } = answers[path]?.() ?? { body: null }
+      const url = new URL(route.request().url())
+      const { body, status = 200 } = answers[url.pathname.replace("/admin/v1", "")]?.(url) ?? { body: null }
       await route.fulfill({ status, json: body })
     }
   )

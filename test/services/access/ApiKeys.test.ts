@@ -48,13 +48,14 @@ withLayer(services, { excludeTestServices: true })("ApiKeys", (it) => {
   it.effect("keeps what it was given, and nothing where nothing was given", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
-      const { id: org } = yield* organization
+      const { id: org, name } = yield* organization
       const { record: bare, secret } = yield* keys.create({ org })
       assert.deepStrictEqual(
         bare,
         new ApiKey({
           id: bare.id,
           orgId: org,
+          orgName: name,
           name: "",
           hint: Redacted.value(secret).slice(4, 12),
           scopes: null,

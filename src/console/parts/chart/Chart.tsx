@@ -111,9 +111,10 @@ const Drawing = ({ plot, title, width }: { readonly plot: Plot; readonly title: 
     <>
       <svg
         role="img"
-        aria-label={`${title}: at most ${plot.format(Math.max(most, 0))}`}
+        aria-label={`${title}: at most ${plot.format(Number(Math.max(most, 0).toFixed(9)))}`}
         width={width}
         height={height}
+        onPointerDown={point}
         onPointerMove={point}
         onPointerLeave={() => setAt(undefined)}
       >

@@ -1,4 +1,4 @@
-import type { Tone } from "../../parts/Badge.tsx"
+export type Tone = "good" | "warn" | "bad" | "soft"
 
 export interface Outcome {
   readonly text: string

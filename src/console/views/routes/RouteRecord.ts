@@ -1,3 +1,5 @@
+import type { InstanceRecord as Instance } from "../../../http/admin/instances/Schema.ts"
+
 /** Amounts in USD, moments in Unix seconds. */
 export interface RouteRecord {
   readonly id: string
@@ -46,14 +48,4 @@ export interface CatalogRecord {
   }>
 }
 
-export interface InstanceRecord {
-  readonly id: string
-  readonly host: string | null
-  readonly pid: number | null
-  readonly state: string
-  readonly beat_at: number
-  readonly fingerprint: string | null
-  readonly models: number | null
-  readonly problem: string | null
-  readonly read_at: number | null
-}
+export type InstanceRecord = typeof Instance.Encoded

@@ -98,8 +98,10 @@ const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint
 
 export const Endpoints = ({
   endpoints,
-  organization
+  organization,
+  title = "Endpoints"
 }: {
+  readonly title?: string
   readonly endpoints: Pages<EndpointRecord, Page<EndpointRecord>>
   readonly organization: string
 }) => {
@@ -112,7 +114,7 @@ export const Endpoints = ({
   }
   return (
     <Section
-      title="Endpoints"
+      title={title}
       actions={
         <Add
           organization={organization}

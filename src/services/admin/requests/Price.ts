@@ -1,11 +1,36 @@
-import type { ChatPricing, Model } from "../../domain/Model.ts"
-import { NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
-import { chatCharge, ratesAt } from "../../domain/Pricing.ts"
-import type { HoldHistory } from "../../services/ledger/LedgerAdmin.ts"
-import type { RequestRow } from "../../services/telemetry/RequestLog.ts"
-import type { VideoJob } from "../../services/videos/VideoAdmin.ts"
-import type * as Output from "../Output.ts"
+import { Schema } from "effect"
+import type { ChatPricing, Model } from "../../../domain/Model.ts"
+import { NanoUsd, toUsdPerToken, toUsdText, zero } from "../../../domain/Money.ts"
+import { chatCharge, ratesAt } from "../../../domain/Pricing.ts"
+import type { HoldHistory } from "../../ledger/LedgerAdmin.ts"
+import type { RequestRow } from "../../telemetry/RequestLog.ts"
+import type { VideoJob } from "../../videos/VideoAdmin.ts"
+import { Usd } from "../Record.ts"
 import { costOf } from "./Record.ts"
+
+export const PricePart = Schema.Struct({
+  unit: Schema.String,
+  quantity: Schema.Number,
+  rate_usd: Usd,
+  per: Schema.String,
+  /** USD, exact: it may be finer than a nano-dollar. */
+  amount_usd: Schema.Number
+})
+
+export const PriceRecord = Schema.Struct({
+  parts: Schema.Array(PricePart),
+  /** What the parts come to, rounded up once; null where the rates are not known. */
+  price_usd: Schema.NullOr(Usd),
+  hold_usd: Schema.NullOr(Usd),
+  charge_usd: Usd,
+  refunded_usd: Usd,
+  /** The charge less what was refunded. */
+  paid_usd: Usd,
+  cost_usd: Schema.NullOr(Usd),
+  margin_usd: Schema.NullOr(Usd),
+  why: Schema.String
+})
+export type PriceRecord = typeof PriceRecord.Type
 
 export interface Recorded {
   readonly row: RequestRow
@@ -82,15 +107,12 @@ const explain = ({ model, money, row, video }: Recorded, price: bigint | undefin
   return `Today's rates give ${toUsdText(price)} USD; the charge is the recorded one. Prices have changed since.`
 }
 
-export interface Explanation {
-  readonly parts: ReadonlyArray<Output.Fields>
-  readonly sums: Output.Fields
-}
+const unitsPerRate: Readonly<Record<string, bigint>> = { [perMillion]: 1_000_000n, [perThousand]: 1_000n }
 
 const amountOf = ({ per, quantity, rate }: Part): number =>
-  (Number(rate) * quantity) / (per === perMillion ? 1e6 : per === perThousand ? 1e3 : 1) / 1e9
+  Number(toUsdPerToken((rate * BigInt(quantity) * 1_000_000n) / (unitsPerRate[per] ?? 1n)))
 
-export const explainPrice = (recorded: Recorded): Explanation => {
+export const explainPrice = (recorded: Recorded): PriceRecord => {
   const { money, row } = recorded
   const priced = priceOf(recorded)
   const cost = costOf(row)
@@ -105,15 +127,13 @@ export const explainPrice = (recorded: Recorded): Explanation => {
       per: part.per,
       amount_usd: amountOf(part)
     })),
-    sums: {
-      price_usd: priced?.price ?? null,
-      hold_usd: money?.hold.amount ?? null,
-      charge_usd: charged,
-      refunded_usd: refunded,
-      paid_usd: charged - refunded,
-      cost_usd: cost,
-      margin_usd: cost === null ? null : charged - refunded - cost,
-      why: explain(recorded, priced?.price)
-    }
+    price_usd: priced?.price ?? null,
+    hold_usd: money?.hold.amount ?? null,
+    charge_usd: charged,
+    refunded_usd: refunded,
+    paid_usd: charged - refunded,
+    cost_usd: cost,
+    margin_usd: cost === null ? null : charged - refunded - cost,
+    why: explain(recorded, priced?.price)
   }
 }

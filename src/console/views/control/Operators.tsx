@@ -1,0 +1,139 @@
+import { useState } from "preact/hooks"
+import type { CreatedOperator, LinkedOperator } from "../../../http/admin/operators/Schema.ts"
+import type { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
+import { useResource } from "../../api/useResource.ts"
+import { Copy } from "../../parts/Copy.tsx"
+import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
+import { Loaded } from "../../parts/Loaded.tsx"
+import { Section } from "../../parts/Page.tsx"
+import { SecretDialog } from "../../parts/SecretDialog.tsx"
+import { Table } from "../../parts/Table.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { WriteButton } from "../../parts/WriteButton.tsx"
+
+type Operator = typeof OperatorRecord.Encoded
+
+/** The token only of a new one. */
+type Linked = typeof LinkedOperator.Encoded & Partial<Pick<typeof CreatedOperator.Encoded, "token">>
+
+const roles = [
+  ["read", "read: see everything"],
+  ["write", "write: also change customers, money, routes"],
+  ["owner", "owner: also manage operators, delete organizations"]
+] as const
+
+const Create = ({ onDone }: { readonly onDone: (operator: Linked) => void }) => (
+  <WriteButton<Linked>
+    role="owner"
+    label="Let someone in"
+    title="Let someone in"
+    action="Create"
+    method="POST"
+    path="/operators"
+    body={(form) => ({ name: textOf(form, "name"), role: textOf(form, "role") })}
+    onDone={onDone}
+  >
+    <TextField name="name" label="Name" hint="No other operator has it." required />
+    <SelectField name="role" label="Role" options={roles} />
+  </WriteButton>
+)
+
+const pathOf = ({ id }: Operator) => `/operators/${encodeURIComponent(id)}`
+
+const RowActions = ({
+  of,
+  onLink,
+  onRevoke
+}: {
+  readonly of: Operator
+  readonly onLink: (operator: Linked) => void
+  readonly onRevoke: () => void
+}) => (
+  <div class="row-actions">
+    <WriteButton<Linked>
+      role="owner"
+      isPlain
+      label="New link"
+      of={of.name}
+      title={`Make a link for ${of.name}`}
+      action="Make a link"
+      method="POST"
+      path={`${pathOf(of)}/link`}
+      onDone={onLink}
+    >
+      <p>It opens the console once, within 24 hours.</p>
+    </WriteButton>
+    <WriteButton<Operator>
+      role="owner"
+      isPlain
+      label="Revoke"
+      of={of.name}
+      title={`Revoke ${of.name}?`}
+      action="Revoke"
+      isDangerous
+      method="DELETE"
+      path={pathOf(of)}
+      onDone={onRevoke}
+    >
+      <p>The token, links and sessions of {of.name} end at once.</p>
+    </WriteButton>
+  </div>
+)
+
+export const Operators = () => {
+  const operators = useResource<{ readonly data: ReadonlyArray<Operator> }>("/operators")
+  const [linked, setLinked] = useState<Linked>()
+  const onLink = (operator: Linked) => {
+    setLinked(operator)
+    operators.refresh()
+  }
+  return (
+    <Section title="Operators" actions={<Create onDone={onLink} />}>
+      <Loaded resource={operators}>
+        {({ data }) => (
+          <Table
+            label="Operators"
+            rows={data}
+            rowKey={({ id }) => id}
+            columns={[
+              { title: "Name", kind: "text", value: ({ name }) => name },
+              { title: "Role", kind: "text", value: ({ role }) => role },
+              {
+                title: "State",
+                kind: "status",
+                value: ({ revoked_at }) =>
+                  revoked_at === null ? { text: "active", tone: "good" } : { text: "revoked", tone: "soft" }
+              },
+              { title: "Token last used", kind: "custom", value: ({ used_at }) => <Time at={used_at} ago /> },
+              { title: "Created", kind: "time", value: ({ created_at }) => created_at },
+              {
+                title: "Actions",
+                kind: "custom",
+                value: (operator) =>
+                  operator.revoked_at === null && (
+                    <RowActions of={operator} onLink={onLink} onRevoke={operators.refresh} />
+                  )
+              }
+            ]}
+          />
+        )}
+      </Loaded>
+      {linked && (
+        <SecretDialog
+          title={`A link for ${linked.name}`}
+          label="the link"
+          secret={linked.link}
+          onClose={() => setLinked(undefined)}
+        >
+          <p class="soft">It opens the console once, within 24 hours.</p>
+          {linked.token && (
+            <>
+              <p>And a token, for programs and to sign in again:</p>
+              <Copy label="the token" text={linked.token} />
+            </>
+          )}
+        </SecretDialog>
+      )}
+    </Section>
+  )
+}

@@ -1,0 +1,186 @@
+import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
+import type { EntryRecord } from "../../../services/admin/EntryRecord.ts"
+import { formatUsd } from "../../format/Amount.ts"
+import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
+import { toast } from "../../parts/Toasts.tsx"
+import { Usd } from "../../parts/Usd.tsx"
+import { WriteButton } from "../../parts/WriteButton.tsx"
+import { useRole } from "../../Session.ts"
+import { ConfirmField } from "./ConfirmField.tsx"
+import { changesOf, decimalOf, typedOf } from "./Fields.ts"
+import type { Organization } from "./records.ts"
+
+interface Of {
+  readonly organization: Organization
+  readonly onDone: () => void
+}
+
+const pathOf = ({ id }: Organization) => `/organizations/${encodeURIComponent(id)}`
+
+const Available = ({ organization }: Pick<Of, "organization">) => (
+  <p class="soft">
+    Available now: <Usd amount={organization.available_usd} />
+  </p>
+)
+
+const TopUp = ({ onDone, organization }: Of) => (
+  <WriteButton<typeof TopUpRecord.Encoded>
+    label="Top up"
+    title={`Top up ${organization.name}`}
+    action="Top up"
+    method="POST"
+    path="/credits"
+    body={(form) => ({
+      organization: organization.id,
+      type: "top_up",
+      amount_usd: textOf(form, "amount_usd"),
+      ref: textOf(form, "ref"),
+      note: textOf(form, "note")
+    })}
+    onDone={({ amount_usd, replayed }) => {
+      toast(
+        replayed
+          ? "This payment was entered before; nothing was added now."
+          : `${formatUsd(amount_usd)} were added to ${organization.name}.`
+      )
+      onDone()
+    }}
+  >
+    <Available organization={organization} />
+    <UsdField name="amount_usd" label="Amount in USD" required />
+    <TextField name="ref" label="Reference" hint="The payment's own; the same one is never added twice." />
+    <TextField name="note" label="Note" />
+  </WriteButton>
+)
+
+const Adjust = ({ onDone, organization }: Of) => {
+  const isOwner = useRole("owner")
+  return (
+    <WriteButton<typeof EntryRecord.Encoded>
+      label="Adjust"
+      title={`Adjust the balance of ${organization.name}`}
+      action="Adjust"
+      method="POST"
+      path="/credits"
+      body={(form) => ({
+        organization: organization.id,
+        type: "adjustment",
+        amount_usd: textOf(form, "amount_usd"),
+        note: textOf(form, "note"),
+        force: form.has("force") || undefined
+      })}
+      onDone={({ amount_usd }) => {
+        toast(`The balance of ${organization.name} was changed by ${formatUsd(amount_usd)}.`)
+        onDone()
+      }}
+    >
+      <Available organization={organization} />
+      <UsdField name="amount_usd" label="Amount in USD" hint="Below zero takes away, such as -2.50." required />
+      <TextField name="note" label="Note" hint="Why, for the ledger." required />
+      {isOwner && <CheckField name="force" label="Even if less than nothing is left" />}
+    </WriteButton>
+  )
+}
+
+const Edit = ({ onDone, organization }: Of) => {
+  const { fit_holds, name, notify_below_usd } = organization
+  const present = {
+    name: typedOf(name),
+    notify_below_usd: notify_below_usd === undefined ? null : decimalOf(notify_below_usd),
+    fit_holds
+  }
+  return (
+    <WriteButton<Organization>
+      label="Edit"
+      title={`Edit ${name}`}
+      action="Save"
+      method="PATCH"
+      path={pathOf(organization)}
+      body={(form) =>
+        changesOf(present, {
+          name: textOf(form, "name") ?? "",
+          notify_below_usd: textOf(form, "notify_below_usd") ?? null,
+          fit_holds: form.has("fit_holds")
+        })
+      }
+      onDone={onDone}
+    >
+      <TextField name="name" label="Name" value={present.name} required />
+      <UsdField
+        name="notify_below_usd"
+        label="Tell its webhooks below this balance, in USD"
+        hint="Never, if left empty."
+        value={present.notify_below_usd ?? ""}
+      />
+      <CheckField
+        name="fit_holds"
+        label="Run chats with a lower cap where the balance does not cover theirs"
+        checked={fit_holds}
+      />
+    </WriteButton>
+  )
+}
+
+const Suspend = ({ onDone, organization }: Of) => (
+  <WriteButton<Organization>
+    key="suspend"
+    label="Suspend"
+    title={`Suspend ${organization.name}?`}
+    action="Suspend"
+    isDangerous
+    method="POST"
+    path={`${pathOf(organization)}/suspend`}
+    onDone={onDone}
+  >
+    <p>All its keys are refused from now on, until it is resumed. What runs already is finished and charged.</p>
+  </WriteButton>
+)
+
+const Resume = ({ onDone, organization }: Of) => (
+  <WriteButton<Organization>
+    key="resume"
+    label="Resume"
+    title={`Resume ${organization.name}?`}
+    action="Resume"
+    method="POST"
+    path={`${pathOf(organization)}/resume`}
+    onDone={onDone}
+  >
+    <p>Its keys work again.</p>
+  </WriteButton>
+)
+
+const Delete = ({ onDone, organization }: Of) => (
+  <WriteButton<Organization>
+    role="owner"
+    label="Delete"
+    title={`Delete ${organization.name}?`}
+    action="Delete"
+    isDangerous
+    method="DELETE"
+    path={pathOf(organization)}
+    onDone={onDone}
+  >
+    <p>Its keys are revoked for good and its name is free again. Its ledger stays.</p>
+    <ConfirmField
+      label={`Type its name or ${organization.id}`}
+      answers={[typedOf(organization.name), organization.id]}
+    />
+  </WriteButton>
+)
+
+/** What operators may do with an organization; nothing with a deleted one. */
+export const Actions = ({ onDone, organization }: Of) =>
+  organization.deleted_at === undefined ? (
+    <>
+      <TopUp organization={organization} onDone={onDone} />
+      <Adjust organization={organization} onDone={onDone} />
+      <Edit organization={organization} onDone={onDone} />
+      {organization.suspended ? (
+        <Resume organization={organization} onDone={onDone} />
+      ) : (
+        <Suspend organization={organization} onDone={onDone} />
+      )}
+      <Delete organization={organization} onDone={onDone} />
+    </>
+  ) : null

@@ -1,0 +1,97 @@
+import { usePages } from "../../api/usePages.ts"
+import { useResource } from "../../api/useResource.ts"
+import { Badge } from "../../parts/Badge.tsx"
+import { Fact, Facts } from "../../parts/Facts.tsx"
+import { Loaded } from "../../parts/Loaded.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import { PagedTable } from "../../parts/PagedTable.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { Usd } from "../../parts/Usd.tsx"
+import { link } from "../../Route.ts"
+import { entryColumns } from "../ledger/entryColumns.ts"
+import { Endpoints } from "../webhooks/Endpoints.tsx"
+import type { EndpointRecord } from "../webhooks/WebhookRecord.ts"
+import { Actions } from "./Actions.tsx"
+import { Holds } from "./Holds.tsx"
+import { Keys } from "./Keys.tsx"
+import { stateOf } from "./Organizations.tsx"
+import type { ListedEntry, Organization as Record } from "./records.ts"
+import { Tiles } from "./Tiles.tsx"
+import { useFresh } from "./useFresh.ts"
+
+const everySeconds = 10
+const listed = 10
+
+const Details = ({ organization }: { readonly organization: Record }) => (
+  <Section title="Details">
+    <div class="panel">
+      <Facts>
+        <Fact name="Id">
+          <code>{organization.id}</code>
+        </Fact>
+        <Fact name="Created">
+          <Time at={organization.created_at} />
+        </Fact>
+        {organization.deleted_at !== undefined && (
+          <Fact name="Deleted">
+            <Time at={organization.deleted_at} />
+          </Fact>
+        )}
+        <Fact name="Webhooks are told below">
+          <Usd amount={organization.notify_below_usd} />
+        </Fact>
+        <Fact name="Short of credits">
+          {organization.fit_holds ? "chats run with a lower cap" : "chats are refused"}
+        </Fact>
+      </Facts>
+    </div>
+  </Section>
+)
+
+const Known = ({ organization, refresh }: { readonly organization: Record; readonly refresh: () => void }) => {
+  const { id, name } = organization
+  const entries = useFresh(usePages<ListedEntry>("/ledger", { organization: id }, listed), organization, listed)
+  const endpoints = usePages<EndpointRecord>("/webhooks", { organization: id }, listed)
+  const { text, tone } = stateOf(organization)
+  return (
+    <Page
+      title={name}
+      lead={<Badge tone={tone}>{text}</Badge>}
+      actions={<Actions organization={organization} onDone={refresh} />}
+    >
+      <p class="links">
+        <a href={link(["requests"], { organization: id })}>Requests</a>{" "}
+        <a href={link(["usage"], { organization: id })}>Usage</a>{" "}
+        <a href={link(["videos"], { organization: id })}>Videos</a>{" "}
+        <a href={link(["webhooks"], { organization: id })}>Webhooks</a>{" "}
+        <a href={link(["audit"], { organization: id })}>Audit</a>
+      </p>
+      <Tiles organization={organization} />
+      <Keys organization={organization} />
+      <Section title="Ledger" actions={<a href={link(["ledger"], { organization: id })}>All entries</a>}>
+        <PagedTable
+          label="Entries"
+          pages={entries}
+          empty="No money has moved yet."
+          rowKey={({ id: entry }) => entry}
+          columns={entryColumns}
+        />
+      </Section>
+      <Holds organization={organization} />
+      <Endpoints title="Webhook endpoints" endpoints={endpoints} organization={id} />
+      <Details organization={organization} />
+    </Page>
+  )
+}
+
+export const Organization = ({ id }: { readonly id: string }) => {
+  const organization = useResource<Record>(`/organizations/${encodeURIComponent(id)}`, { everySeconds })
+  return (
+    <>
+      {organization.data === undefined && <Page title="Organization">{null}</Page>}
+      <Loaded resource={organization}>
+        {(record) => <Known organization={record} refresh={organization.refresh} />}
+      </Loaded>
+    </>
+  )
+}

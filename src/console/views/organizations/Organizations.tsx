@@ -1,0 +1,64 @@
+import { usePages } from "../../api/usePages.ts"
+import { useRoute } from "../../CurrentRoute.ts"
+import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
+import { FilterBar } from "../../parts/FilterBar.tsx"
+import { Page } from "../../parts/Page.tsx"
+import { PagedTable } from "../../parts/PagedTable.tsx"
+import { WriteButton } from "../../parts/WriteButton.tsx"
+import { link } from "../../Route.ts"
+import type { Organization } from "./records.ts"
+
+export const stateOf = ({ deleted_at, suspended }: Organization) =>
+  deleted_at !== undefined
+    ? ({ text: "deleted", tone: "soft" } as const)
+    : suspended
+      ? ({ text: "suspended", tone: "warn" } as const)
+      : ({ text: "active", tone: "good" } as const)
+
+const Create = () => (
+  <WriteButton<Organization>
+    label="Create organization"
+    title="Create an organization"
+    action="Create"
+    method="POST"
+    path="/organizations"
+    body={(form) => ({ name: textOf(form, "name"), credits_usd: textOf(form, "credits_usd") })}
+    onDone={({ id }) => {
+      location.hash = link(["organizations", id])
+    }}
+  >
+    <TextField name="name" label="Name" hint="No other organization has it." required />
+    <UsdField name="credits_usd" label="Credits to begin with, in USD" hint="None, if left empty." />
+  </WriteButton>
+)
+
+export const Organizations = () => {
+  const { query } = useRoute()
+  const { search, state } = query
+  const organizations = usePages<Organization>("/organizations", { search, state })
+  return (
+    <Page title="Organizations" actions={<Create />}>
+      <FilterBar
+        filters={[
+          { kind: "text", name: "search", label: "Search", placeholder: "name or id" },
+          { kind: "select", name: "state", label: "State", options: ["active", "suspended", "deleted"] }
+        ]}
+      />
+      <PagedTable
+        label="Organizations"
+        pages={organizations}
+        empty={search || state ? "None matches." : "There are no organizations yet."}
+        rowKey={({ id }) => id}
+        columns={[
+          { title: "Name", kind: "link", value: ({ id, name }) => ({ href: link(["organizations", id]), text: name }) },
+          { title: "State", kind: "status", value: stateOf },
+          { title: "Available", kind: "usd", value: ({ available_usd }) => available_usd },
+          { title: "Held", kind: "usd", value: ({ held_usd }) => held_usd },
+          { title: "Balance", kind: "usd", value: ({ balance_usd }) => balance_usd },
+          { title: "Created", kind: "time", value: ({ created_at }) => created_at },
+          { title: "Id", kind: "code", value: ({ id }) => id }
+        ]}
+      />
+    </Page>
+  )
+}

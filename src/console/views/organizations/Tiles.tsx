@@ -1,0 +1,78 @@
+import type { ComponentChildren } from "preact"
+import { useMemo } from "preact/hooks"
+import { useResource } from "../../api/useResource.ts"
+import { formatCount } from "../../format/Amount.ts"
+import { Usd } from "../../parts/Usd.tsx"
+import type { Organization } from "./records.ts"
+
+const days = 30
+const daySeconds = 86_400
+
+const Tile = ({
+  children,
+  label,
+  remark
+}: {
+  readonly label: string
+  readonly children: ComponentChildren
+  readonly remark?: ComponentChildren
+}) => (
+  <div class="stat">
+    <dt>{label}</dt>
+    <dd class="figure">{children}</dd>
+    <dd class="change soft">{remark}</dd>
+  </div>
+)
+
+/** At the pace of the days since it was made, at most 30; undefined where nothing was spent. */
+const daysLeft = ({ available_usd, created_at }: Organization, spent: number): number | undefined => {
+  const age = Math.min(days, Math.max(1, (Date.now() / 1000 - created_at) / daySeconds))
+  return spent <= 0 ? undefined : Math.max(0, (available_usd / spent) * age)
+}
+
+export const Tiles = ({ organization }: { readonly organization: Organization }) => {
+  const { available_usd, balance_usd, held_usd, id, notify_below_usd } = organization
+  const since = useMemo(() => Math.floor(Date.now() / 1000) - days * daySeconds, [])
+  const usage = useResource<{ readonly totals: { readonly charge_usd: number; readonly requests: number } }>("/usage", {
+    query: { organization: id, by: "day", since },
+    everySeconds: 30
+  })
+  const totals = usage.data?.totals
+  const left = totals && daysLeft(organization, totals.charge_usd)
+  return (
+    <dl class="tiles">
+      <Tile
+        label="Available"
+        remark={
+          notify_below_usd !== undefined && available_usd < notify_below_usd && "below its threshold for webhooks"
+        }
+      >
+        <Usd amount={available_usd} />
+      </Tile>
+      <Tile
+        label="Balance"
+        remark={
+          held_usd > 0 && (
+            <>
+              <Usd amount={held_usd} /> held for what runs
+            </>
+          )
+        }
+      >
+        <Usd amount={balance_usd} />
+      </Tile>
+      <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>
+        <Usd amount={totals?.charge_usd} />
+      </Tile>
+      <Tile label="Days left" remark="at this pace">
+        {left === undefined
+          ? "–"
+          : left >= 1000
+            ? "> 1,000"
+            : left < 10
+              ? Number(left.toPrecision(2))
+              : Math.floor(left)}
+      </Tile>
+    </dl>
+  )
+}

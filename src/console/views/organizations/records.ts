@@ -1,0 +1,11 @@
+import type { ListedEntryRecord, OpenHoldRecord } from "../../../services/admin/EntryRecord.ts"
+import type { KeyRecord } from "../../../services/admin/KeyChanges.ts"
+import type { OrganizationRecord } from "../../../services/admin/OrganizationChanges.ts"
+
+export type Organization = typeof OrganizationRecord.Encoded
+export type Key = typeof KeyRecord.Encoded
+export type ListedEntry = typeof ListedEntryRecord.Encoded
+export type Hold = typeof OpenHoldRecord.Encoded
+
+/** Null is the secret of a repeated request. */
+export type IssuedKey = Key & { readonly key: string | null }

@@ -1,0 +1,46 @@
+import { formatMillis } from "../../format/Moment.ts"
+import { Badge } from "../../parts/Badge.tsx"
+import type { Column } from "../../parts/Table.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { link } from "../../Route.ts"
+import { statusOf } from "./Outcome.ts"
+import type { RequestRecord } from "./RequestRecord.ts"
+
+/** Without the model's name, which most routes begin with. */
+const shortRoute = (route: string, model: string | null): string =>
+  model !== null && route.startsWith(`${model}@`) ? route.slice(model.length + 1) : route
+
+const Route = ({ row: { attempts, model, route } }: { readonly row: RequestRecord }) => {
+  const failed = attempts.filter(({ outcome }) => outcome !== "ok").length
+  if (route === null && failed === 0) return <span class="soft">–</span>
+  return (
+    <>
+      {route !== null && <code title={route}>{shortRoute(route, model)}</code>}{" "}
+      {failed > 0 && <Badge tone="warn">{failed === 1 ? "1 failed" : `${failed} failed`}</Badge>}
+    </>
+  )
+}
+
+export const columns: ReadonlyArray<Column<RequestRecord>> = [
+  {
+    title: "Time",
+    kind: "custom",
+    value: ({ at, id }) => (
+      <a class="nowrap" href={link(["requests", id])}>
+        <Time at={at} />
+      </a>
+    )
+  },
+  { title: "Status", kind: "status", value: ({ code, status }) => statusOf(status, code) },
+  {
+    title: "Organization",
+    kind: "link",
+    value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
+  },
+  { title: "Key", kind: "text", value: ({ key_id, key_name }) => key_name ?? key_id },
+  { title: "Model", kind: "code", value: ({ model }) => model },
+  { title: "Route", kind: "custom", value: (row) => <Route row={row} /> },
+  { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
+  { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },
+  { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd }
+]

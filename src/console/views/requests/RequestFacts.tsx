@@ -1,0 +1,80 @@
+import { formatCount } from "../../format/Amount.ts"
+import { formatMillis } from "../../format/Moment.ts"
+import { Fact, Facts } from "../../parts/Facts.tsx"
+import { Time } from "../../parts/Time.tsx"
+import { link } from "../../Route.ts"
+import type { RequestDetail } from "./RequestRecord.ts"
+
+const counts = [
+  ["prompt_tokens", "Prompt tokens"],
+  ["cached_tokens", "Cached tokens"],
+  ["cache_write_tokens", "Cache-write tokens"],
+  ["cache_write_1h_tokens", "One-hour cache-write tokens"],
+  ["completion_tokens", "Completion tokens"],
+  ["reasoning_tokens", "Reasoning tokens"],
+  ["web_searches", "Web searches"]
+] as const
+
+const notes: Readonly<Record<string, string>> = {
+  usage_estimated: "usage estimated",
+  hold_exceeded: "usage above the hold",
+  hold_lost: "hold lost",
+  replayed: "a kept result, repeated",
+  cap_lowered: "output capped to the balance"
+}
+
+const code = (text: string | null) => text && <code>{text}</code>
+
+const filtered = (name: string, value: string | null) =>
+  value && (
+    <a href={link(["requests"], { [name]: value })}>
+      <code>{value}</code>
+    </a>
+  )
+
+/** Everything else that the log has of it. */
+export const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
+  const { at, first_byte_ms, hold, org, org_name, usage, video } = request
+  return (
+    <div class="panel wide-facts">
+      <Facts>
+        <Fact name="At">
+          <Time at={at} />
+        </Fact>
+        <Fact name="Organization">
+          <a href={link(["organizations", org])}>{org_name ?? org}</a>
+        </Fact>
+        <Fact name="Key">
+          <a href={link(["organizations", org])}>{request.key_name ?? request.key_id}</a>
+        </Fact>
+        <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
+        <Fact name="Model">{filtered("model", request.model)}</Fact>
+        <Fact name="Route">{filtered("route", request.route)}</Fact>
+        <Fact name="Preferred for its prompt cache">{code(request.preferred_route)}</Fact>
+        <Fact name="Provider's request id">{code(request.provider_request_id)}</Fact>
+        <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
+        <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
+        {video && (
+          <Fact name="Video">
+            <a href={link(["videos", video.id])}>{video.status}</a>
+          </Fact>
+        )}
+        {counts.flatMap(([name, title]) =>
+          usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
+        )}
+        {request.notes.length > 0 && (
+          <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
+        )}
+        <Fact name="Address">{code(request.address)}</Fact>
+        <Fact name="User agent">{request.user_agent}</Fact>
+        <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
+        <Fact name="Row">{code(request.id)}</Fact>
+        {hold && (
+          <Fact name="Hold">
+            {hold.state} <code>{hold.id}</code>
+          </Fact>
+        )}
+      </Facts>
+    </div>
+  )
+}

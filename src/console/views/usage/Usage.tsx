@@ -1,0 +1,80 @@
+import { addressOf, type QueryValues } from "../../api/Client.ts"
+import { usePages } from "../../api/usePages.ts"
+import { useRange } from "../../api/useRange.ts"
+import { useRoute } from "../../CurrentRoute.ts"
+import { Loading } from "../../parts/Empty.tsx"
+import { ErrorBox } from "../../parts/ErrorBox.tsx"
+import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { Page } from "../../parts/Page.tsx"
+import { Pager } from "../../parts/Pager.tsx"
+import { UsageChart } from "./UsageChart.tsx"
+import { type Dimension, dimensions, isOfTime, readDimensions, type UsageAnswer, type UsageRow } from "./UsageRow.ts"
+import { titles, UsageTable } from "./UsageTable.tsx"
+
+const fallback = "30d"
+
+const choices = dimensions.map((dimension) => [dimension, titles[dimension]] as const)
+
+const filters: ReadonlyArray<Filter> = [
+  { kind: "range", fallback },
+  { kind: "select", name: "by", label: "By", options: choices.filter(([name]) => name !== "model"), none: "Model" },
+  { kind: "select", name: "and", label: "Then by", options: choices, none: "–" },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
+  { kind: "text", name: "key", label: "Key", placeholder: "key_…" },
+  { kind: "text", name: "model", label: "Model" },
+  { kind: "text", name: "route", label: "Route", placeholder: "model@provider" },
+  { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
+  { kind: "select", name: "status", label: "Status", options: ["ok", "error", "4xx", "5xx"] }
+]
+
+const twoDays = 2 * 86_400
+
+const Rows = ({
+  asked,
+  by,
+  sort
+}: {
+  readonly asked: QueryValues
+  readonly by: ReadonlyArray<Dimension>
+  readonly sort: string | undefined
+}) => {
+  const pages = usePages<UsageRow, UsageAnswer>("/usage", { ...asked, by: by.join(","), sort })
+  return (
+    <>
+      {pages.error && <ErrorBox error={pages.error} retry={pages.refresh} />}
+      {pages.first === undefined && pages.isLoading && <Loading />}
+      {pages.first !== undefined && (
+        <>
+          <UsageTable by={by} rows={pages.rows} totals={pages.first.totals} sort={sort} />
+          <Pager pages={pages} />
+        </>
+      )}
+    </>
+  )
+}
+
+export const Usage = () => {
+  const { query } = useRoute()
+  const { since, until } = useRange(fallback)
+  const { key, model, organization, route, status, surface } = query
+  const asked = { organization, key, model, route, surface, status, since, until }
+  const by = readDimensions(query["by"], query["and"])
+  const sort = query["sort"] ?? (isOfTime(by[0]) ? undefined : "charge")
+  const now = Date.now() / 1000
+  const step = since !== undefined && (until ?? now) - since <= twoDays ? "hour" : "day"
+  const split = by.find((dimension) => !isOfTime(dimension))
+  return (
+    <Page
+      title="Usage"
+      actions={
+        <a class="button" href={addressOf("/usage.csv", { ...asked, by: by.join(","), sort })} download>
+          CSV
+        </a>
+      }
+    >
+      <FilterBar filters={filters} />
+      <UsageChart key={`${step} ${split}`} asked={asked} by={split} sort={sort} step={step} />
+      <Rows key={by.join()} asked={asked} by={by} sort={sort} />
+    </Page>
+  )
+}

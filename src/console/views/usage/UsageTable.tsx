@@ -1,0 +1,93 @@
+import type { ComponentChildren } from "preact"
+import { useRoute } from "../../CurrentRoute.ts"
+import { formatCount, formatShare } from "../../format/Amount.ts"
+import { type Column, Table } from "../../parts/Table.tsx"
+import { link, type Query, withQuery } from "../../Route.ts"
+import { requestsOf } from "./RowLink.ts"
+import { type Dimension, labelOf, type UsageAnswer, type UsageRow } from "./UsageRow.ts"
+
+export const titles: Readonly<Record<Dimension, string>> = {
+  org: "Organization",
+  key: "Key",
+  model: "Model",
+  route: "Route",
+  provider: "Provider",
+  surface: "Surface",
+  status: "Status",
+  day: "Day (UTC)",
+  hour: "Hour (UTC)"
+}
+
+const isTotal = (row: UsageRow, by: ReadonlyArray<Dimension>) => by.every((dimension) => row[dimension] === undefined)
+
+const Group = ({ dimension, row }: { readonly row: UsageRow; readonly dimension: Dimension }): ComponentChildren => {
+  const value = row[dimension]
+  if (value === undefined) return ""
+  if (value === null) return <span class="soft">none</span>
+  if (dimension === "org") return <a href={link(["organizations", value])}>{labelOf(row, dimension)}</a>
+  if (dimension === "key") return <span title={value}>{labelOf(row, dimension)}</span>
+  return <code>{value}</code>
+}
+
+const columnsOf = (by: ReadonlyArray<Dimension>, query: Query, sort: string | undefined) => {
+  const sorted = (title: string, name: string) => ({
+    title,
+    sortHref: withQuery({ path: ["usage"], query }, { sort: name }),
+    isSorted: sort === name
+  })
+  const columns: ReadonlyArray<Column<UsageRow>> = [
+    ...by.map(
+      (dimension, index): Column<UsageRow> => ({
+        title: titles[dimension],
+        kind: "custom",
+        value: (row) => (index === 0 && isTotal(row, by) ? "Total" : <Group row={row} dimension={dimension} />)
+      })
+    ),
+    {
+      ...sorted("Requests", "requests"),
+      kind: "custom",
+      isAmount: true,
+      value: (row) => {
+        const href = isTotal(row, by) ? undefined : requestsOf(row, by, query)
+        return href === undefined ? formatCount(row.requests) : <a href={href}>{formatCount(row.requests)}</a>
+      }
+    },
+    { title: "Prompt tokens", kind: "number", value: ({ prompt_tokens }) => prompt_tokens },
+    {
+      title: "Cached",
+      kind: "amount",
+      value: ({ cache_hit_rate }) => (cache_hit_rate === null ? null : formatShare(cache_hit_rate))
+    },
+    { title: "Completion tokens", kind: "number", value: ({ completion_tokens }) => completion_tokens },
+    { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
+    { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
+    { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
+    { title: "Cost unknown", kind: "number", value: ({ cost_unknown }) => cost_unknown || null }
+  ]
+  return columns
+}
+
+/** The rows so far, and the totals of all. */
+export const UsageTable = ({
+  by,
+  rows,
+  sort,
+  totals
+}: {
+  readonly by: ReadonlyArray<Dimension>
+  readonly rows: ReadonlyArray<UsageRow>
+  readonly totals: UsageAnswer["totals"]
+  readonly sort: string | undefined
+}) => {
+  const { query } = useRoute()
+  return (
+    <Table
+      label="Usage"
+      rows={rows}
+      rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
+      columns={columnsOf(by, query, sort)}
+      empty="There were no requests."
+      total={totals}
+    />
+  )
+}

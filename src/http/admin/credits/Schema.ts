@@ -1,0 +1,65 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { RefundRecord, TopUpRecord } from "../../../services/admin/CreditChanges.ts"
+import { EntryRecord } from "../../../services/admin/EntryRecord.ts"
+import { ChangeErrors, WriteAccess } from "../Access.ts"
+import { field, optionalField, Text, usdProblem, usdWhere } from "../Fields.ts"
+
+const most = 1000
+const Filled = Text.pipe(Schema.filter((text) => text.trim() !== "" && text.length <= most, { jsonSchema: {} }))
+const filledProblem = `must be a text that is not blank, of at most ${most} characters`
+const noteMeaning = "Why, for the ledger."
+
+const add = HttpApiEndpoint.post("add", "/credits")
+  .setPayload(
+    Schema.Struct({
+      organization: field("organization", Text, "must be an id or a name", "Whose balance: an id or a name."),
+      type: field(
+        "type",
+        Schema.Literal("top_up", "adjustment"),
+        "must be one of top_up, adjustment",
+        "A payment, or a correction up or down."
+      ),
+      amount_usd: field(
+        "amount_usd",
+        usdWhere((amount) => amount !== 0n),
+        usdProblem.nonZero,
+        "Above 0 for a top-up."
+      ),
+      ref: optionalField("ref", Filled, filledProblem, "A payment's own reference; the same one is never added twice."),
+      note: optionalField("note", Filled, filledProblem, `${noteMeaning} An adjustment needs one.`),
+      force: optionalField(
+        "force",
+        Schema.Boolean,
+        "must be true or false",
+        "Adjust even if less than nothing is left available; needs the role owner."
+      )
+    })
+  )
+  .addSuccess(Schema.Union(TopUpRecord, EntryRecord), { status: 201 })
+  .middleware(WriteAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Enter a payment, or correct a balance" }))
+
+const refund = HttpApiEndpoint.post("refund", "/credits/refunds")
+  .setPayload(
+    Schema.Struct({
+      request_id: field(
+        "request_id",
+        Text,
+        "must be a text",
+        "The `x-request-id` of an answer, or the id of a row of the log."
+      ),
+      amount_usd: optionalField(
+        "amount_usd",
+        usdWhere((amount) => amount > 0n),
+        usdProblem.positive,
+        "All that was not given back before, if left out."
+      ),
+      note: field("note", Filled, filledProblem, noteMeaning)
+    })
+  )
+  .addSuccess(RefundRecord, { status: 201 })
+  .middleware(WriteAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Give back what a request was charged" }))
+
+export const CreditsGroup = HttpApiGroup.make("credits").add(add).add(refund).addError(ChangeErrors)

@@ -1,0 +1,72 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect, Schema } from "effect"
+import { KeyId } from "../../../domain/ApiKey.ts"
+import { NotFound } from "../../../domain/Failure.ts"
+import { Names } from "../../../services/admin/Names.ts"
+import { explainPreference, explainRequest } from "../../../services/admin/requests/Explanation.ts"
+import { csvLines, nameRows } from "../../../services/admin/requests/Pages.ts"
+import { namedLogRecord } from "../../../services/admin/requests/Record.ts"
+import { Catalog } from "../../../services/catalog/Catalog.ts"
+import { RequestLog } from "../../../services/telemetry/RequestLog.ts"
+import { AdminApi } from "../AdminApi.ts"
+import { streamCsv } from "../Csv.ts"
+import { organizationOf, spanOf } from "../Filters.ts"
+import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
+import type { RequestFilters } from "./Schema.ts"
+
+const isRow = Schema.is(Schema.UUID)
+const mostOthers = 100
+
+const filterOf = ({ key, organization, search, since, until, ...filters }: RequestFilters) =>
+  Effect.map(Effect.all([organizationOf(organization), spanOf({ since, until })]), ([org, span]) => ({
+    ...filters,
+    ...span,
+    org,
+    key: key === undefined ? undefined : KeyId.make(key),
+    id: search
+  }))
+
+export const RequestsHandlers = HttpApiBuilder.group(
+  AdminApi,
+  "requests",
+  Effect.fnUntraced(function* (handlers) {
+    const log = yield* RequestLog
+    const names = yield* Names
+    const catalog = yield* Catalog
+    return handlers
+      .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
+        Effect.gen(function* () {
+          if (after !== undefined && !isRow(after)) return yield* wrongCursor
+          const filter = yield* filterOf(given)
+          const rows = yield* log.list({ ...filter, after, limit: limit + 1 })
+          const { data, ...page } = cutPage(
+            rows,
+            limit,
+            (row) => row,
+            ({ id }) => id
+          )
+          return { ...page, data: yield* nameRows(data) }
+        })
+      )
+      .handle("csv", ({ urlParams }) =>
+        Effect.flatMap(filterOf(urlParams), (filter) => streamCsv("requests.csv", csvLines(filter)))
+      )
+      .handle("show", ({ path: { id } }) =>
+        Effect.gen(function* () {
+          const [row] = yield* log.list({ id, limit: 1 })
+          if (row === undefined) return yield* new NotFound({ message: `There is no request ${id} in the log.` })
+          const same = yield* log.list({ id: row.requestId, limit: mostOthers + 1 })
+          const explained = yield* explainRequest(
+            row,
+            catalog.current.offers.map(({ model }) => model)
+          )
+          return {
+            ...explained,
+            ...namedLogRecord(row, yield* names.of([row])),
+            preference: explainPreference(row),
+            others: same.flatMap((other) => (other.id === row.id ? [] : [other.id]))
+          }
+        })
+      )
+  })
+)

@@ -1,0 +1,79 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { ExplainedRequest } from "../../../services/admin/requests/Explanation.ts"
+import { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
+import { described } from "../../schema/Constraints.ts"
+import { parameter } from "../../schema/Query.ts"
+import { ReadAccess, ReadErrors } from "../Access.ts"
+import { csvBody } from "../Csv.ts"
+import { organizationParameter, spanParameters, textParameter } from "../Filters.ts"
+import { pageOf, pageParameters } from "../Page.ts"
+
+const Status = Schema.Union(
+  Schema.Literal("4xx", "5xx", "ok", "error"),
+  Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
+)
+
+/** Of requests and of what they come to. */
+export const requestParameters = {
+  ...organizationParameter,
+  key: textParameter("key", "A key's id."),
+  model: textParameter("model", "A model's id."),
+  route: textParameter("route", "The id of the route that answered."),
+  surface: parameter(
+    "surface",
+    Schema.Literal("chat", "image", "video"),
+    "must be one of chat, image, video",
+    "What was requested."
+  ),
+  status: parameter(
+    "status",
+    Status,
+    "must be an HTTP status, 4xx, 5xx, ok or error",
+    "What the client got: one status, `4xx`, `5xx`, `ok` (no error, no broken stream), or `error` (5xx or a broken stream)."
+  ),
+  ...spanParameters
+}
+
+const filters = {
+  ...requestParameters,
+  code: textParameter("code", "The error's code, such as `rate_limit_exceeded` or `stream_error`."),
+  search: textParameter("search", "A request id, or the id of a row.")
+}
+
+const Filters = Schema.Struct(filters)
+export type RequestFilters = typeof Filters.Type
+
+const list = HttpApiEndpoint.get("list", "/requests")
+  .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
+  .addSuccess(pageOf(NamedLogRecord, "Requests"))
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "List the request log, newest first" }))
+
+const csv = HttpApiEndpoint.get("csv", "/requests.csv")
+  .setUrlParams(Filters)
+  .addSuccess(csvBody("A line of names, then every request that matches."))
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Download the request log" }))
+
+export const ShownRequest = Schema.Struct({
+  ...ExplainedRequest.fields,
+  ...NamedLogRecord.fields,
+  preference: described(
+    Schema.NullOr(Schema.String),
+    "What became of the route that had the conversation's prompt cache; null where none had it."
+  ),
+  others: described(Schema.Array(Schema.String), "The ids of other rows with this request id, newest first.")
+}).annotations({ identifier: "RequestExplained" })
+
+const show = HttpApiEndpoint.get("show", "/requests/:id")
+  .setPath(
+    Schema.Struct({
+      id: Schema.String.annotations({ description: "A row's id; or a request id: of several requests the newest." })
+    })
+  )
+  .addSuccess(ShownRequest)
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Show what happened to a request, and why it cost what it did" }))
+
+export const RequestsGroup = HttpApiGroup.make("requests").add(list).add(csv).add(show).addError(ReadErrors)

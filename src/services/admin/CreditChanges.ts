@@ -1,0 +1,137 @@
+import { Data, Effect, Schema } from "effect"
+import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
+import { Organizations } from "../access/Organizations.ts"
+import type { Entry } from "../ledger/Entry.ts"
+import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
+import { RequestLog } from "../telemetry/RequestLog.ts"
+import { Audit } from "./Audit.ts"
+import { EntryRecord, entryRecord } from "./EntryRecord.ts"
+
+/** `replayed`: the payment was added before, and nothing is added now. */
+export const TopUpRecord = Schema.Struct({ ...EntryRecord.fields, replayed: Schema.Boolean }).annotations({
+  identifier: "TopUp"
+})
+/** `request`: its row of the log. */
+export const RefundRecord = Schema.Struct({ ...EntryRecord.fields, request: Schema.String }).annotations({
+  identifier: "Refund"
+})
+
+const common = { targetOf: ({ id }: EntryRecord) => id, orgOf: ({ org }: EntryRecord) => org }
+
+export const topUp = (given: {
+  readonly org: string
+  readonly amount: NanoUsd
+  readonly ref?: string | undefined
+  readonly note?: string | undefined
+}) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const { find } = yield* Organizations
+    const { topUp } = yield* LedgerAdmin
+    return yield* change({
+      ...common,
+      action: "credits.top_up",
+      input: given,
+      record: TopUpRecord,
+      run: Effect.flatMap(find(given.org), ({ id }) => topUp({ ...given, org: id })),
+      recordOf: ({ entry, replayed }: { readonly entry: Entry; readonly replayed: boolean }) => ({
+        ...entryRecord(entry),
+        replayed
+      })
+    })
+  })
+
+export const adjust = (given: {
+  readonly org: string
+  readonly amount: NanoUsd
+  readonly note: string
+  readonly force: boolean
+}) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const { find } = yield* Organizations
+    const { adjust } = yield* LedgerAdmin
+    return yield* change({
+      ...common,
+      action: "credits.adjust",
+      input: given,
+      record: EntryRecord,
+      run: Effect.flatMap(find(given.org), ({ id }) => adjust({ ...given, org: id })),
+      recordOf: entryRecord
+    })
+  })
+
+export class RequestUnknown extends Data.TaggedError("RequestUnknown")<{ readonly id: string }> {
+  override get message() {
+    return `There is no request ${this.id} in the log.`
+  }
+}
+
+export class RefundRefused extends Data.TaggedError("RefundRefused")<{ readonly message: string }> {}
+
+const mostFound = 100
+
+const chargedRequest = Effect.fnUntraced(function* (id: string) {
+  const ledger = yield* LedgerAdmin
+  const { list } = yield* RequestLog
+  const rows = yield* list({ id, limit: mostFound })
+  if (rows.length === 0) return yield* new RequestUnknown({ id })
+  const found = yield* Effect.forEach(rows, ({ holdId, id: row, orgId: org }) =>
+    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ row, org, money }))
+  )
+  const charged = found.flatMap(({ money, org, row }) =>
+    money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ row, org, hold: money.hold.id }]
+  )
+  const [one, ...others] = charged
+  if (one === undefined) return yield* new RefundRefused({ message: `The request ${id} was charged nothing.` })
+  if (others.length === 0) return one
+  const rowIds = charged.map(({ row }) => row).join(", ")
+  return yield* new RefundRefused({
+    message: `${charged.length} requests have the id ${id}; name one of ${rowIds}.`
+  })
+})
+
+const requireLiving = Effect.fnUntraced(function* (org: string) {
+  const { findAny } = yield* Organizations
+  const { deletedAt } = yield* Effect.orDie(findAny(org))
+  if (deletedAt === null) return
+  const message = `The request is of the organization ${org}, which was deleted: no balance can take a refund.`
+  return yield* new RefundRefused({ message })
+})
+
+const remainder = (id: string, charged: bigint, remaining: bigint) => {
+  const whole = `${toUsdText(charged)} USD that the request ${id} was charged`
+  return remaining > 0n
+    ? `Only ${toUsdText(remaining)} of the ${whole} are left to refund.`
+    : `All ${whole} were refunded before.`
+}
+
+/** `request`: what the client knows it by, or its row of the log. */
+export const refund = (given: {
+  readonly request: string
+  readonly amount: NanoUsd | undefined
+  readonly note: string
+}) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const ledger = yield* LedgerAdmin
+    const { amount, note, request } = given
+    const run = Effect.gen(function* () {
+      const { org, ...charged } = yield* chargedRequest(request)
+      yield* requireLiving(org)
+      const entry = yield* Effect.catchTag(
+        ledger.refund({ ...charged, amount, note }),
+        "NothingToRefund",
+        ({ charged, remaining }) => new RefundRefused({ message: remainder(request, charged, remaining) })
+      )
+      return { ...entryRecord(entry), request: charged.row }
+    })
+    return yield* change({
+      ...common,
+      action: "credits.refund",
+      input: given,
+      record: RefundRecord,
+      run,
+      recordOf: (record: typeof RefundRecord.Type) => record
+    })
+  })

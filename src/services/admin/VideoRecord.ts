@@ -1,0 +1,70 @@
+import { Schema } from "effect"
+import type { VideoJob } from "../videos/VideoAdmin.ts"
+import { UnixSeconds, Usd } from "./Record.ts"
+import { AttemptRecord, attemptRecord } from "./requests/Record.ts"
+
+const Moment = Schema.NullOr(UnixSeconds)
+const Text = Schema.NullOr(Schema.String)
+
+export const VideoRecord = Schema.Struct({
+  id: Schema.String,
+  request_id: Schema.String,
+  at: UnixSeconds,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  step: Schema.Literal("submit", "submitting", "rendering", "over"),
+  org: Schema.String,
+  key_id: Schema.String,
+  model: Schema.String,
+  seconds: Schema.Number,
+  route: Text,
+  price_usd: Usd,
+  charge_usd: Schema.NullOr(Usd),
+  cost_usd: Schema.NullOr(Usd),
+  error: Schema.NullOr(Schema.Struct({ code: Schema.String, message: Text })),
+  progress: Schema.Number,
+  completed_at: Moment,
+  deleted_at: Moment,
+  deadline: UnixSeconds,
+  media: Text,
+  hold_id: Schema.String,
+  handle: Text,
+  tried: Schema.Array(Schema.String),
+  attempts: Schema.Array(AttemptRecord),
+  doubts: Schema.Number,
+  polls: Schema.Number,
+  downloads: Schema.Number,
+  next_at: Moment,
+  lease_until: Moment
+}).annotations({ identifier: "Video" })
+export type VideoRecord = typeof VideoRecord.Type
+
+export const videoRecord = (job: VideoJob): VideoRecord => ({
+  id: job.id,
+  request_id: job.requestId,
+  at: job.createdAt,
+  status: job.status,
+  step: job.step,
+  org: job.orgId,
+  key_id: job.keyId,
+  model: job.model,
+  seconds: job.seconds,
+  route: job.route?.id ?? null,
+  price_usd: job.price,
+  charge_usd: job.charged,
+  cost_usd: job.cost,
+  error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage },
+  progress: job.progress,
+  completed_at: job.completedAt,
+  deleted_at: job.deletedAt,
+  deadline: job.deadline,
+  media: job.media,
+  hold_id: job.holdId,
+  handle: job.handle,
+  tried: job.tried,
+  attempts: job.attempts.map(attemptRecord),
+  doubts: job.doubts,
+  polls: job.polls,
+  downloads: job.downloads,
+  next_at: job.nextAt,
+  lease_until: job.leaseUntil
+})

@@ -1,0 +1,72 @@
+import { Effect, Schema } from "effect"
+import type { Model } from "../../../domain/Model.ts"
+import { type HoldRow, LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
+import type { RequestRow } from "../../telemetry/RequestLog.ts"
+import { VideoAdmin } from "../../videos/VideoAdmin.ts"
+import { EntryRecord, entryRecord } from "../EntryRecord.ts"
+import { UnixSeconds, Usd } from "../Record.ts"
+import { VideoRecord, videoRecord } from "../VideoRecord.ts"
+import { explainPrice, PriceRecord } from "./Price.ts"
+import { LogRecord, logRecord } from "./Record.ts"
+import { TimelineEvent, timelineOf } from "./Timeline.ts"
+
+const HoldRecord = Schema.Struct({
+  id: Schema.String,
+  amount_usd: Usd,
+  state: Schema.Literal("open", "settled", "released"),
+  charged_usd: Schema.NullOr(Usd),
+  created_at: UnixSeconds,
+  closed_at: Schema.NullOr(UnixSeconds)
+})
+
+export const ExplainedRequest = Schema.Struct({
+  ...LogRecord.fields,
+  hold: Schema.NullOr(HoldRecord),
+  timeline: Schema.Array(TimelineEvent),
+  price: PriceRecord,
+  entries: Schema.Array(EntryRecord),
+  video: Schema.NullOr(VideoRecord)
+})
+export type ExplainedRequest = typeof ExplainedRequest.Type
+
+const holdRecord = (hold: HoldRow): typeof HoldRecord.Type => ({
+  id: hold.id,
+  amount_usd: hold.amount,
+  state: hold.state,
+  charged_usd: hold.charged,
+  created_at: hold.createdAt,
+  closed_at: hold.closedAt
+})
+
+const readMoney = Effect.fnUntraced(function* (hold: string | null) {
+  if (hold === null) return { money: undefined, video: undefined }
+  const ledger = yield* LedgerAdmin
+  const videos = yield* VideoAdmin
+  return yield* Effect.all({ money: ledger.hold(hold), video: videos.findByHold(hold) })
+})
+
+/** What happened to a request, and why it cost what it did; chats by the rates that `models` have. */
+export const explainRequest = Effect.fnUntraced(function* (row: RequestRow, models: ReadonlyArray<Model>) {
+  const { money, video } = yield* readMoney(row.holdId)
+  const recorded = { row, money, video, model: models.find(({ id }) => id === row.model) }
+  const explained: ExplainedRequest = {
+    ...logRecord(row),
+    hold: money === undefined ? null : holdRecord(money.hold),
+    timeline: timelineOf(recorded),
+    price: explainPrice(recorded),
+    entries: (money?.entries ?? []).map(entryRecord),
+    video: video === undefined ? null : videoRecord(video)
+  }
+  return explained
+})
+
+/** Why the first route was chosen, where a conversation had one; null: by preference and weight. */
+export const explainPreference = ({ attempts, preferredRoute, route }: RequestRow): string | null => {
+  if (preferredRoute === null) return null
+  const had = `${preferredRoute} had the prompt cache of the conversation`
+  if (preferredRoute === route) return `${had} and answered.`
+  const tried = attempts.findLast((attempt) => attempt.route === preferredRoute)
+  if (tried === undefined) return `${had}, but was not called.`
+  const ending = tried.outcome === "skipped" ? "its circuit was open" : `its attempt ended with ${tried.outcome}`
+  return `${had}; ${ending}.`
+}

@@ -1,0 +1,42 @@
+import { Effect, Option, Stream } from "effect"
+import { csvLine } from "../../../domain/Csv.ts"
+import { RequestLog, type RequestQuery, type RequestRow } from "../../telemetry/RequestLog.ts"
+import { Names } from "../Names.ts"
+import { logCells, logColumns, namedLogRecord } from "./Record.ts"
+
+const perPage = 1_000
+
+export type RequestFilter = Omit<RequestQuery, "limit" | "after" | "endedSince">
+
+interface Place {
+  readonly left: number
+  readonly after?: string
+}
+
+/** Newest first, page by page, so that memory stays the same however many rows there are. */
+export const pagesOf = (filter: RequestFilter, limit = Infinity) =>
+  Stream.paginateEffect<Place, ReadonlyArray<RequestRow>, never, RequestLog>({ left: limit }, ({ after, left }) =>
+    Effect.gen(function* () {
+      const { list } = yield* RequestLog
+      const size = Math.min(left, perPage)
+      const rows = yield* list({ ...filter, ...(after !== undefined && { after }), limit: size })
+      const last = rows.at(-1)
+      const isOver = last === undefined || rows.length < size || left === size
+      return [rows, isOver ? Option.none() : Option.some({ left: left - size, after: last.id })]
+    })
+  ).pipe(Stream.filter((rows) => rows.length > 0))
+
+export const nameRows = (rows: ReadonlyArray<RequestRow>) =>
+  Effect.map(
+    Effect.flatMap(Names, ({ of }) => of(rows)),
+    (names) => rows.map((row) => namedLogRecord(row, names))
+  )
+
+/** A line of names, then one for each row; without their ends. */
+export const csvLines = (filter: RequestFilter, limit?: number) =>
+  Stream.concat(
+    Stream.succeed([csvLine(logColumns)]),
+    Stream.mapEffect(pagesOf(filter, limit), (rows) =>
+      Effect.map(nameRows(rows), (records) => records.map((record) => csvLine(logCells(record))))
+    )
+  )

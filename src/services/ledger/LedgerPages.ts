@@ -1,0 +1,101 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { rowsOf } from "../sql/Statement.ts"
+import { Entry } from "./Entry.ts"
+import { refundsOf } from "./RefundSql.ts"
+
+export class ListedEntry extends Entry.extend<ListedEntry>("ListedEntry")({
+  orgName: Schema.String,
+  /** The row of the request log, while it is kept. */
+  request: Schema.NullOr(Schema.String),
+  requestId: Schema.NullOr(Schema.String)
+}) {}
+
+export class OpenHold extends Schema.Class<OpenHold>("OpenHold")({
+  id: Schema.String,
+  orgId: OrgId,
+  orgName: Schema.String,
+  keyId: KeyId,
+  amount: NanoUsdFromRow,
+  createdAt: Schema.DateFromSelf,
+  video: Schema.NullOr(Schema.String)
+}) {}
+
+export interface EntryQuery {
+  readonly org?: OrgId | undefined
+  readonly kind?: Entry["kind"] | undefined
+  /** Its charge, and what was given back of it. */
+  readonly hold?: string | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** The id of the entry before. */
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
+export interface HoldQuery {
+  readonly org?: OrgId | undefined
+  /** The id of the hold before. */
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
+export const makePages = (sql: SqlClient.SqlClient) => {
+  // By `ledger_entries_org_at` with an organization, else by `ledger_entries_at`; with a kind but charges, which are
+  // nearly all, by `ledger_entries_org_paid` and `ledger_entries_paid`, of which a parameter would not remind the planner.
+  const conditions = ({ after, kind, org, since, until }: EntryQuery) =>
+    sql.and([
+      sql`true`,
+      ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+      ...(kind === undefined ? [] : [sql.literal(`kind = '${kind}'`)]),
+      ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
+      ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
+      ...(after === undefined
+        ? []
+        : [sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${after}), ${after}::bigint)`])
+    ])
+
+  const entriesOf = (hold: string) => sql`(
+    SELECT * FROM ledger_entries WHERE hold_id = ${hold}
+    UNION ALL SELECT ledger_entries.* FROM holds, ledger_entries
+    WHERE holds.id = ${hold} AND ${sql.literal(refundsOf("holds.id"))}
+  )`
+
+  const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
+    const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
+    return rowsOf(ListedEntry)(sql`
+      SELECT entry.*, organizations.name AS org_name, log.id AS request,
+        coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
+      FROM (
+        SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
+        FROM ${from} AS entries WHERE ${conditions(query)} ORDER BY at DESC, id DESC LIMIT ${query.limit}
+      ) AS entry
+      JOIN organizations ON organizations.id = entry.org_id
+      LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id
+      ORDER BY entry.at DESC, entry.id DESC`)
+  })
+
+  /** Oldest first; there are never many. */
+  const openHolds = Effect.fn("LedgerAdmin.openHolds")(({ after, limit, org }: HoldQuery) =>
+    rowsOf(OpenHold)(sql`
+      SELECT holds.id, holds.org_id, organizations.name AS org_name, holds.key_id, holds.amount, holds.created_at,
+        (SELECT videos.id FROM videos WHERE hold_id = holds.id) AS video
+      FROM holds JOIN organizations ON organizations.id = holds.org_id
+      WHERE ${sql.and([
+        sql`holds.state = 'open'`,
+        ...(org === undefined ? [] : [sql`holds.org_id = ${org}`]),
+        ...(after === undefined
+          ? []
+          : [
+              sql`(holds.created_at, holds.id) > ((SELECT created_at FROM holds WHERE id = ${after}::uuid), ${after}::uuid)`
+            ])
+      ])}
+      ORDER BY holds.created_at, holds.id LIMIT ${limit}`)
+  )
+
+  return { page, openHolds }
+}

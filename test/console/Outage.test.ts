@@ -1,0 +1,43 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { isSkipped } from "../harness/client/Browser.ts"
+import { openConsole } from "../harness/client/ConsolePage.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { ServedGateway } from "../harness/gateway/ServedGateway.ts"
+
+if (!isSkipped) {
+  deploymentTest(
+    "the console keeps what it showed while the database is away, says so, and goes on when it is back",
+    function* ({ door: openDoor, gateway }) {
+      const door = yield* openDoor
+      const running = yield* gateway({ env: { DATABASE_URL: door.url } })
+      const opened = openConsole({ hash: "#/webhooks" }).pipe(Effect.provideService(ServedGateway, running))
+      const { operator, page, problems } = yield* opened
+      const shown = page.getByText("No delivery matches.")
+      const alert = page.getByRole("alert")
+      yield* Effect.promise(() => shown.waitFor())
+      yield* door.cut
+      yield* Effect.promise(async () => {
+        await page.getByRole("button", { name: "Refresh" }).click()
+        await alert.waitFor()
+        assert.match(await alert.locator("p").innerText(), /^Internal server error\. Try again in \d+ s\.$/)
+        assert.isTrue(await shown.isVisible())
+        // A database that is away is no reason to sign in.
+        assert.strictEqual(await page.getByLabel("Operator's token").count(), 0)
+      })
+      yield* door.mend
+      yield* Effect.promise(async () => {
+        while (await alert.isVisible()) {
+          await page.getByRole("button", { name: "Try again" }).click()
+          await page.waitForTimeout(200)
+        }
+        assert.isTrue(await shown.isVisible())
+        assert.include(await page.locator(".operator").innerText(), operator.name)
+      })
+      assert.deepStrictEqual(
+        problems.filter((text) => !/status of 50[03]|ERR_ABORTED/.test(text)),
+        []
+      )
+    }
+  )
+}

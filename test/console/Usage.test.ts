@@ -1,0 +1,150 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { isSkipped } from "../harness/client/Browser.ts"
+import {
+  type Answers,
+  type ConsoleOptions,
+  findBarriers,
+  openConsole,
+  overflow
+} from "../harness/client/ConsolePage.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { hostile } from "./NowAnswers.ts"
+
+const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
+
+const names: Readonly<Record<string, ReadonlyArray<string | null>>> = {
+  model: ["claude-opus-5", hostile, null],
+  org: ["org_1", "org_2"],
+  day: ["2026-11-20", "2026-11-22"],
+  hour: ["2026-11-22T01:00Z", "2026-11-22T03:00Z"]
+}
+
+const sums = {
+  requests: 1234,
+  prompt_tokens: 5678,
+  completion_tokens: 90,
+  cache_hit_rate: 0.25,
+  spend_usd: 12.000000001,
+  cost_usd: 10,
+  margin_usd: 2.000000001,
+  cost_unknown: 0
+}
+
+const answers = (asked: Array<string> = []): Answers => ({
+  "/usage": ({ search, searchParams }) => {
+    asked.push(search)
+    const [by = "", thenBy] = (searchParams.get("by") ?? "").split(",")
+    const data = (names[by] ?? []).flatMap((value) =>
+      (thenBy === undefined ? [undefined] : (names[thenBy] ?? [])).map((other) => ({
+        ...sums,
+        [by]: value,
+        ...(by === "org" && { name: `${hostile} ${value}` }),
+        ...(thenBy !== undefined && { [thenBy]: other })
+      }))
+    )
+    return { body: { data, totals: { ...sums, spend_usd: 99.999999999 }, has_more: false, next: null } }
+  }
+})
+
+const opened = (hash: string, options: ConsoleOptions = {}) => openConsole({ answers: answers(), hash, ...options })
+
+const rows = (page: Page) => page.getByRole("region", { name: "Usage" }).locator("tbody tr")
+
+withLayer(gateway, { excludeTestServices: true })("the view Usage", (it) => {
+  it.scoped.skipIf(isSkipped)("has the totals of everything below its rows, which lead to their requests", () =>
+    Effect.gen(function* () {
+      const { page, problems } = yield* opened("#/usage?since=7d&status=ok")
+      yield* Effect.promise(async () => {
+        await rows(page).nth(2).waitFor()
+        assert.deepStrictEqual((await rows(page).first().innerText()).split("\t"), [
+          "claude-opus-5",
+          "1,234",
+          "5,678",
+          "25 %",
+          "90",
+          "$12.000000001",
+          "$10.00",
+          "$2.000000001",
+          "–"
+        ])
+        assert.include(await page.locator("tfoot").innerText(), "$99.999999999")
+        const first = rows(page).first().getByRole("link")
+        assert.strictEqual(await first.getAttribute("href"), "#/requests?since=7d&status=ok&model=claude-opus-5")
+        assert.strictEqual(await rows(page).nth(2).getByRole("link").count(), 0)
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("groups, sorts and downloads as its address says", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const { page, problems, url } = yield* opened("#/usage?since=all", { answers: answers(asked) })
+      yield* Effect.promise(async () => {
+        await rows(page).nth(2).waitFor()
+        await page.getByRole("combobox", { name: "By", exact: true }).selectOption("org")
+        await page.getByRole("combobox", { name: "Then by" }).selectOption("model")
+        await rows(page).nth(5).waitFor()
+        await page.getByRole("columnheader").getByRole("link", { name: "Cost", exact: true }).click()
+        await page.waitForURL(`${url}/console#/usage?since=all&by=org&and=model&sort=cost`)
+        await page.locator('th[aria-sort="descending"]').getByText("Cost", { exact: true }).waitFor()
+        await page.getByRole("heading", { name: "Cost per day" }).waitFor()
+        const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
+        assert.strictEqual(csv, "/admin/v1/usage.csv?by=org%2Cmodel&sort=cost")
+        assert.include(asked, "?by=org%2Cmodel&sort=cost&limit=50")
+        assert.include(asked, "?by=day%2Corg&sort=charge&limit=1000")
+        assert.include(await rows(page).first().innerText(), hostile)
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("draws the days of a long span and the hours of a short one", () =>
+    Effect.gen(function* () {
+      const { page, problems } = yield* opened("#/usage")
+      yield* Effect.promise(async () => {
+        await page.getByRole("heading", { name: "Charged per day" }).waitFor()
+        await page.getByLabel("Time").selectOption("24h")
+        const chart = page.locator("figure").filter({ hasText: "Charged per hour" })
+        await chart.getByText("As a table").click()
+        assert.lengthOf(await chart.locator("tbody tr").all(), 3)
+        assert.strictEqual(await page.title(), "Usage · Gateway")
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("fits every width in both themes, empty or full", () =>
+    Effect.gen(function* () {
+      const none = { data: [], totals: { ...sums, requests: 0 }, has_more: false, next: null }
+      const empty: Answers = { "/usage": () => ({ body: none }) }
+      for (const colorScheme of ["light", "dark"] as const) {
+        for (const width of [360, 900]) {
+          for (const filled of [answers(), empty]) {
+            const options = { answers: filled, colorScheme, viewport: { width, height: 800 } }
+            const { page, problems } = yield* opened("#/usage?by=org&and=model", options)
+            yield* Effect.promise(async () => {
+              await page.getByText(filled === empty ? "There were no requests." : "6 in all").waitFor()
+              assert.strictEqual(await overflow(page), 0)
+              assert.deepStrictEqual(await findBarriers(page), [])
+            })
+            assert.deepStrictEqual(problems, [])
+          }
+        }
+      }
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("says what is refused", () =>
+    Effect.gen(function* () {
+      const message = "There is no organization acme."
+      const refused: Answers = {
+        "/usage": () => ({ status: 400, body: { error: { message, param: "organization" } } })
+      }
+      const { page } = yield* opened("#/usage?organization=acme", { answers: refused })
+      yield* Effect.promise(() => page.getByRole("alert").getByText(message).first().waitFor())
+    })
+  )
+})

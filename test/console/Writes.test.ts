@@ -1,0 +1,119 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { openAccount } from "../harness/client/Account.ts"
+import { adminAt, read } from "../harness/client/AdminClient.ts"
+import { isSkipped } from "../harness/client/Browser.ts"
+import { findBarriers, openConsole } from "../harness/client/ConsolePage.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+
+const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8" } }))
+
+const hook = "http://127.0.0.1:9/hook"
+
+/** The form for an endpoint of a new organization. */
+const openForm = Effect.gen(function* () {
+  const { org } = yield* openAccount({})
+  const opened = yield* openConsole({
+    hash: `#/webhooks?organization=${org}`,
+    permissions: ["clipboard-read", "clipboard-write"]
+  })
+  const { operator, page, url } = opened
+  const keys: Array<string> = []
+  page.on("request", (request) => {
+    if (request.method() === "POST") keys.push(request.headers()["idempotency-key"] ?? "")
+  })
+  yield* Effect.promise(() => page.getByRole("button", { name: "Add an endpoint" }).click())
+  const endpoints = Effect.map(adminAt(url, operator.token)(`/webhooks?organization=${org}`), (answer) => {
+    const urls: ReadonlyArray<{ readonly url: string }> = read(answer).data
+    return urls.map((one) => one.url)
+  })
+  return { ...opened, keys, endpoints, form: page.getByRole("dialog", { name: "Add an endpoint" }) }
+})
+
+const focused = (page: Page) => page.evaluate<string>("document.activeElement.textContent")
+
+withLayer(gateway, { excludeTestServices: true })("a change in the console", (it) => {
+  it.scoped.skipIf(isSkipped)("shows its secret once, copies it, and gives the focus back", () =>
+    Effect.gen(function* () {
+      const { endpoints, form, keys, page, problems } = yield* openForm
+      yield* Effect.promise(async () => {
+        await form.getByLabel("URL").fill(hook)
+        await page.keyboard.press("Enter")
+        const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
+        const secret = await dialog.locator(".copy code").innerText()
+        assert.match(secret, /^whsec_/)
+        assert.deepStrictEqual(await findBarriers(page), [])
+        await dialog.getByRole("button", { name: "Copy the secret" }).click()
+        await dialog.getByText("Copied").waitFor()
+        assert.strictEqual(await page.evaluate("navigator.clipboard.readText()"), secret)
+        await page.keyboard.press("Escape")
+        await dialog.waitFor({ state: "detached" })
+        assert.notInclude(await page.content(), secret)
+        assert.strictEqual(await focused(page), "Add an endpoint")
+      })
+      assert.deepStrictEqual(yield* endpoints, [hook])
+      assert.lengthOf(keys, 1)
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("names the field that was refused, and is another request once it is mended", () =>
+    Effect.gen(function* () {
+      const { endpoints, form, keys, page } = yield* openForm
+      yield* Effect.promise(async () => {
+        const field = form.getByLabel("URL")
+        await field.fill("ftp://example.com")
+        await page.keyboard.press("Enter")
+        await form.getByRole("alert").waitFor()
+        assert.strictEqual(await field.getAttribute("aria-invalid"), "true")
+        const hint = (await field.getAttribute("aria-describedby")) ?? ""
+        const told = await page.locator(`[id="${hint}"]`).innerText()
+        assert.strictEqual(told, await form.getByRole("alert").innerText())
+        assert.strictEqual(await form.getByLabel("Organization").getAttribute("aria-invalid"), "false")
+        await field.fill(hook)
+        await page.keyboard.press("Enter")
+        await page.getByRole("dialog", { name: "The endpoint's secret" }).waitFor()
+      })
+      assert.deepStrictEqual(yield* endpoints, [hook])
+      assert.strictEqual(new Set(keys).size, 2)
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("whose answer is lost is made once, although it is sent until it is answered", () =>
+    Effect.gen(function* () {
+      const { endpoints, form, keys, page } = yield* openForm
+      let lost = 0
+      yield* Effect.promise(async () => {
+        await page.route("**/admin/v1/webhooks", async (route) => {
+          if (route.request().method() !== "POST") return route.fallback()
+          if (lost++ >= 4) return route.continue()
+          await route.fetch()
+          return route.abort()
+        })
+        await form.getByLabel("URL").fill(hook)
+        await page.keyboard.press("Enter")
+        assert.strictEqual(await form.getByRole("alert").innerText(), "The gateway cannot be reached.")
+        assert.strictEqual(lost, 3)
+        await form.getByRole("button", { name: "Add", exact: true }).click()
+        const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
+        await dialog.getByText("It was shown once already").waitFor()
+      })
+      assert.deepStrictEqual(yield* endpoints, [hook])
+      assert.lengthOf(keys, 5)
+      assert.strictEqual(new Set(keys).size, 1)
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("is not offered to those who may only read", () =>
+    Effect.gen(function* () {
+      const { page, problems } = yield* openConsole({ role: "read", hash: "#/webhooks" })
+      yield* Effect.promise(async () => {
+        await page.getByText("No delivery matches.").waitFor()
+        const buttons = await page.locator("main button").allInnerTexts()
+        assert.deepStrictEqual(buttons, ["Refresh"])
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+})

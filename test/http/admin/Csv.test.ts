@@ -1,0 +1,67 @@
+import { createServer } from "node:http"
+import { HttpServer } from "@effect/platform"
+import { NodeHttpServer } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Stream } from "effect"
+import { streamCsv } from "../../../src/http/admin/Csv.ts"
+import { eventually } from "../../harness/database/EmbeddedDatabase.ts"
+
+const line = "x".repeat(100_000)
+
+const served = <E>(lines: Stream.Stream<ReadonlyArray<string>, E>) =>
+  Effect.gen(function* () {
+    yield* HttpServer.serveEffect(streamCsv("rows.csv", Stream.orDie(lines)))
+    const { address } = yield* HttpServer.HttpServer
+    return address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : ""
+  })
+
+const server = NodeHttpServer.layer(() => createServer(), { port: 0 })
+
+describe("a CSV stream", () => {
+  it.scopedLive("goes on as its client reads, and ends when the client leaves", () =>
+    Effect.gen(function* () {
+      let pulled = 0
+      const ended = yield* Deferred.make<void>()
+      const endless = Stream.repeatEffect(Effect.sync(() => [line, String(pulled++)])).pipe(
+        Stream.ensuring(Deferred.succeed(ended, undefined))
+      )
+      const url = yield* served(endless)
+      const leaving = new AbortController()
+      const response = yield* Effect.promise(() => fetch(url, { signal: leaving.signal }))
+      assert.strictEqual(response.headers.get("content-disposition"), 'attachment; filename="rows.csv"')
+      let before = -1
+      yield* eventually("the stream waits", () => {
+        const waits = pulled === before
+        before = pulled
+        return waits
+      })
+      assert.isBelow(pulled, 1000)
+      leaving.abort()
+      yield* Deferred.await(ended)
+    }).pipe(Effect.provide(server))
+  )
+
+  it.scopedLive("that fails later breaks the connection off, since an end would pass for the whole", () =>
+    Effect.gen(function* () {
+      const pages = Stream.make([line], [line], [line]).pipe(Stream.rechunk(1))
+      const url = yield* served(Stream.concat(pages, Stream.fail("the database is away")))
+      const response = yield* Effect.promise(() => fetch(url))
+      assert.strictEqual(response.status, 200)
+      const told = yield* Effect.promise(() =>
+        response
+          .text()
+          .then(() => "whole")
+          .catch(() => "broken")
+      )
+      assert.strictEqual(told, "broken")
+    }).pipe(Effect.provide(server))
+  )
+
+  it.scopedLive("that fails at once has the failure's status", () =>
+    Effect.gen(function* () {
+      const url = yield* served(Stream.concat(Stream.make([line]), Stream.fail("the database is away")))
+      const response = yield* Effect.promise(() => fetch(url))
+      assert.strictEqual(response.status, 500)
+    }).pipe(Effect.provide(server))
+  )
+})
