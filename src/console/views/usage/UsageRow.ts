@@ -44,8 +44,9 @@ export const readDimensions = (
 
 export const isOfTime = (dimension: Dimension): boolean => dimension === "day" || dimension === "hour"
 
-/** The name where there is one. */
-export const labelOf = (row: Group, dimension: Dimension): string => {
-  const named = dimension === "org" || dimension === "key" ? (row[`${dimension}_name`] ?? row.name) : undefined
-  return named ?? row[dimension] ?? "none"
+/** The name where there is one; `name` is that of the first dimension. */
+export const labelOf = (row: Group, dimension: Dimension, isFirst: boolean): string => {
+  const isNamed = dimension === "org" || dimension === "key"
+  const name = isNamed ? (isFirst ? row.name : row[`${dimension}_name`]) : undefined
+  return name ?? row[dimension] ?? "none"
 }
