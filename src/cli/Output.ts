@@ -43,20 +43,6 @@ const cell = (value: Value | undefined): string => {
   return harmless(typeof value === "object" ? toJson(value, 0) : String(value))
 }
 
-/** A spreadsheet would run text that looks like a formula. */
-const csvCell = (value: Value | undefined): string => {
-  if (value === undefined || value === null) return ""
-  const shown = Array.isArray(value) && value.length === 0 ? "" : cell(value)
-  const text = typeof value === "string" ? (value === "" ? "" : shown.replace(/^(?=[=+\-@])/, "'")) : shown
-  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-export const csvLine = (row: Fields, columns: ReadonlyArray<string>): string =>
-  columns.map((column) => csvCell(row[column])).join(",")
-
-export const csv = (rows: ReadonlyArray<Fields>, columns: ReadonlyArray<string>): string =>
-  [columns.join(","), ...rows.map((row) => csvLine(row, columns))].join("\n")
-
 /** Undefined where stdout is no terminal. */
 const terminalWidth = () => (process.stdout.isTTY ? process.stdout.columns || undefined : undefined)
 

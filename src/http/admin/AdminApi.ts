@@ -5,17 +5,21 @@ import { CreditsGroup } from "./credits/Schema.ts"
 import { InstancesGroup } from "./instances/Schema.ts"
 import { KeysGroup } from "./keys/Schema.ts"
 import { LedgerGroup } from "./ledger/Schema.ts"
+import { NowGroup } from "./now/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { RequestsGroup } from "./requests/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
+import { UsageGroup } from "./usage/Schema.ts"
 import { WebhooksGroup } from "./webhooks/Schema.ts"
 
 /** For operators; over the same services as the commands. */
 export class AdminApi extends HttpApi.make("admin")
   .add(Sessions)
   .add(OrganizationsGroup)
+  .add(NowGroup)
   .add(RequestsGroup)
+  .add(UsageGroup)
   .add(KeysGroup)
   .add(CreditsGroup)
   .add(LedgerGroup)

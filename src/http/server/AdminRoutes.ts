@@ -8,10 +8,12 @@ import { CreditsHandlers } from "../admin/credits/Handlers.ts"
 import { InstancesHandlers } from "../admin/instances/Handlers.ts"
 import { KeysHandlers } from "../admin/keys/Handlers.ts"
 import { LedgerHandlers } from "../admin/ledger/Handlers.ts"
+import { NowHandlers } from "../admin/now/Handlers.ts"
 import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { RequestsHandlers } from "../admin/requests/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
+import { UsageHandlers } from "../admin/usage/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
 import { requireLoopback } from "../system/Loopback.ts"
@@ -35,7 +37,9 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     document,
     SessionHandlers,
     OrganizationsHandlers,
+    NowHandlers,
     RequestsHandlers,
+    UsageHandlers,
     KeysHandlers,
     CreditsHandlers,
     LedgerHandlers,

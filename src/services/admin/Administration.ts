@@ -11,22 +11,26 @@ import { Usage } from "../telemetry/Usage.ts"
 import { VideoAdmin } from "../videos/VideoAdmin.ts"
 import { Audit } from "./Audit.ts"
 import { Names } from "./Names.ts"
+import { Now } from "./now/Now.ts"
 import { Operators } from "./Operators.ts"
 import { SignInLimiter } from "./SignInLimiter.ts"
 
 /** What the commands and the admin API are made of. */
-export const administration = Layer.mergeAll(
-  ApiKeys.layer,
-  Audit.layer,
-  BlockList.layer,
-  CatalogReloads.layer,
-  Instances.layer,
-  Names.layer,
-  Operators.layer,
-  RouteControls.layer,
-  RouteHealth.layer,
-  SignInLimiter.layer,
-  Usage.layer,
-  VideoAdmin.layer,
-  Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
+export const administration = Layer.provideMerge(
+  Now.layer,
+  Layer.mergeAll(
+    ApiKeys.layer,
+    Audit.layer,
+    BlockList.layer,
+    CatalogReloads.layer,
+    Instances.layer,
+    Names.layer,
+    Operators.layer,
+    RouteControls.layer,
+    RouteHealth.layer,
+    SignInLimiter.layer,
+    Usage.layer,
+    VideoAdmin.layer,
+    Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
+  )
 )

@@ -151,10 +151,10 @@ withLayer(layer, { excludeTestServices: true })("requests at the admin API", (it
         ["status=99", "status", status],
         ["status=4.5", "status", status],
         ["surface=sms", "surface", "must be one of chat, image, video."],
-        ["model=%00", "model", text],
+        ["model=%01", "model", text],
         [`route=${"x".repeat(10_000)}`, "route", text],
         ["search=%1b", "search", text],
-        ["organization=%00", "organization", "must be an id or a name."],
+        ["organization=%01", "organization", "must be an id or a name."],
         ["limit=1001", "limit", "must be an integer from 1 to 1000."]
       ] as const) {
         assertRefused(yield* admin(`/requests?${query}`), badRequest(`\`${param}\` ${problem}`, param))
@@ -259,7 +259,7 @@ withLayer(layer, { excludeTestServices: true })("requests at the admin API", (it
       const byRow = read(yield* admin(`/requests/${middle}`))
       assert.deepInclude(byRow, { id: middle, others: [newest, old] })
       assert.strictEqual(byRow.preference, "m@p had the prompt cache of the conversation; its circuit was open.")
-      for (const id of ["nothing", randomUUID(), "%00", "x".repeat(10_000)]) {
+      for (const id of ["nothing", randomUUID(), "%01", "x".repeat(10_000)]) {
         const { status, text } = yield* admin(`/requests/${id}`)
         assert.strictEqual(status, 404)
         assert.include(text, "There is no request")

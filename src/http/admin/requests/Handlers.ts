@@ -53,7 +53,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
       )
       .handle("show", ({ path: { id } }) =>
         Effect.gen(function* () {
-          const [row] = id.includes("\0") ? [] : yield* log.list({ id, limit: 1 })
+          const [row] = yield* log.list({ id, limit: 1 })
           if (row === undefined) return yield* new NotFound({ message: `There is no request ${id} in the log.` })
           const same = yield* log.list({ id: row.requestId, limit: mostOthers + 1 })
           const explained = yield* explainRequest(

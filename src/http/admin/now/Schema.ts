@@ -1,0 +1,10 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { NowRecord } from "../../../services/admin/now/Record.ts"
+import { ReadAccess, ReadErrors } from "../Access.ts"
+
+const read = HttpApiEndpoint.get("read", "/now")
+  .addSuccess(NowRecord)
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "What happens now, and what needs an operator" }))
+
+export const NowGroup = HttpApiGroup.make("now").add(read).addError(ReadErrors)

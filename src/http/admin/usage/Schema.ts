@@ -1,0 +1,74 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { ParseResult, Schema } from "effect"
+import {
+  type Groupings,
+  groupingForms,
+  parseGroupings,
+  UsageRecord,
+  UsageSums
+} from "../../../services/admin/UsageRecord.ts"
+import { UsageSort } from "../../../services/telemetry/UsageSql.ts"
+import { parameter } from "../../schema/Query.ts"
+import { ReadAccess, ReadErrors } from "../Access.ts"
+import { csvBody } from "../Csv.ts"
+import { pageOf, pageParameters } from "../Page.ts"
+import { requestParameters } from "../requests/Schema.ts"
+
+const GroupingsText = Schema.transformOrFail(
+  Schema.String,
+  Schema.declare((value): value is Groupings => Array.isArray(value)),
+  {
+    strict: true,
+    decode: (text, _, ast) => {
+      const groupings = parseGroupings(text)
+      return groupings === undefined
+        ? ParseResult.fail(new ParseResult.Type(ast, text))
+        : ParseResult.succeed(groupings)
+    },
+    encode: (groupings) => ParseResult.succeed(groupings.join(","))
+  }
+)
+
+const Status = Schema.Union(
+  Schema.Literal("4xx", "5xx"),
+  Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
+)
+
+const filters = {
+  ...requestParameters,
+  status: parameter("status", Status, "must be an HTTP status, 4xx or 5xx", "What the clients got."),
+  by: parameter(
+    "by",
+    GroupingsText,
+    `must be ${groupingForms}`,
+    "What to add up by; `model` if left out. Times are UTC."
+  ),
+  sort: parameter(
+    "sort",
+    UsageSort,
+    `must be one of ${UsageSort.literals.join(", ")}`,
+    "The largest first; if left out days and hours in their order, and otherwise by charge."
+  )
+}
+
+const Filters = Schema.Struct(filters)
+export type UsageFilters = typeof Filters.Type
+
+export const UsagePage = Schema.Struct({
+  ...pageOf(UsageRecord, "Usages").fields,
+  totals: UsageSums.annotations({ description: "Of all that matches, whatever the page." })
+}).annotations({ identifier: "UsageReport" })
+
+const list = HttpApiEndpoint.get("list", "/usage")
+  .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
+  .addSuccess(UsagePage)
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Add up spend, cost, margin and tokens" }))
+
+const csv = HttpApiEndpoint.get("csv", "/usage.csv")
+  .setUrlParams(Filters)
+  .addSuccess(csvBody("A line of names, then every group, with the columns of the command's `--csv`."))
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Download spend, cost, margin and tokens" }))
+
+export const UsageGroup = HttpApiGroup.make("usage").add(list).add(csv).addError(ReadErrors)

@@ -1,0 +1,133 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import { type CsvCell, csvLine } from "../../domain/Csv.ts"
+import { Usage, type UsageRow } from "../telemetry/Usage.ts"
+import { Grouping, type UsagePlace, type UsageQuery } from "../telemetry/UsageSql.ts"
+import { Usd } from "./Record.ts"
+
+const Amount = Schema.NullOr(Usd)
+const Group = Schema.optional(Schema.NullOr(Schema.String))
+
+export const UsageSums = Schema.Struct({
+  requests: Schema.Number,
+  errors: Schema.Number,
+  refusals: Schema.Number,
+  prompt_tokens: Schema.Number,
+  completion_tokens: Schema.Number,
+  total_tokens: Schema.Number,
+  cached_tokens: Schema.Number,
+  /** Null without prompt tokens. */
+  cache_hit_rate: Schema.NullOr(Schema.Number),
+  cache_write_tokens: Schema.Number,
+  cache_write_1h_tokens: Schema.Number,
+  reasoning_tokens: Schema.Number,
+  web_searches: Schema.Number,
+  spend_usd: Usd,
+  cost_usd: Usd,
+  /** Over the requests whose cost is known; null without any. */
+  margin_usd: Amount,
+  /** Charged requests whose cost is not known. */
+  cost_unknown: Schema.Number
+})
+
+/** With one or two of the groups; `name` is that of the first one. */
+export const UsageRecord = Schema.Struct({
+  model: Group,
+  key: Group,
+  day: Group,
+  hour: Group,
+  provider: Group,
+  org: Group,
+  route: Group,
+  surface: Group,
+  status: Group,
+  name: Group,
+  key_name: Group,
+  org_name: Group,
+  ...UsageSums.fields
+}).annotations({ identifier: "UsageOfGroup" })
+export type UsageRecord = typeof UsageRecord.Type
+
+export type Groupings = readonly [Grouping] | readonly [Grouping, Grouping]
+
+export const groupingForms = `one or two of ${Grouping.literals.join(", ")}, such as org,model`
+
+const isGrouping = Schema.is(Grouping)
+
+export const parseGroupings = (text: string): Groupings | undefined => {
+  const [by, thenBy, ...rest] = text.split(",")
+  if (!isGrouping(by) || rest.length > 0 || by === thenBy) return undefined
+  if (thenBy === undefined) return [by]
+  return isGrouping(thenBy) ? [by, thenBy] : undefined
+}
+
+const isNamed = (by: Grouping | undefined) => by === "key" || by === "org"
+
+export const usageColumns = ([by, thenBy]: Groupings): ReadonlyArray<string> => [
+  by,
+  ...(isNamed(by) ? ["name"] : []),
+  ...(thenBy === undefined ? [] : [thenBy]),
+  ...(thenBy !== undefined && isNamed(thenBy) ? [`${thenBy}_name`] : []),
+  "requests",
+  "prompt_tokens",
+  "completion_tokens",
+  "cache_hit_rate",
+  "spend_usd",
+  "cost_usd",
+  "margin_usd",
+  "cost_unknown"
+]
+
+const hitRate = (cached: number, prompt: number) =>
+  prompt === 0 ? null : Math.round((cached / prompt) * 10_000) / 10_000
+
+export const usageSums = (row: UsageRow): typeof UsageSums.Type => ({
+  requests: row.requests,
+  errors: row.errors,
+  refusals: row.refusals,
+  prompt_tokens: row.promptTokens,
+  completion_tokens: row.completionTokens,
+  total_tokens: row.promptTokens + row.completionTokens,
+  cached_tokens: row.cachedTokens,
+  cache_hit_rate: hitRate(row.cachedTokens, row.promptTokens),
+  cache_write_tokens: row.cacheWriteTokens,
+  cache_write_1h_tokens: row.cacheWriteHourTokens,
+  reasoning_tokens: row.reasoningTokens,
+  web_searches: row.webSearches,
+  spend_usd: row.charge,
+  cost_usd: row.cost,
+  margin_usd: row.margin,
+  cost_unknown: row.uncosted
+})
+
+export const usageRecord = ([by, thenBy]: Groupings, row: UsageRow): UsageRecord => ({
+  [by]: row.group,
+  ...(isNamed(by) && { name: row.label }),
+  ...(thenBy !== undefined && { [thenBy]: row.subgroup }),
+  ...(thenBy !== undefined && isNamed(thenBy) && { [`${thenBy}_name`]: row.sublabel }),
+  ...usageSums(row)
+})
+
+const usageCells = (record: UsageRecord, columns: ReadonlyArray<string>) => {
+  const cells: Readonly<Record<string, CsvCell>> = record
+  return columns.map((column) => cells[column])
+}
+
+export const usageCsv = (groupings: Groupings, rows: ReadonlyArray<UsageRow>): ReadonlyArray<string> => {
+  const columns = usageColumns(groupings)
+  return [columns, ...rows.map((row) => usageCells(usageRecord(groupings, row), columns))].map(csvLine)
+}
+
+/** Most reports come in one statement, and so from one moment. */
+const perPage = 10_000
+
+/** A line of names, then one for each group; without their ends. */
+export const usageCsvLines = (groupings: Groupings, query: Omit<UsageQuery, "by" | "thenBy" | "after" | "limit">) => {
+  const [by, thenBy] = groupings
+  return Stream.paginateEffect<UsagePlace | undefined, ReadonlyArray<string>, never, Usage>(undefined, (after) =>
+    Effect.gen(function* () {
+      const { report } = yield* Usage
+      const { next, rows } = yield* report({ ...query, by, thenBy, after, limit: perPage })
+      return [usageCsv(groupings, rows).slice(after === undefined ? 0 : 1), Option.fromNullable(next)]
+    })
+  )
+}

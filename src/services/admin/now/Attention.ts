@@ -1,0 +1,169 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
+import type { InstanceRow } from "../../control/Instances.ts"
+import { rowsOf } from "../../sql/Statement.ts"
+import type { Usage } from "../../telemetry/Usage.ts"
+import { dayMillis, floor, hourMillis } from "./Figures.ts"
+import type { Attention, Circuit } from "./Record.ts"
+
+const spendDays = 7
+const stuckAfterMinutes = 45
+const oldAfterMinutes = 120
+const failedWithinDays = 7
+const mostOfAKind = 20
+
+const Owned = { org: Schema.String, orgName: Schema.String }
+const ownerOf = ({ org, orgName }: { readonly org: string; readonly orgName: string }) => ({ org, org_name: orgName })
+
+const Funds = Schema.Struct({ ...Owned, available: NanoUsdFromRow })
+
+/** What is available lasts for less than a week at the pace of the last one. */
+const lowBalances = (sql: SqlClient.SqlClient, { report }: typeof Usage.Service, now: number) =>
+  Effect.gen(function* () {
+    const until = floor(now, hourMillis) + hourMillis
+    const { rows } = yield* report({ by: "org", since: until - spendDays * dayMillis, until })
+    const spent = new Map(rows.flatMap(({ charge, group }) => (group !== null && charge > 0n ? [[group, charge]] : [])))
+    const funds = yield* rowsOf(Funds)(sql`
+      SELECT id AS org, name AS org_name, balance - held AS available FROM organizations
+      WHERE id = ANY (${[...spent.keys()]}::text[]) AND suspended_at IS NULL AND deleted_at IS NULL`)
+    return funds
+      .flatMap((one) => {
+        const spend = spent.get(one.org) ?? 0n
+        const days = (Math.max(0, Number(one.available)) / Number(spend)) * spendDays
+        return one.available < spend ? [{ ...one, days, daily: spend / BigInt(spendDays) }] : []
+      })
+      .toSorted((a, b) => a.days - b.days)
+      .slice(0, mostOfAKind)
+      .map(
+        (one): Attention => ({
+          kind: "low_balance",
+          title: `${one.orgName} runs low`,
+          detail: `${one.days.toFixed(1)} days left: ${toUsdText(one.available)} USD available, ${toUsdText(one.daily)} USD spent a day.`,
+          ...ownerOf(one),
+          href: `#/organizations/${one.org}`
+        })
+      )
+  })
+
+const Stuck = Schema.Struct({ ...Owned, id: Schema.String, status: Schema.String, minutes: Schema.Number })
+
+const stuckVideos = (sql: SqlClient.SqlClient, now: Date) =>
+  Effect.map(
+    rowsOf(Stuck)(sql`
+      SELECT v.id, v.status, v.org_id AS org, o.name AS org_name,
+        floor(extract(epoch FROM ${now}::timestamptz - v.created_at) / 60)::int AS minutes
+      FROM videos v JOIN organizations o ON o.id = v.org_id
+      WHERE v.status IN ('queued', 'in_progress')
+        AND (v.created_at < ${now}::timestamptz - ${stuckAfterMinutes} * interval '1 minute' OR v.deadline < ${now}::timestamptz)
+      ORDER BY v.created_at LIMIT ${mostOfAKind}`),
+    (videos) =>
+      videos.map(
+        (video): Attention => ({
+          kind: "stuck_video",
+          title: `The video ${video.id} does not finish`,
+          detail: `It has been ${video.status} for ${video.minutes} minutes.`,
+          ...ownerOf(video),
+          href: `#/videos/${video.id}`
+        })
+      )
+  )
+
+const Undelivered = Schema.Struct({
+  ...Owned,
+  url: Schema.String,
+  failed: Schema.Number,
+  failure: Schema.NullOr(Schema.String)
+})
+
+const failedWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
+  Effect.map(
+    rowsOf(Undelivered)(sql`
+      SELECT d.org_id AS org, o.name AS org_name, d.url, count(*)::int AS failed,
+        (array_agg(d.failure ORDER BY d.id DESC))[1] AS failure
+      FROM (SELECT * FROM webhook_deliveries WHERE state = 'failed' ORDER BY id DESC LIMIT 1000) AS d
+      JOIN organizations o ON o.id = d.org_id
+      WHERE d.created_at > ${now}::timestamptz - ${failedWithinDays} * interval '1 day'
+      GROUP BY 1, 2, 3 ORDER BY max(d.id) DESC LIMIT ${mostOfAKind}`),
+    (destinations) =>
+      destinations.map(
+        (one): Attention => ({
+          kind: "webhook_failed",
+          title: `${one.orgName} does not take webhooks`,
+          detail: `${one.failed} given up for ${one.url}: ${one.failure ?? "no reason is known"}`,
+          ...ownerOf(one),
+          href: `#/webhooks?organization=${one.org}`
+        })
+      )
+  )
+
+const Old = Schema.Struct({ ...Owned, id: Schema.String, amount: NanoUsdFromRow, minutes: Schema.Number })
+
+/** Holds of videos last as long as these. */
+const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
+  Effect.map(
+    rowsOf(Old)(sql`
+      SELECT h.id, h.org_id AS org, o.name AS org_name, h.amount,
+        floor(extract(epoch FROM ${now}::timestamptz - h.created_at) / 60)::int AS minutes
+      FROM holds h JOIN organizations o ON o.id = h.org_id
+      WHERE h.state = 'open' AND h.instance_id IS NOT NULL
+        AND h.created_at < ${now}::timestamptz - ${oldAfterMinutes} * interval '1 minute'
+      ORDER BY h.created_at LIMIT ${mostOfAKind}`),
+    (holds) =>
+      holds.map(
+        (hold): Attention => ({
+          kind: "old_hold",
+          title: `A hold of ${hold.orgName} stays open`,
+          detail: `${toUsdText(hold.amount)} USD have been held for ${hold.minutes} minutes.`,
+          ...ownerOf(hold),
+          href: `#/ledger?organization=${hold.org}`
+        })
+      )
+  )
+
+const nameOf = ({ host, id, pid }: InstanceRow) => (host === null ? id : `${host}:${pid}`)
+
+export const catalogProblems = (instances: ReadonlyArray<InstanceRow>): ReadonlyArray<Attention> => {
+  const running = instances.filter(({ state }) => state === "running")
+  const refused = running.flatMap(
+    (one): ReadonlyArray<Attention> =>
+      one.problem === null
+        ? []
+        : [
+            {
+              kind: "catalog_problem",
+              title: `${nameOf(one)} refused the catalog`,
+              detail: one.problem,
+              href: "#/settings"
+            }
+          ]
+  )
+  const served = running.flatMap((one) => (one.fingerprint === null ? [] : [`${nameOf(one)} ${one.fingerprint}`]))
+  const fingerprints = new Set(running.flatMap(({ fingerprint }) => fingerprint ?? []))
+  if (fingerprints.size < 2) return refused
+  const title = "Instances serve different catalogs"
+  return [...refused, { kind: "catalog_problem", title, detail: served.join(", "), href: "#/settings" }]
+}
+
+const openCircuits = (circuits: ReadonlyArray<Circuit>) =>
+  circuits.flatMap(
+    ({ last_error, route, state }): ReadonlyArray<Attention> =>
+      state === "open"
+        ? [{ kind: "circuit", title: `${route} is not called`, detail: last_error ?? "It failed.", href: "#/routes" }]
+        : []
+  )
+
+interface Known {
+  readonly usage: typeof Usage.Service
+  readonly instances: ReadonlyArray<InstanceRow>
+  readonly circuits: ReadonlyArray<Circuit>
+}
+
+/** What an operator should look at; each goes when its cause does. */
+export const readAttention = (sql: SqlClient.SqlClient, { circuits, instances, usage }: Known, now: number) => {
+  const at = new Date(now)
+  return Effect.map(
+    Effect.all([stuckVideos(sql, at), oldHolds(sql, at), lowBalances(sql, usage, now), failedWebhooks(sql, at)]),
+    (found) => [...openCircuits(circuits), ...catalogProblems(instances), ...found.flat()]
+  )
+}

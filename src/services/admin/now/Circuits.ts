@@ -1,0 +1,31 @@
+import { Array as Arr, Order } from "effect"
+import type { RouteControl } from "../../control/RouteControls.ts"
+import type { PublishedHealth } from "../../routing/RouteHealth.ts"
+import type { Circuit } from "./Record.ts"
+
+const worst = { open: 2, half_open: 1, closed: 0 } as const
+const byCircuit = Order.mapInput(Order.number, ({ circuit }: PublishedHealth) => worst[circuit])
+const byError = Order.mapInput(Order.number, ({ lastErrorAt }: PublishedHealth) => lastErrorAt?.getTime() ?? 0)
+
+/** Routes that are disabled, or whose circuit is not closed on some instance. */
+export const circuitsOf = (
+  health: ReadonlyArray<PublishedHealth>,
+  disabled: ReadonlyArray<RouteControl>
+): ReadonlyArray<Circuit> => {
+  const published = Arr.groupBy(health, ({ route }) => route)
+  const errorOf = (route: string) => {
+    const found = published[route]
+    const { lastError = null, lastErrorAt = null } = found === undefined ? {} : Arr.max(found, byError)
+    return { last_error: lastError, last_error_at: lastErrorAt }
+  }
+  const off = disabled.map(
+    ({ note, route }): Circuit => ({ route, state: "disabled", until: null, ...errorOf(route), note })
+  )
+  const isOff = new Set(disabled.map(({ route }) => route))
+  const failing = Object.entries(published).flatMap(([route, found]): ReadonlyArray<Circuit> => {
+    const { circuit, openUntil } = Arr.max(found, byCircuit)
+    if (circuit === "closed" || isOff.has(route)) return []
+    return [{ route, state: circuit, until: circuit === "open" ? openUntil : null, ...errorOf(route), note: null }]
+  })
+  return [...failing, ...off]
+}

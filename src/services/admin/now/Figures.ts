@@ -1,0 +1,105 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import { NanoUsdFromRow } from "../../../domain/Money.ts"
+import { rowsOf } from "../../sql/Statement.ts"
+import type { Usage, UsageRow } from "../../telemetry/Usage.ts"
+import type { Figures, Holds, Hour } from "./Record.ts"
+
+export const hourMillis = 3_600_000
+export const dayMillis = 24 * hourMillis
+const hoursShown = 48
+const mostTimed = 20_000
+
+export const floor = (at: number, unit: number) => Math.floor(at / unit) * unit
+
+const Percentiles = Schema.Struct({ p50: Schema.NullOr(Schema.Number), p95: Schema.NullOr(Schema.Number) })
+
+/** Of the newest answered requests of the hour before. */
+const percentiles = (sql: SqlClient.SqlClient, until: number) =>
+  Effect.map(
+    rowsOf(Percentiles)(sql`
+      SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY first_byte_ms) AS p50,
+        percentile_disc(0.95) WITHIN GROUP (ORDER BY first_byte_ms) AS p95
+      FROM (
+        SELECT first_byte_ms FROM request_log
+        WHERE at >= ${new Date(until - hourMillis)} AND at <= ${new Date(until)} AND status < 400
+        ORDER BY at DESC, id DESC LIMIT ${mostTimed}
+      ) AS newest`),
+    ([row]) => ({ first_byte_p50_ms: row?.p50 ?? null, first_byte_p95_ms: row?.p95 ?? null })
+  )
+
+const countsOf = ({ charge, errors, refusals, requests }: UsageRow) => ({
+  requests,
+  errors,
+  refusals,
+  charge_usd: charge
+})
+
+const figuresOf = (totals: UsageRow, timed: Effect.Effect.Success<ReturnType<typeof percentiles>>): Figures => ({
+  ...countsOf(totals),
+  cost_usd: totals.cost,
+  margin_usd: totals.margin ?? 0n,
+  cost_unknown: totals.uncosted,
+  ...timed
+})
+
+/** Today's are those of the whole day: clocks differ, and what is dated a little later has happened. */
+export const readFigures = (sql: SqlClient.SqlClient, { report }: typeof Usage.Service, now: number) => {
+  const midnight = floor(now, dayMillis)
+  const totalsOf = (since: number, until: number) =>
+    Effect.map(report({ by: "day", since, until }), ({ totals }) => totals)
+  return Effect.all({
+    today: Effect.zipWith(totalsOf(midnight, midnight + dayMillis), percentiles(sql, now), figuresOf),
+    yesterday: Effect.zipWith(
+      totalsOf(midnight - dayMillis, now - dayMillis),
+      percentiles(sql, now - dayMillis),
+      figuresOf
+    )
+  })
+}
+
+export const readHours = ({ report }: typeof Usage.Service, now: number) => {
+  const last = floor(now, hourMillis)
+  const first = last - (hoursShown - 1) * hourMillis
+  return Effect.map(report({ by: "hour", since: first, until: last + hourMillis }), ({ rows }): ReadonlyArray<Hour> => {
+    const found = new Map(rows.map((row) => [Date.parse(row.group ?? ""), countsOf(row)]))
+    const none = { requests: 0, errors: 0, refusals: 0, charge_usd: 0n }
+    return Array.from({ length: hoursShown }, (_, index) => {
+      const at = first + index * hourMillis
+      return { hour: new Date(at), ...(found.get(at) ?? none) }
+    })
+  })
+}
+
+const OpenHolds = Schema.Struct({ open: Schema.Number, amount: NanoUsdFromRow })
+const OldestHold = Schema.Struct({
+  id: Schema.String,
+  org: Schema.String,
+  orgName: Schema.String,
+  amount: NanoUsdFromRow,
+  createdAt: Schema.DateFromSelf
+})
+
+export const readHolds = (sql: SqlClient.SqlClient) =>
+  Effect.gen(function* () {
+    const [all = { open: 0, amount: 0n }] = yield* rowsOf(OpenHolds)(sql`
+      SELECT count(*)::int AS open, coalesce(sum(amount), 0) AS amount FROM holds WHERE state = 'open'`)
+    const [oldest] = yield* rowsOf(OldestHold)(sql`
+      SELECT h.id, h.org_id AS org, o.name AS org_name, h.amount, h.created_at
+      FROM holds h JOIN organizations o ON o.id = h.org_id WHERE h.state = 'open' ORDER BY h.created_at LIMIT 1`)
+    const holds: Holds = {
+      open: all.open,
+      amount_usd: all.amount,
+      oldest:
+        oldest === undefined
+          ? null
+          : {
+              id: oldest.id,
+              org: oldest.org,
+              org_name: oldest.orgName,
+              amount_usd: oldest.amount,
+              created_at: oldest.createdAt
+            }
+    }
+    return holds
+  })

@@ -1,0 +1,79 @@
+import { Schema } from "effect"
+import { UnixSeconds, Usd } from "../Record.ts"
+
+const Text = Schema.NullOr(Schema.String)
+const Moment = Schema.NullOr(UnixSeconds)
+const Millis = Schema.NullOr(Schema.Number)
+
+export const Figures = Schema.Struct({
+  requests: Schema.Number,
+  errors: Schema.Number,
+  refusals: Schema.Number,
+  charge_usd: Usd,
+  cost_usd: Usd,
+  /** Over the requests whose cost is known. */
+  margin_usd: Usd,
+  cost_unknown: Schema.Number,
+  first_byte_p50_ms: Millis,
+  first_byte_p95_ms: Millis
+}).annotations({ identifier: "Figures" })
+export type Figures = typeof Figures.Type
+
+const Hour = Schema.Struct({
+  hour: UnixSeconds,
+  requests: Schema.Number,
+  errors: Schema.Number,
+  refusals: Schema.Number,
+  charge_usd: Usd
+})
+export type Hour = typeof Hour.Type
+
+const Holds = Schema.Struct({
+  open: Schema.Number,
+  amount_usd: Usd,
+  oldest: Schema.NullOr(
+    Schema.Struct({
+      id: Schema.String,
+      org: Schema.String,
+      org_name: Schema.String,
+      amount_usd: Usd,
+      created_at: UnixSeconds
+    })
+  )
+})
+export type Holds = typeof Holds.Type
+
+const Circuit = Schema.Struct({
+  route: Schema.String,
+  state: Schema.Literal("open", "half_open", "disabled"),
+  until: Moment,
+  last_error: Text,
+  last_error_at: Moment,
+  note: Text
+})
+export type Circuit = typeof Circuit.Type
+
+const Attention = Schema.Struct({
+  kind: Schema.Literal("low_balance", "stuck_video", "webhook_failed", "catalog_problem", "old_hold", "circuit"),
+  title: Schema.String,
+  detail: Schema.String,
+  org: Schema.optional(Schema.String),
+  org_name: Schema.optional(Schema.String),
+  /** A place in the console. */
+  href: Schema.String
+})
+export type Attention = typeof Attention.Type
+
+export const NowRecord = Schema.Struct({
+  at: UnixSeconds,
+  /** Since midnight, UTC. */
+  today: Figures,
+  /** The same span a day before. */
+  yesterday: Figures,
+  /** Of 48 hours, the oldest first. */
+  hours: Schema.Array(Hour),
+  holds: Holds,
+  circuits: Schema.Array(Circuit),
+  attention: Schema.Array(Attention)
+}).annotations({ identifier: "Now" })
+export type NowRecord = typeof NowRecord.Type
