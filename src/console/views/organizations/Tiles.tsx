@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
+import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
 import { useResource } from "../../api/useResource.ts"
 import { formatCount } from "../../format/Amount.ts"
 import { Usd } from "../../parts/Usd.tsx"
@@ -33,7 +34,7 @@ const daysLeft = ({ available_usd, created_at }: Organization, spent: number): n
 export const Tiles = ({ organization }: { readonly organization: Organization }) => {
   const { available_usd, balance_usd, held_usd, id, notify_below_usd } = organization
   const since = useMemo(() => Math.floor(Date.now() / 1000) - days * daySeconds, [])
-  const usage = useResource<{ readonly totals: { readonly charge_usd: number; readonly requests: number } }>("/usage", {
+  const usage = useResource<typeof UsagePage.Encoded>("/usage", {
     query: { organization: id, by: "day", since },
     everySeconds: 30
   })
