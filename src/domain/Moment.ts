@@ -27,5 +27,6 @@ export const moment = (text: string): Moment | undefined => {
   return exists ? { at } : undefined
 }
 
-export const past = (when: Moment, now: number) => ("at" in when ? when.at : Math.max(-farthest, now - when.distance))
+/** Not before 1970: nothing is older, and the database has no year 0. */
+export const past = (when: Moment, now: number) => Math.max(0, "at" in when ? when.at : now - when.distance)
 export const future = (when: Moment, now: number) => ("at" in when ? when.at : Math.min(farthest, now + when.distance))
