@@ -43,12 +43,31 @@ withLayer(gateway, { excludeTestServices: true })("the frame of every view", (it
     })
   )
 
-  it.scoped.skipIf(isSkipped)("marks the view that is open in the navigation", () =>
+  it.scoped.skipIf(isSkipped)("marks the view that is open in the navigation, in sight at every width", () =>
     Effect.gen(function* () {
-      const { page } = yield* openConsole({ answers: nowAnswers() })
+      const viewport = { height: 740, width: 360 }
+      const { page } = yield* openConsole({ answers: nowAnswers(), hash: "#/settings", viewport })
       yield* Effect.promise(async () => {
         const current = page.getByRole("navigation").locator('[aria-current="page"]')
-        assert.deepStrictEqual(await current.allInnerTexts(), ["Now"])
+        assert.deepStrictEqual(await current.allInnerTexts(), ["Settings"])
+        const { x = 0, width = 0 } = (await current.boundingBox()) ?? {}
+        assert.isAtLeast(x, 0)
+        assert.isAtMost(x + width, viewport.width)
+      })
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("begins each view at its top", () =>
+    Effect.gen(function* () {
+      const { page } = yield* openConsole({ answers: nowAnswers(), viewport: { height: 400, width: 1000 } })
+      yield* Effect.promise(async () => {
+        await page.getByText("Every route is served.").scrollIntoViewIfNeeded()
+        assert.isAbove(await page.evaluate<number>("scrollY"), 0)
+        await page.evaluate("location.hash = '#/nowhere'")
+        await page.getByText("There is no such view.").waitFor()
+        await page.evaluate("location.hash = '#/'")
+        await page.getByText("Every route is served.").waitFor()
+        assert.strictEqual(await page.evaluate("scrollY"), 0)
       })
     })
   )

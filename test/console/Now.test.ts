@@ -18,7 +18,7 @@ withLayer(gateway, { excludeTestServices: true })("the view Now", (it) => {
         assert.strictEqual(await figure("Charged"), "$183.204817005")
         assert.strictEqual(await figure("Margin"), "−$0.000000001")
         assert.strictEqual(await figure("First byte, median"), "412 ms")
-        assert.include(await tile("Requests").innerText(), "▲ 100 % yesterday 7,191")
+        assert.include(await tile("Requests").innerText(), "+100 % yesterday 7,191")
         assert.include(await tile("Charged").innerText(), "yesterday $183.204817004")
         assert.include(await tile("Cost").innerText(), "3 without a known cost")
         assert.strictEqual(await page.getByText("$3.204000001").count(), 1)
@@ -32,6 +32,7 @@ withLayer(gateway, { excludeTestServices: true })("the view Now", (it) => {
       const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
       yield* Effect.promise(async () => {
         const charged = page.locator("figure").filter({ hasText: "Charged per hour" })
+        await charged.locator("svg rect").nth(46).waitFor()
         assert.lengthOf(await charged.locator("svg rect").all(), 47)
         await charged.locator("svg rect").last().hover({ force: true })
         assert.include(await charged.locator(".tip").innerText(), "$0.000000047")
@@ -48,6 +49,7 @@ withLayer(gateway, { excludeTestServices: true })("the view Now", (it) => {
     Effect.gen(function* () {
       const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
       yield* Effect.promise(async () => {
+        await page.getByText(hostile).nth(2).waitFor()
         assert.lengthOf(await page.getByText(hostile).all(), 3)
         assert.lengthOf(await page.locator("main img").all(), 0)
         assert.strictEqual(await page.title(), "Now · Gateway")
@@ -62,7 +64,7 @@ withLayer(gateway, { excludeTestServices: true })("the view Now", (it) => {
       yield* Effect.promise(async () => {
         await page.getByText("Nothing needs you.").waitFor()
         await page.getByText("Every route is served.").waitFor()
-        assert.lengthOf(await page.locator("svg").all(), 2)
+        await page.locator("svg").nth(1).waitFor()
       })
       assert.deepStrictEqual(problems, [])
     })

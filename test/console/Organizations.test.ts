@@ -6,18 +6,12 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { type Answers, answerWith, findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
+import { answerWith, findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
+import { button, heading, narrow, unused, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
-const nothing = () => ({ body: { data: [], has_more: false, next: null, totals: { charge_usd: 0, requests: 0 } } })
-const empty: Answers = Object.fromEntries(
-  ["/keys", "/ledger", "/ledger/holds", "/webhooks", "/usage"].map((path) => [path, nothing])
-)
-
-const heading = (page: Page, name: string) => page.getByRole("heading", { name, level: 1, exact: true })
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true })
 const tile = (page: Page, label: string) => page.locator(".stat", { hasText: label }).locator(".figure")
 
 /** Presses Tab until the button has the focus. */
@@ -34,14 +28,10 @@ const made = Effect.fnUntraced(function* (name = `made ${randomUUID()}`, nano = 
   return yield* Effect.orDie(create({ name, ...(nano > 0n && { credits: NanoUsd(nano) }) }))
 })
 
-/** The browser itself writes each refusal into its console. */
-const without = (problems: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
-  problems.filter((text) => !statuses.some((status) => text.includes(`status of ${status}`)))
-
 withLayer(gateway, { excludeTestServices: true })("organizations in the console", (it) => {
   it.scoped.skipIf(isSkipped)("one is made, changed and suspended by the keyboard alone", () =>
     Effect.gen(function* () {
-      const { operator, page, problems } = yield* openConsole({ answers: empty, hash: "#/nowhere" })
+      const { operator, page, problems } = yield* openConsole({ answers: unused, hash: "#/nowhere" })
       const name = `acme ${randomUUID()}`
       yield* Effect.promise(async () => {
         await page.keyboard.press("g")
@@ -84,7 +74,7 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
   it.scoped.skipIf(isSkipped)("what the gateway refuses is told at the field, and nothing is lost", () =>
     Effect.gen(function* () {
       const { name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: empty, hash: "#/organizations" })
+      const { page, problems } = yield* openConsole({ answers: unused, hash: "#/organizations" })
       yield* Effect.promise(async () => {
         await button(page, "Create organization").click()
         await page.getByLabel("Name").fill(name)
@@ -106,7 +96,7 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
   it.scoped.skipIf(isSkipped)("one is deleted only once its name was typed", () =>
     Effect.gen(function* () {
       const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: empty, hash: `#/organizations/${id}` })
+      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
         await button(page, "Delete").click()
         const dialog = page.getByRole("dialog")
@@ -126,10 +116,10 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
   it.scoped.skipIf(isSkipped)("a reader sees everything and no button that changes it", () =>
     Effect.gen(function* () {
       const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: empty, hash: `#/organizations/${id}`, role: "read" })
+      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}`, role: "read" })
       yield* Effect.promise(async () => {
         await heading(page, name).waitFor()
-        await page.getByText("It has no keys.").waitFor()
+        await page.getByText("It has no keys that work.").waitFor()
         assert.deepStrictEqual(await page.locator("main button").allInnerTexts(), [])
       })
       assert.deepStrictEqual(problems, [])
@@ -141,14 +131,14 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
       const evil = `<img src=x onerror="document.title='owned'"> שלום ${randomUUID()} `
       const { id, name } = yield* made(evil + "x".repeat(100 - evil.length))
       const { page, problems } = yield* openConsole({
-        answers: empty,
+        answers: unused,
         hash: "#/organizations",
-        viewport: { width: 360, height: 800 }
+        ...narrow
       })
       yield* Effect.promise(async () => {
         await page.getByRole("link", { name: "<img src=x" }).first().click()
         await heading(page, name).waitFor()
-        await page.getByText("It has no keys.").waitFor()
+        await page.getByText("It has no keys that work.").waitFor()
         assert.strictEqual(await page.title(), `${name} · Gateway`)
         assert.strictEqual(await page.locator("main img").count(), 0)
         assert.strictEqual(await overflow(page), 0)
@@ -166,11 +156,11 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
   it.scoped.skipIf(isSkipped)("a change in one tab shows in the other, and signing out in one ends the other", () =>
     Effect.gen(function* () {
       const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: empty, hash: `#/organizations/${id}` })
+      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
         await heading(page, name).waitFor()
         const other = await page.context().newPage()
-        await answerWith(other, empty)
+        await answerWith(other, unused)
         await other.goto(page.url())
         await heading(other, name).waitFor()
         await button(other, "Suspend").click()

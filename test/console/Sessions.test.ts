@@ -69,4 +69,17 @@ withLayer(gateway, { excludeTestServices: true })("a session of the console", (i
       })
     })
   )
+
+  it.scoped.skipIf(isSkipped)("is not sent under another name that leads to the gateway", () =>
+    Effect.gen(function* () {
+      const { page, problems, url } = yield* openConsole({ hash: "#/audit" })
+      yield* Effect.promise(async () => {
+        await page.goto(`${url.replace("127.0.0.1", "localhost")}/console#/audit`)
+        await page.getByLabel("Operator's token").waitFor()
+        assert.strictEqual(await page.evaluate("fetch('/admin/v1/audit').then(({ status }) => status)"), 401)
+      })
+      const foreign = problems.filter((text) => !text.startsWith("asked http://localhost:"))
+      assert.deepStrictEqual(without401(foreign), [])
+    })
+  )
 })

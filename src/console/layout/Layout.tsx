@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact"
+import { useEffect, useRef } from "preact/hooks"
 import { useRoute } from "../CurrentRoute.ts"
 import { Dialog } from "../parts/Dialog.tsx"
 import { link } from "../Route.ts"
@@ -9,11 +10,17 @@ import { views } from "../views.ts"
 
 const Navigation = () => {
   const { path } = useRoute()
+  const [first = ""] = path
+  const list = useRef<HTMLElement>(null)
+  useEffect(() => {
+    const current = list.current?.querySelector<HTMLElement>("[aria-current]")
+    list.current?.scrollTo({ left: (current?.offsetLeft ?? 0) - list.current.clientWidth / 2 })
+  }, [first])
   return (
-    <nav aria-label="Views">
-      {views.map(({ path: first, title }) => (
-        <a key={first} href={link([first])} aria-current={(path[0] ?? "") === first ? "page" : undefined}>
-          {title}
+    <nav ref={list} aria-label="Views">
+      {views.map((view) => (
+        <a key={view.path} href={link([view.path])} aria-current={first === view.path ? "page" : undefined}>
+          {view.title}
         </a>
       ))}
     </nav>

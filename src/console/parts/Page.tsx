@@ -20,7 +20,9 @@ export const Page = ({
     document.title = `${title} · Gateway`
   }, [title])
   useEffect(() => {
-    if (wasNavigated()) heading.current?.focus({ preventScroll: true })
+    if (!wasNavigated()) return
+    scrollTo(0, 0)
+    heading.current?.focus({ preventScroll: true })
   }, [])
   return (
     <>

@@ -30,7 +30,8 @@ export const Stat = ({
       <dd class="change">
         {change !== undefined && change !== 0 && (
           <span class={isWrong ? "problem" : ""}>
-            {change > 0 ? "▲" : "▼"} {formatShare(Math.abs(change))}
+            {change > 0 ? "+" : "−"}
+            {formatShare(Math.abs(change))}
           </span>
         )}{" "}
         <span class="soft">yesterday {show(before)}</span>

@@ -53,6 +53,20 @@ withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true" } })), { excludeT
       })
     )
 
+    it.effect("takes at most 70 kB to load", () =>
+      Effect.gen(function* () {
+        const files = yield* Effect.forEach(namesIn((yield* call("/console")).text), (name) =>
+          call(name, { headers: { "accept-encoding": "gzip" } })
+        )
+        const lengths = files.map(({ headers }) => Number(headers.get("content-length")))
+        assert.isAbove(Math.min(...lengths), 1000)
+        assert.isAtMost(
+          lengths.reduce((sum, length) => sum + length),
+          70_000
+        )
+      })
+    )
+
     it.effect("has no other files", () =>
       Effect.gen(function* () {
         for (const path of ["/console/console.js", "/console/%2e%2e%2fgateway.js", "/console/a/b", "/console/.env"]) {

@@ -114,6 +114,7 @@ const Drawing = ({ plot, title, width }: { readonly plot: Plot; readonly title: 
         aria-label={`${title}: at most ${plot.format(Number(Math.max(most, 0).toFixed(9)))}`}
         width={width}
         height={height}
+        onPointerDown={point}
         onPointerMove={point}
         onPointerLeave={() => setAt(undefined)}
       >

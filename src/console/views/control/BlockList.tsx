@@ -1,3 +1,4 @@
+import type { BlockedRangeRecord } from "../../../services/admin/BlockListChanges.ts"
 import { usePages } from "../../api/usePages.ts"
 import { TextField, textOf } from "../../parts/Field.tsx"
 import { Section } from "../../parts/Page.tsx"
@@ -6,11 +7,7 @@ import { WriteButton } from "../../parts/WriteButton.tsx"
 import { searchOf } from "../../Route.ts"
 import { useRole } from "../../Session.ts"
 
-interface BlockedRange {
-  readonly id: string
-  readonly cidr: string
-  readonly created_at: number
-}
+type BlockedRange = typeof BlockedRangeRecord.Encoded
 
 export const BlockList = () => {
   const ranges = usePages<BlockedRange>("/blocklist")

@@ -1,3 +1,5 @@
+import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
+import type { EntryRecord } from "../../../services/admin/EntryRecord.ts"
 import { formatUsd } from "../../format/Amount.ts"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { toast } from "../../parts/Toasts.tsx"
@@ -6,7 +8,7 @@ import { WriteButton } from "../../parts/WriteButton.tsx"
 import { useRole } from "../../Session.ts"
 import { ConfirmField } from "./ConfirmField.tsx"
 import { changesOf, decimalOf, typedOf } from "./Fields.ts"
-import type { Entry, Organization } from "./records.ts"
+import type { Organization } from "./records.ts"
 
 interface Of {
   readonly organization: Organization
@@ -22,7 +24,7 @@ const Available = ({ organization }: Pick<Of, "organization">) => (
 )
 
 const TopUp = ({ onDone, organization }: Of) => (
-  <WriteButton<Entry & { readonly replayed?: boolean }>
+  <WriteButton<typeof TopUpRecord.Encoded>
     label="Top up"
     title={`Top up ${organization.name}`}
     action="Top up"
@@ -54,7 +56,7 @@ const TopUp = ({ onDone, organization }: Of) => (
 const Adjust = ({ onDone, organization }: Of) => {
   const isOwner = useRole("owner")
   return (
-    <WriteButton<Entry>
+    <WriteButton<typeof EntryRecord.Encoded>
       label="Adjust"
       title={`Adjust the balance of ${organization.name}`}
       action="Adjust"
@@ -168,11 +170,11 @@ const Delete = ({ onDone, organization }: Of) => (
 )
 
 /** What operators may do with an organization; nothing with a deleted one. */
-export const Actions = ({ onDone, onMoney, organization }: Of & { readonly onMoney: () => void }) =>
+export const Actions = ({ onDone, organization }: Of) =>
   organization.deleted_at === undefined ? (
     <>
-      <TopUp organization={organization} onDone={onMoney} />
-      <Adjust organization={organization} onDone={onMoney} />
+      <TopUp organization={organization} onDone={onDone} />
+      <Adjust organization={organization} onDone={onDone} />
       <Edit organization={organization} onDone={onDone} />
       {organization.suspended ? (
         <Resume organization={organization} onDone={onDone} />

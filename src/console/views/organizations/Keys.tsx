@@ -10,6 +10,9 @@ import { Usd } from "../../parts/Usd.tsx"
 import { useRole } from "../../Session.ts"
 import { CreateKey, EditKey, ReissueKey, RevokeKey } from "./KeyDialogs.tsx"
 import type { IssuedKey, Key, Organization } from "./records.ts"
+import { useFresh } from "./useFresh.ts"
+
+const listed = 20
 
 const stateOf = ({ cap_usd, expires_at, revoked_at, spent_usd }: Key): { text: string; tone: Tone } => {
   if (revoked_at !== null) return { text: "revoked", tone: "soft" }
@@ -48,7 +51,8 @@ const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
 export const Keys = ({ organization }: { readonly organization: Organization }) => {
   const [isAll, setAll] = useState(false)
   const [issued, setIssued] = useState<IssuedKey>()
-  const keys = usePages<Key>("/keys", { organization: organization.id, state: isAll ? undefined : "live" }, 20)
+  const query = { organization: organization.id, state: isAll ? undefined : "live" }
+  const keys = useFresh(usePages<Key>("/keys", query, listed), organization, listed)
   const isWriter = useRole("write") && organization.deleted_at === undefined
   const onIssued = (key: IssuedKey) => {
     setIssued(key)
@@ -60,7 +64,7 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
       actions={
         <>
           <label class="check">
-            <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> with revoked ones
+            <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> with those that have ended
           </label>
           {isWriter && <CreateKey organization={organization} onDone={onIssued} />}
         </>
@@ -69,7 +73,7 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
       <PagedTable
         label="Keys"
         pages={keys}
-        empty="It has no keys."
+        empty={isAll ? "It has no keys." : "It has no keys that work."}
         rowKey={({ id }) => id}
         columns={[
           { title: "Key", kind: "custom", value: (key) => <Name {...key} /> },

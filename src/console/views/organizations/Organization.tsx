@@ -17,8 +17,10 @@ import { Keys } from "./Keys.tsx"
 import { stateOf } from "./Organizations.tsx"
 import type { ListedEntry, Organization as Record } from "./records.ts"
 import { Tiles } from "./Tiles.tsx"
+import { useFresh } from "./useFresh.ts"
 
 const everySeconds = 10
+const listed = 10
 
 const Details = ({ organization }: { readonly organization: Record }) => (
   <Section title="Details">
@@ -48,18 +50,14 @@ const Details = ({ organization }: { readonly organization: Record }) => (
 
 const Known = ({ organization, refresh }: { readonly organization: Record; readonly refresh: () => void }) => {
   const { id, name } = organization
-  const entries = usePages<ListedEntry>("/ledger", { organization: id }, 10)
-  const endpoints = usePages<EndpointRecord>("/webhooks", { organization: id }, 10)
-  const refreshMoney = () => {
-    refresh()
-    entries.refresh()
-  }
+  const entries = useFresh(usePages<ListedEntry>("/ledger", { organization: id }, listed), organization, listed)
+  const endpoints = usePages<EndpointRecord>("/webhooks", { organization: id }, listed)
   const { text, tone } = stateOf(organization)
   return (
     <Page
       title={name}
       lead={<Badge tone={tone}>{text}</Badge>}
-      actions={<Actions organization={organization} onDone={refresh} onMoney={refreshMoney} />}
+      actions={<Actions organization={organization} onDone={refresh} />}
     >
       <p class="links">
         <a href={link(["requests"], { organization: id })}>Requests</a>{" "}

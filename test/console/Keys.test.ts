@@ -1,0 +1,166 @@
+import { randomUUID } from "node:crypto"
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { NanoUsd } from "../../src/domain/Money.ts"
+import { Organizations } from "../../src/services/access/Organizations.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { isSkipped } from "../harness/client/Browser.ts"
+import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
+import { button, change, heading, narrow, unused, without } from "../harness/client/ConsoleParts.ts"
+import { bearer, callAt, talk } from "../harness/client/HttpCalls.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+
+const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
+
+const usd = 1_000_000_000n
+
+const made = Effect.fnUntraced(function* (credits: bigint) {
+  const { create } = yield* Organizations
+  return yield* Effect.orDie(create({ name: `made ${randomUUID()}`, credits: NanoUsd(credits) }))
+})
+
+const row = (page: Page, name: string) => page.getByRole("region", { name: "Keys" }).getByRole("row", { name })
+
+/** The secret in the dialog, which is then closed. */
+const copySecret = async (page: Page): Promise<string> => {
+  const dialog = page.getByRole("dialog", { name: "The key" })
+  const secret = await dialog.locator("code").innerText()
+  await button(dialog, "Done").click()
+  await dialog.waitFor({ state: "detached" })
+  return secret
+}
+
+withLayer(gateway, { excludeTestServices: true })("keys and money in the console", (it) => {
+  it.scoped.skipIf(isSkipped)("a customer is let in, seen at work, capped, suspended, resumed and let out", () =>
+    Effect.gen(function* () {
+      const name = `acme ${randomUUID()}`
+      const { page, problems, url } = yield* openConsole({ answers: unused, hash: "#/organizations" })
+      const ask = (secret: string) =>
+        Effect.map(
+          callAt(`${url}/v1/chat/completions`, { body: talk("gpt-5.2"), headers: bearer(secret) }),
+          ({ status }) => status
+        )
+      const act = (what: () => Promise<unknown>) => Effect.promise(what)
+      yield* act(async () => {
+        await change(page, "Create organization", { Name: name })
+        await heading(page, name).waitFor()
+        await change(page, "Top up", { "Amount in USD": "5", Reference: `INV ${name}` })
+        await page.getByText(`$5.00 were added to ${name}.`).waitFor()
+        await page.getByRole("region", { name: "Entries" }).getByText("top-up").waitFor()
+        await change(page, "Create key", { Name: "backend" })
+      })
+      const secret = yield* Effect.promise(() => copySecret(page))
+      assert.match(secret, /^ggw_/)
+      assert.strictEqual(yield* ask(secret), 200)
+      yield* act(async () => {
+        await page.getByRole("region", { name: "Entries" }).getByText("charge", { exact: true }).waitFor()
+        await row(page, "backend").locator(".usd .fine").waitFor()
+        assert.notInclude(await page.content(), secret)
+        await change(page, "Edit backend", { "May spend, in USD": "0.000000001" })
+        await page.getByText("cap reached").waitFor()
+        assert.deepStrictEqual(await findBarriers(page), [])
+      })
+      assert.strictEqual(yield* ask(secret), 402)
+      yield* act(async () => {
+        await change(page, "Edit backend", { "May spend, in USD": "" })
+        await row(page, "backend").getByText("live").waitFor()
+        await change(page, "Suspend")
+        await page.getByText("suspended", { exact: true }).waitFor()
+      })
+      assert.strictEqual(yield* ask(secret), 401)
+      yield* act(async () => {
+        await change(page, "Resume")
+        await page.getByText("active", { exact: true }).waitFor()
+      })
+      assert.strictEqual(yield* ask(secret), 200)
+      yield* act(() => change(page, "Reissue backend"))
+      const other = yield* Effect.promise(() => copySecret(page))
+      assert.deepStrictEqual([yield* ask(secret), yield* ask(other)], [401, 200])
+      yield* act(async () => {
+        await change(page, "Revoke backend")
+        await page.getByText("The key backend is revoked.").waitFor()
+        await page.getByLabel("with those that have ended").check()
+        await row(page, "backend").getByText("revoked").waitFor()
+        assert.strictEqual(await button(page, "Revoke backend").count(), 0)
+      })
+      assert.strictEqual(yield* ask(other), 401)
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("a double click on a top-up adds one entry, also where the answer is lost", () =>
+    Effect.gen(function* () {
+      const { id } = yield* made(0n)
+      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
+      yield* Effect.promise(async () => {
+        let lost = 0
+        await page.route("**/admin/v1/credits", async (route) => {
+          if (lost++ > 0) return route.continue()
+          await route.fetch()
+          return route.abort("connectionreset")
+        })
+        await button(page, "Top up").click()
+        await page.getByLabel("Amount in USD").fill("0.000000001")
+        await page.getByRole("dialog").locator("button.primary").dblclick()
+        await page.getByText("$0.000000001 were added").waitFor()
+        await page.getByRole("region", { name: "Entries" }).getByText("top-up").waitFor()
+        assert.isAtLeast(lost, 2)
+      })
+      const { entries } = yield* LedgerAdmin
+      assert.deepStrictEqual(
+        (yield* entries(id, { limit: 10 })).map(({ amount }) => amount),
+        [1n]
+      )
+      assert.deepStrictEqual(
+        problems.filter((text) => !text.includes("ERR_CONNECTION_RESET")),
+        []
+      )
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("an adjustment below what is available is refused, but to an owner who insists", () =>
+    Effect.gen(function* () {
+      const { id } = yield* made(2n * usd)
+      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
+      yield* Effect.promise(async () => {
+        await change(page, "Adjust", { "Amount in USD": "-2.5", Note: "A <b>chargeback</b>" })
+        const dialog = page.getByRole("dialog")
+        assert.include(await dialog.getByRole("alert").innerText(), "Only 2 USD are available")
+        await dialog.getByLabel("Even if less than nothing is left").check()
+        await dialog.locator("button.primary").click()
+        await dialog.waitFor({ state: "detached" })
+        await page.getByText("A <b>chargeback</b>").waitFor()
+        assert.strictEqual(await page.locator(".stat", { hasText: "Balance" }).locator(".figure").innerText(), "−$0.50")
+      })
+      const reader = yield* openConsole({ answers: unused, hash: `#/organizations/${id}`, role: "write" })
+      yield* Effect.promise(async () => {
+        await button(reader.page, "Adjust").click()
+        await reader.page.getByRole("dialog").waitFor()
+        assert.strictEqual(await reader.page.getByLabel("Even if").count(), 0)
+        assert.strictEqual(await button(reader.page, "Delete").count(), 0)
+      })
+      assert.deepStrictEqual(without(problems, 409), [])
+    })
+  )
+
+  it.scoped.skipIf(isSkipped)("hostile names and notes are text, and fit at 360 px", () =>
+    Effect.gen(function* () {
+      const { id } = yield* made(usd)
+      const evil = `<img src=x onerror="document.title='owned'">\u202E${"x".repeat(150)}`
+      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}`, ...narrow })
+      yield* Effect.promise(async () => {
+        await change(page, "Create key", { Name: evil })
+        await copySecret(page)
+        await change(page, "Top up", { "Amount in USD": "1", Note: evil.repeat(5), Reference: evil })
+        await page.getByRole("region", { name: "Entries" }).getByText("<img src=x").first().waitFor()
+        await page.getByRole("region", { name: "Keys" }).getByText("<img src=x").first().waitFor()
+        assert.strictEqual(await page.locator("main img").count(), 0)
+        assert.notInclude(await page.title(), "owned")
+        assert.strictEqual(await overflow(page), 0)
+        assert.deepStrictEqual(await findBarriers(page), [])
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+  )
+})
