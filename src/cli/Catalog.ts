@@ -2,6 +2,7 @@ import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import * as Gateway from "../Gateway.ts"
 import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
+import { marginRecord, modelRecord } from "../services/admin/CatalogRecord.ts"
 import { readCatalogFile } from "../services/catalog/Catalog.ts"
 import type { CatalogInvalid } from "../services/catalog/Problem.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
@@ -12,8 +13,6 @@ import { type Fields, present, print, table, toJson } from "./Output.ts"
 import { type CatalogReport, check as checkCatalog } from "./prices/Check.ts"
 import { type FeedReport, readFeed } from "./prices/Feed.ts"
 import { reload } from "./Reload.ts"
-
-const percent = (price: bigint, cost: bigint) => (price === 0n ? null : Number(((price - cost) * 1000n) / price) / 10)
 
 const feedDocument = ({ drifts, entries, file, kind, matches, unmatched }: FeedReport): Fields => ({
   file,
@@ -36,27 +35,7 @@ const documentOf = (file: string, { feed, losses, models }: CatalogReport): Fiel
   valid: true,
   losses,
   ...(feed && { feed: feedDocument(feed) }),
-  data: models.map((model) => ({
-    id: model.id,
-    surface: model.surface,
-    callable: model.callable,
-    sandboxed: model.sandboxed,
-    reason: model.reason ?? null,
-    routes: model.routes.map((route) => ({
-      id: route.id,
-      provider: route.provider,
-      preference: route.preference,
-      weight: route.weight,
-      blocked: route.blocked ?? null,
-      margins: route.margins.map(({ cost, price, unit }) => ({
-        unit,
-        price_usd: price,
-        cost_usd: cost,
-        margin_usd: price - cost,
-        margin_pct: percent(price, cost)
-      }))
-    }))
-  }))
+  data: models.map(modelRecord)
 })
 
 const stateOf = ({ callable, reason, sandboxed }: CatalogReport["models"][number]) =>
@@ -80,16 +59,7 @@ const feedTexts = (sold: number, { drifts, entries, file, kind, matches, unmatch
 const textOf = (file: string, { feed, losses, models }: CatalogReport): string => {
   const listed = models.map((model) => ({ id: model.id, surface: model.surface, state: stateOf(model) }))
   const margins = models.flatMap(({ routes }) =>
-    routes.flatMap(({ id, margins: units }) =>
-      units.map(({ cost, price, unit }) => ({
-        route: id,
-        unit,
-        price_usd: price,
-        cost_usd: cost,
-        margin_usd: price - cost,
-        margin_pct: percent(price, cost)
-      }))
-    )
+    routes.flatMap(({ id, margins: units }) => units.map((margin) => ({ route: id, ...marginRecord(margin) })))
   )
   const callable = models.filter((model) => model.callable).length
   const parts = [

@@ -1,32 +1,33 @@
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { parseMediaName } from "../domain/Media.ts"
+import { deleteMedia } from "../services/admin/MediaChanges.ts"
 import { MediaStore } from "../services/media/MediaStore.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import * as Commands from "./Commands.ts"
+import { command } from "./Commands.ts"
 import { mediaStore } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const remove = Commands.make(
+const remove = command(
   "delete",
   "Take a file down, for good.",
   {
     url: Args.text({ name: "URL" }).pipe(Args.withDescription("a link that the gateway gave, or the name at its end"))
   },
   Effect.fnUntraced(function* ({ url }) {
-    const { named, remove } = yield* MediaStore
+    const { named } = yield* MediaStore
     // The public URL may have changed since the link was made.
     const name = Option.getOrElse(named(url), () => url)
     if (parseMediaName(name) === undefined) {
       return yield* new CommandFailed({ message: `${url} is no link to this gateway's media; see MEDIA_PUBLIC_URL.` })
     }
-    const deleted = yield* Effect.mapError(
-      remove(name),
+    const { record } = yield* Effect.catchTag(
+      deleteMedia(name),
+      "MediaStoreFailed",
       ({ detail }) => new CommandFailed({ message: `The media store failed: ${detail}` })
     )
-    if (!deleted) return yield* new CommandFailed({ message: `There is no ${name} in the media store.` })
-    return Output.record({ id: name, deleted })
+    return Output.record(record)
   })
 ).pipe(Command.provide(mediaStore))
 

@@ -1,46 +1,22 @@
 import { Args, Command } from "@effect/cli"
 import { Effect } from "effect"
+import * as Changes from "../services/admin/RouteChanges.ts"
 import { Catalog } from "../services/catalog/Catalog.ts"
-import { type RouteControl, RouteControls } from "../services/control/RouteControls.ts"
-import { RouteHealth } from "../services/routing/RouteHealth.ts"
-import { CommandFailed } from "./CommandFailed.ts"
 import { command } from "./Commands.ts"
 import { readCatalogOptions } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const mostSuggested = 10
-
 const route = Args.text({ name: "ROUTE" }).pipe(Args.withDescription("a route's id, as gateway providers shows it"))
 
-const suggest = (asked: string, known: ReadonlyArray<string>): string => {
-  const parts = asked.toLowerCase().split(/[@#]/)
-  const near = known.filter((id) => parts.some((part) => part !== "" && id.toLowerCase().includes(part)))
-  const shown = (near.length > 0 ? near : known).slice(0, mostSuggested)
-  return shown.length === 0 ? "" : ` Known: ${shown.join(", ")}${near.length > mostSuggested ? ", …" : ""}.`
-}
-
-/** The catalog is read last: a route of a running gateway is found beside a file that is broken. */
-const requireRoute = Effect.fnUntraced(function* (id: string) {
-  const disabled = (yield* (yield* RouteControls).disabled).map((one) => one.route)
-  const used = (yield* (yield* RouteHealth).list).map((one) => one.route)
-  if (disabled.includes(id) || used.includes(id)) return
-  const { models } = yield* Effect.flatMap(readCatalogOptions, Catalog.make)
-  const known = [...new Set([...models.flatMap(({ routes }) => routes.map((one) => one.id)), ...used, ...disabled])]
-  if (known.includes(id)) return
-  return yield* new CommandFailed({ message: `There is no route ${id}.${suggest(id, known)}` })
-})
-
-const recordOf = ({ disabledAt, note, route }: RouteControl) =>
-  Output.record({ id: route, disabled: disabledAt !== null, disabled_at: disabledAt, note })
+const inCatalog = Effect.map(Effect.flatMap(readCatalogOptions, Catalog.make), Changes.catalogRoutes)
 
 const disable = command(
   "disable",
   "Send no new requests to a route, until it is enabled; what it is doing goes on.",
   { route, note: Inputs.optional(Inputs.text("note"), "why, for gateway providers") },
   Effect.fnUntraced(function* ({ note, route }) {
-    yield* requireRoute(route)
-    return recordOf(yield* (yield* RouteControls).disable(route, note))
+    return Output.record((yield* Changes.disableRoute(route, note, inCatalog)).record)
   })
 )
 
@@ -49,8 +25,7 @@ const enable = command(
   "Send requests to a disabled route again.",
   { route },
   Effect.fnUntraced(function* ({ route }) {
-    yield* requireRoute(route)
-    return recordOf(yield* (yield* RouteControls).enable(route))
+    return Output.record((yield* Changes.enableRoute(route, inCatalog)).record)
   })
 )
 
@@ -59,8 +34,7 @@ const reset = command(
   "Close the circuit of a route on every instance, and forget its failures.",
   { route },
   Effect.fnUntraced(function* ({ route }) {
-    yield* requireRoute(route)
-    return recordOf(yield* (yield* RouteControls).reset(route))
+    return Output.record((yield* Changes.resetRoute(route, inCatalog)).record)
   })
 )
 

@@ -1,6 +1,8 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect } from "effect"
-import { videoRecord } from "../services/admin/VideoRecord.ts"
+import { VideoNotFound } from "../domain/Failure.ts"
+import { cancelVideo, retryVideo } from "../services/admin/VideoChanges.ts"
+import { type VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
@@ -28,25 +30,34 @@ const list = command(
   })
 )
 
-const one = (name: "show" | "retry" | "cancel", description: string) =>
+const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<VideoRecord, E, R>) =>
   command(
     name,
     description,
     { id: Args.text({ name: "ID" }).pipe(Args.withDescription("a video's id, vid_…")) },
-    Effect.fnUntraced(
-      function* ({ id }) {
-        const videos = yield* VideoAdmin
-        return Output.record(videoRecord(yield* videos[name === "show" ? "find" : name](id)))
-      },
-      Effect.catchTag("VideoNotFound", () => new CommandFailed({ message: "There is no such video." }))
-    )
+    ({ id }) =>
+      run(id).pipe(
+        Effect.map((record) => Output.record(record)),
+        Effect.catchIf(
+          (error) => error instanceof VideoNotFound,
+          () => new CommandFailed({ message: "There is no such video." })
+        )
+      )
   )
 
+const show = one("show", "Show a video and everything that was tried for it.", (id) =>
+  Effect.map(
+    Effect.flatMap(VideoAdmin, ({ find }) => find(id)),
+    videoRecord
+  )
+)
+const retry = one("retry", "Look at a video that is not over now, instead of after its rest.", (id) =>
+  Effect.map(retryVideo(id), ({ record }) => record)
+)
+const cancel = one("cancel", "Fail a video that is not over and give its hold back.", (id) =>
+  Effect.map(cancelVideo(id), ({ record }) => record)
+)
+
 export const videos = Inputs.group("videos", "Renders, as jobs of the database.").pipe(
-  Command.withSubcommands([
-    list,
-    one("show", "Show a video and everything that was tried for it."),
-    one("retry", "Look at a video that is not over now, instead of after its rest."),
-    one("cancel", "Fail a video that is not over and give its hold back.")
-  ])
+  Command.withSubcommands([list, show, retry, cancel])
 )

@@ -11,6 +11,8 @@ const units = new Map([
 
 export const momentForms = "a date, a date and time, Unix seconds, or a duration such as 90s, 30m, 1h, 7d or 2w"
 
+/** The year 1: the database's calendar does not reach as far back as a date can. */
+const earliest = -62_135_596_800_000
 const farthest = 8.64e15
 
 /** Dates are UTC midnight; times without a zone are UTC. */
@@ -27,5 +29,5 @@ export const moment = (text: string): Moment | undefined => {
   return exists ? { at } : undefined
 }
 
-export const past = (when: Moment, now: number) => ("at" in when ? when.at : Math.max(-farthest, now - when.distance))
+export const past = (when: Moment, now: number) => ("at" in when ? when.at : Math.max(earliest, now - when.distance))
 export const future = (when: Moment, now: number) => ("at" in when ? when.at : Math.min(farthest, now + when.distance))

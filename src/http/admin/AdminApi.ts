@@ -1,6 +1,7 @@
 import { HttpApi, OpenApi } from "@effect/platform"
 import { AuditGroup } from "./audit/Schema.ts"
 import { BlockListGroup } from "./blocklist/Schema.ts"
+import { CatalogGroup } from "./catalog/Schema.ts"
 import { CreditsGroup } from "./credits/Schema.ts"
 import { InstancesGroup } from "./instances/Schema.ts"
 import { KeysGroup } from "./keys/Schema.ts"
@@ -9,8 +10,10 @@ import { NowGroup } from "./now/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
 import { RequestsGroup } from "./requests/Schema.ts"
+import { RoutesGroup } from "./routes/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
 import { UsageGroup } from "./usage/Schema.ts"
+import { VideosGroup } from "./videos/Schema.ts"
 import { WebhooksGroup } from "./webhooks/Schema.ts"
 
 /** For operators; over the same services as the commands. */
@@ -28,6 +31,9 @@ export class AdminApi extends HttpApi.make("admin")
   .add(InstancesGroup)
   .add(OperatorsGroup)
   .add(WebhooksGroup)
+  .add(RoutesGroup)
+  .add(CatalogGroup)
+  .add(VideosGroup)
   .prefix("/admin/v1")
   .annotateContext(
     OpenApi.annotations({

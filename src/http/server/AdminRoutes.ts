@@ -4,6 +4,7 @@ import { jsonText, respond } from "../Answer.ts"
 import { AccessLayer, AdminOptions } from "../admin/Authentication.ts"
 import { AuditHandlers } from "../admin/audit/Handlers.ts"
 import { BlockListHandlers } from "../admin/blocklist/Handlers.ts"
+import { CatalogHandlers } from "../admin/catalog/Handlers.ts"
 import { CreditsHandlers } from "../admin/credits/Handlers.ts"
 import { InstancesHandlers } from "../admin/instances/Handlers.ts"
 import { KeysHandlers } from "../admin/keys/Handlers.ts"
@@ -12,8 +13,10 @@ import { NowHandlers } from "../admin/now/Handlers.ts"
 import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
 import { RequestsHandlers } from "../admin/requests/Handlers.ts"
+import { RoutesHandlers } from "../admin/routes/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { UsageHandlers } from "../admin/usage/Handlers.ts"
+import { VideosHandlers } from "../admin/videos/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
 import { requireLoopback } from "../system/Loopback.ts"
@@ -47,5 +50,8 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     AuditHandlers,
     InstancesHandlers,
     OperatorsHandlers,
-    WebhooksHandlers
+    WebhooksHandlers,
+    RoutesHandlers,
+    CatalogHandlers,
+    VideosHandlers
   ).pipe(Layer.provide(AccessLayer), Layer.provide(Layer.succeed(AdminOptions, options)))

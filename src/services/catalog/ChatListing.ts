@@ -84,22 +84,23 @@ export const listChat = (model: ChatModel): Listing => {
 }
 
 /** Compares at the prompt sizes where either side changes its prices. */
-export const chatMargins = (pricing: ChatPricing, cost: ChatPricing): ReadonlyArray<Margin> => {
-  const marks = new Set([0, pricing.longContext?.above ?? 0, cost.longContext?.above ?? 0])
-  const search = { unit: "1000 web searches", price: pricing.webSearch ?? zero, cost: cost.webSearch ?? zero }
+export const chatMargins = (pricing: ChatPricing, cost: ChatPricing | undefined): ReadonlyArray<Margin> => {
+  const marks = new Set([0, pricing.longContext?.above ?? 0, cost?.longContext?.above ?? 0])
+  const searched = cost && (cost.webSearch ?? zero)
+  const search = { unit: "1000 web searches", price: pricing.webSearch ?? zero, cost: searched }
   const tokens = [...marks].flatMap((mark) => {
     const price = ratesAt(pricing, mark + 1)
-    const paid = ratesAt(cost, mark + 1)
+    const paid = cost && ratesAt(cost, mark + 1)
     const unit = (name: string) => `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
-    const hour = { unit: unit("one-hour cache write"), price: price.cacheWriteHour, cost: paid.cacheWriteHour }
-    const isSame = hour.price === price.cacheWrite && hour.cost === paid.cacheWrite
+    const hour = { unit: unit("one-hour cache write"), price: price.cacheWriteHour, cost: paid?.cacheWriteHour }
+    const isSame = hour.price === price.cacheWrite && hour.cost === paid?.cacheWrite
     return [
-      { unit: unit("prompt"), price: price.prompt, cost: paid.prompt },
-      { unit: unit("cached prompt"), price: price.cachedPrompt, cost: paid.cachedPrompt },
-      { unit: unit("cache write"), price: price.cacheWrite, cost: paid.cacheWrite },
+      { unit: unit("prompt"), price: price.prompt, cost: paid?.prompt },
+      { unit: unit("cached prompt"), price: price.cachedPrompt, cost: paid?.cachedPrompt },
+      { unit: unit("cache write"), price: price.cacheWrite, cost: paid?.cacheWrite },
       ...(isSame ? [] : [hour]),
-      { unit: unit("completion"), price: price.completion, cost: paid.completion }
+      { unit: unit("completion"), price: price.completion, cost: paid?.completion }
     ]
   })
-  return pricing.webSearch === undefined && cost.webSearch === undefined ? tokens : [...tokens, search]
+  return pricing.webSearch === undefined && cost?.webSearch === undefined ? tokens : [...tokens, search]
 }

@@ -183,5 +183,5 @@ export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
     routes: bases.map((base) => ({ ...base, capabilities: undefined, cost: undefined }))
   }),
   list: listChat,
-  margins: ({ pricing }, { cost }) => (cost === undefined ? [] : chatMargins(pricing, cost))
+  margins: ({ pricing }, { cost }) => chatMargins(pricing, cost)
 }

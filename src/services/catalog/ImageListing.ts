@@ -88,7 +88,7 @@ export const imageMargins = ({ variants }: ImageModel, route: ImageRoute): Reado
   for (const variant of variants) {
     const { price, resolution } = variant
     const cost = variantCost(route, variant)
-    if (cost === undefined || !route.resolutions.has(resolution)) continue
+    if (!route.resolutions.has(resolution)) continue
     const isFirst = ![...margins.values()].some(({ unit }) => unit.startsWith(resolution))
     const key = `${resolution} ${price} ${cost}`
     if (!margins.has(key))

@@ -26,7 +26,8 @@ export interface Margin {
   /** Such as `prompt per 1M`, `cached prompt per 1M above 200000`, `1K image`, `8 s clip`. */
   readonly unit: string
   readonly price: bigint
-  readonly cost: bigint
+  /** Undefined where the route names none. */
+  readonly cost: bigint | undefined
 }
 
 export interface Surface<E, M extends Model, R extends RouteBase> {
@@ -39,7 +40,6 @@ export interface Surface<E, M extends Model, R extends RouteBase> {
   readonly narrow: (model: M, routes: NonEmpty<R>) => M
   readonly inSandbox: (model: M, bases: ReadonlyArray<RouteBase>) => M
   readonly list: (model: M) => Listing
-  /** Empty where the route names no cost. */
   readonly margins: (model: M, route: R) => ReadonlyArray<Margin>
 }
 

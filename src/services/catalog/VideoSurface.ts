@@ -185,13 +185,11 @@ export const videoSurface: Surface<VideoModelEntry, VideoModel, VideoRoute> = {
   },
   list: listVideo,
   margins: ({ pricing, seconds: { allowed } }, { cost, seconds }) =>
-    cost === undefined
-      ? []
-      : allowed
-          .filter((length) => seconds.includes(length))
-          .map((length) => ({
-            unit: `${length} s clip`,
-            price: clipPrice(pricing, length),
-            cost: clipPrice(cost, length)
-          }))
+    allowed
+      .filter((length) => seconds.includes(length))
+      .map((length) => ({
+        unit: `${length} s clip`,
+        price: clipPrice(pricing, length),
+        cost: cost && clipPrice(cost, length)
+      }))
 }

@@ -17,6 +17,8 @@ export class RouteControls extends Context.Tag("gateway/RouteControls")<
     readonly enable: (route: string) => Effect.Effect<RouteControl>
     /** Closes the route's circuit on every instance. */
     readonly reset: (route: string) => Effect.Effect<RouteControl>
+    /** Undefined where nobody ever controlled it. */
+    readonly find: (route: string) => Effect.Effect<RouteControl | undefined>
     /** Disabled routes, those disabled last first. */
     readonly disabled: Effect.Effect<ReadonlyArray<RouteControl>>
   }
@@ -50,6 +52,9 @@ export class RouteControls extends Context.Tag("gateway/RouteControls")<
           change(sql`
             INSERT INTO route_controls (route, resets) VALUES (${route}, 1)
             ON CONFLICT (route) DO UPDATE SET resets = route_controls.resets + 1 RETURNING ${columns}`)
+        ),
+        find: Effect.fn("RouteControls.find")((route: string) =>
+          Effect.map(rows(sql`SELECT ${columns} FROM route_controls WHERE route = ${route}`), ([row]) => row)
         ),
         disabled: Effect.withSpan(
           rows(

@@ -46,6 +46,11 @@ export interface JobQuery {
   readonly org?: OrgId | undefined
   readonly model?: string | undefined
   readonly status?: VideoJob["status"] | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** The id of the one before. */
+  readonly after?: string | undefined
   readonly limit: number
 }
 
@@ -76,6 +81,8 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
       const decode = Schema.decodeUnknown(Schema.Array(VideoJob))
       const selectJobs = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
 
+      const createdAt = (id: string) => sql`(SELECT created_at FROM videos WHERE id = ${id})`
+
       const find = Effect.fnUntraced(function* (id: string) {
         const [job] = yield* Effect.orDie(Effect.flatMap(sql`${selectJobs} WHERE videos.id = ${id}`, decode))
         return job === undefined ? yield* new VideoNotFound() : job
@@ -95,11 +102,14 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
             Effect.orDie
           )
         ),
-        list: Effect.fn("VideoAdmin.list")(({ limit, model, org, status }: JobQuery) => {
+        list: Effect.fn("VideoAdmin.list")(({ after, limit, model, org, since, status, until }: JobQuery) => {
           const conditions = [
             ...(org === undefined ? [] : [sql`videos.org_id = ${org}`]),
             ...(model === undefined ? [] : [sql`videos.model = ${model}`]),
-            ...(status === undefined ? [] : [sql`videos.status = ${status}`])
+            ...(status === undefined ? [] : [sql`videos.status = ${status}`]),
+            ...(since === undefined ? [] : [sql`videos.created_at >= ${new Date(since)}`]),
+            ...(until === undefined ? [] : [sql`videos.created_at < ${new Date(until)}`]),
+            ...(after === undefined ? [] : [sql`(created_at, id) < (${createdAt(after)}, ${after})`])
           ]
           const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
           return sql`${selectJobs} WHERE videos.id = ANY (ARRAY(

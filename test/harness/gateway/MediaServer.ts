@@ -30,7 +30,7 @@ import * as Postgres from "../database/Postgres.ts"
 import { keys, options, small } from "../fixtures/Catalogs.ts"
 import { fetcherFor } from "../upstream/ForeignServer.ts"
 
-/** Beside `draw`, which edits and has 1K and 4K, and `film`, which may start from a frame and lasts 4, 6 or 8 seconds. */
+/** Beside `draw`, which edits and has 1K and 4K, and `film`, which may start from a frame and lasts 4, 6 or 8 seconds. `dear` is off. */
 const catalog = `${small}
   - id: plain
     surface: image
@@ -54,7 +54,14 @@ const catalog = `${small}
     seconds: {allowed: [6], default: 6}
     reference_image: optional
     routes: [{provider: dreams, model: v/any, image_model: v/any}]
-`.replace("families:", "  dreams: {adapter: sandbox}\nfamilies:")
+  - id: dear
+    surface: image
+    pricing: {per_image_usd: 0.04}
+    routes: [{provider: absent, model: v/dear, preference: 2, weight: 3, cost: {per_image_usd: 0.05}}]
+`.replace(
+  "families:",
+  "  dreams: {adapter: sandbox}\n  absent: {adapter: fal-queue, base_url: https://absent.test, credential: ABSENT_KEY}\nfamilies:"
+)
 
 export const mediaBodyBytes = 200_000
 

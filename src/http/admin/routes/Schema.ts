@@ -1,0 +1,62 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { MarginRecord } from "../../../services/admin/CatalogRecord.ts"
+import { RouteControlRecord } from "../../../services/admin/RouteChanges.ts"
+import { RouteRecord } from "../../../services/admin/RouteRecord.ts"
+import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
+import { field, optionalField, Text } from "../Fields.ts"
+import { pageOf } from "../Page.ts"
+
+export const ServedRoute = Schema.Struct({
+  ...RouteRecord.fields,
+  surface: Schema.NullOr(Schema.Literal("chat", "image", "video")).annotations({
+    description: "Null, as preference and weight, where this instance's catalog does not have the route."
+  }),
+  preference: Schema.NullOr(Schema.Number),
+  weight: Schema.NullOr(Schema.Number),
+  off_reason: Schema.NullOr(Schema.String).annotations({ description: "Why it cannot be called here." }),
+  margins: Schema.Array(MarginRecord),
+  loss: Schema.Boolean.annotations({ description: "Whether a price is below its cost." })
+}).annotations({ identifier: "ServedRoute" })
+
+export const RoutesAnswer = Schema.Struct({
+  sandbox: Schema.Boolean.annotations({ description: "Whether models without a credential get made-up answers." }),
+  ...pageOf(ServedRoute, "Routes").fields
+}).annotations({ identifier: "Routes" })
+
+const route = field("route", Text, "must be a route's id", "Such as `gpt-5@openai`.")
+const body = Schema.Struct({ route })
+
+const list = HttpApiEndpoint.get("list", "/routes")
+  .addSuccess(RoutesAnswer)
+  .middleware(ReadAccess)
+  .annotateContext(
+    OpenApi.annotations({ summary: "Each route: circuit, last error, price and cost; those that are off too; whole" })
+  )
+
+const disable = HttpApiEndpoint.post("disable", "/routes/disable")
+  .setPayload(Schema.Struct({ route, note: optionalField("note", Text, "must be a text", "Why.") }))
+  .addSuccess(RouteControlRecord)
+  .middleware(WriteAccess)
+  .annotateContext(
+    OpenApi.annotations({ summary: "Send no new requests to a route until it is enabled; what it is doing goes on" })
+  )
+
+const enable = HttpApiEndpoint.post("enable", "/routes/enable")
+  .setPayload(body)
+  .addSuccess(RouteControlRecord)
+  .middleware(WriteAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Send requests to a disabled route again" }))
+
+const reset = HttpApiEndpoint.post("reset", "/routes/reset")
+  .setPayload(body)
+  .addSuccess(RouteControlRecord)
+  .middleware(WriteAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Close its circuit on every instance, and forget its failures" }))
+
+export const RoutesGroup = HttpApiGroup.make("routes")
+  .add(list)
+  .add(disable)
+  .add(enable)
+  .add(reset)
+  .addError(ChangeErrors)

@@ -1,0 +1,61 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { NotFound } from "../../../domain/Failure.ts"
+import { OrgId } from "../../../domain/Organization.ts"
+import { Names } from "../../../services/admin/Names.ts"
+import * as Changes from "../../../services/admin/VideoChanges.ts"
+import { type VideoRecord, videoRecord } from "../../../services/admin/VideoRecord.ts"
+import { VideoAdmin } from "../../../services/videos/VideoAdmin.ts"
+import { AdminApi } from "../AdminApi.ts"
+import { conflict, recordOf } from "../Fields.ts"
+import { organizationOf, spanOf } from "../Filters.ts"
+import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
+
+const wellFormedId = /^vid_[0-9a-f]{32}$/
+
+const noSuch = (id: string) => () => new NotFound({ message: `There is no video ${id}.` })
+
+export const VideosHandlers = HttpApiBuilder.group(
+  AdminApi,
+  "videos",
+  Effect.fnUntraced(function* (handlers) {
+    const videos = yield* VideoAdmin
+    const names = yield* Names
+    const nameOne = (record: VideoRecord) =>
+      Effect.map(names.of([{ orgId: OrgId.make(record.org) }]), (known) => ({
+        ...record,
+        org_name: known.get(record.org) ?? null
+      }))
+
+    return handlers
+      .handle("list", ({ urlParams: { after, limit = defaultListed, model, status, ...given } }) =>
+        Effect.gen(function* () {
+          if (after !== undefined && !wellFormedId.test(after)) return yield* wrongCursor
+          const org = yield* organizationOf(given.organization)
+          const span = yield* spanOf(given)
+          const rows = yield* videos.list({ org, model, status, after, ...span, limit: limit + 1 })
+          const { data, ...page } = cutPage(rows, limit, videoRecord, ({ id }) => id)
+          const known = yield* names.of(rows)
+          return { data: data.map((record) => ({ ...record, org_name: known.get(record.org) ?? null })), ...page }
+        })
+      )
+      .handle("show", ({ path: { id } }) =>
+        Effect.map(videos.find(id), videoRecord).pipe(
+          Effect.flatMap(nameOne),
+          Effect.catchTags({ VideoNotFound: noSuch(id) })
+        )
+      )
+      .handle("cancel", ({ path: { id } }) =>
+        recordOf(Changes.cancelVideo(id)).pipe(
+          Effect.flatMap(nameOne),
+          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
+        )
+      )
+      .handle("retry", ({ path: { id } }) =>
+        recordOf(Changes.retryVideo(id)).pipe(
+          Effect.flatMap(nameOne),
+          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
+        )
+      )
+  })
+)

@@ -1,0 +1,53 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { VideoRecord } from "../../../services/admin/VideoRecord.ts"
+import { parameter } from "../../schema/Query.ts"
+import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
+import { organizationParameter, spanParameters } from "../Filters.ts"
+import { pageOf, pageParameters } from "../Page.ts"
+
+export const NamedVideo = Schema.Struct({
+  ...VideoRecord.fields,
+  org_name: Schema.NullOr(Schema.String)
+}).annotations({ identifier: "NamedVideo" })
+
+const reference = Schema.Struct({ id: Schema.String.annotations({ description: "A video's id, `vid_…`." }) })
+
+const list = HttpApiEndpoint.get("list", "/videos")
+  .setUrlParams(
+    Schema.Struct({
+      ...pageParameters,
+      ...organizationParameter,
+      model: parameter("model", Schema.String, "must be a model's id", "A model's id; all if left out."),
+      status: parameter(
+        "status",
+        VideoRecord.fields.status,
+        `must be one of ${VideoRecord.fields.status.literals.join(", ")}`,
+        "Where they stand; all if left out."
+      ),
+      ...spanParameters
+    })
+  )
+  .addSuccess(pageOf(NamedVideo, "Videos"))
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "List videos, newest first" }))
+
+const show = HttpApiEndpoint.get("show", "/videos/:id")
+  .setPath(reference)
+  .addSuccess(NamedVideo)
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Show a video and everything that was tried for it" }))
+
+const cancel = HttpApiEndpoint.post("cancel", "/videos/:id/cancel")
+  .setPath(reference)
+  .addSuccess(NamedVideo)
+  .middleware(WriteAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Fail a video that is not over and give its hold back" }))
+
+const retry = HttpApiEndpoint.post("retry", "/videos/:id/retry")
+  .setPath(reference)
+  .addSuccess(NamedVideo)
+  .middleware(WriteAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Look at a video that is not over now, instead of after its rest" }))
+
+export const VideosGroup = HttpApiGroup.make("videos").add(list).add(show).add(cancel).add(retry).addError(ChangeErrors)

@@ -1,0 +1,63 @@
+import { Effect, Schema } from "effect"
+import { CatalogReloads, type InstanceCatalog } from "../control/CatalogReloads.ts"
+import { Audit } from "./Audit.ts"
+
+const longestWait = "10 seconds"
+
+const Reload = Schema.Struct({ generation: Schema.Number })
+
+export const ReloadRecord = Schema.Struct({
+  id: Schema.String.annotations({ description: "The instance's." }),
+  host: Schema.NullOr(Schema.String),
+  pid: Schema.NullOr(Schema.Number),
+  state: Schema.Literal("reloaded", "refused", "no answer"),
+  fingerprint: Schema.NullOr(Schema.String).annotations({ description: "Of the catalog that it serves." }),
+  models: Schema.NullOr(Schema.Number),
+  problem: Schema.NullOr(Schema.String).annotations({ description: "Why it goes on with the catalog it had." })
+}).annotations({ identifier: "Reload" })
+export type ReloadRecord = typeof ReloadRecord.Type
+
+const hasAnswered =
+  (asked: number) =>
+  ({ generation }: InstanceCatalog) =>
+    (generation ?? 0) >= asked
+
+const stateOf = (one: InstanceCatalog, asked: number) => {
+  if (!hasAnswered(asked)(one)) return "no answer"
+  return one.problem === null ? "reloaded" : "refused"
+}
+
+const reloadRecord = (one: InstanceCatalog, asked: number): ReloadRecord => ({
+  id: one.instance,
+  host: one.host,
+  pid: one.pid,
+  state: stateOf(one, asked),
+  fingerprint: one.fingerprint,
+  models: one.models,
+  problem: hasAnswered(asked)(one) ? one.problem : null
+})
+
+/** Every instance reads its own file again. */
+export const requestReload = Effect.gen(function* () {
+  const { change } = yield* Audit
+  const { request } = yield* CatalogReloads
+  return yield* change({
+    action: "catalog.reload",
+    input: {},
+    record: Reload,
+    run: request,
+    recordOf: (generation) => ({ generation }),
+    targetOf: () => "catalog"
+  })
+})
+
+/** What each instance says to a reload, as soon as all have answered. */
+export const awaitReload = Effect.fn("CatalogReload.await")(function* (generation: number) {
+  const { list } = yield* CatalogReloads
+  const all = yield* Effect.delay(list, "100 millis").pipe(
+    Effect.repeat({ until: (all) => all.every(hasAnswered(generation)) }),
+    Effect.timeout(longestWait),
+    Effect.catchTag("TimeoutException", () => list)
+  )
+  return all.map((one) => reloadRecord(one, generation))
+})

@@ -1,0 +1,56 @@
+import type { Model, Surface } from "../../domain/Model.ts"
+import type { Offer } from "./Offer.ts"
+import type { Margin } from "./Surface.ts"
+import { onModel } from "./Surfaces.ts"
+
+export interface ReportedRoute {
+  readonly id: string
+  readonly provider: string
+  readonly preference: number
+  readonly weight: number
+  /** Why it cannot be called. */
+  readonly blocked: string | undefined
+  readonly margins: ReadonlyArray<Margin>
+}
+
+export interface ReportedModel {
+  readonly id: string
+  readonly surface: Surface
+  readonly callable: boolean
+  readonly sandboxed: boolean
+  /** Why it is off. */
+  readonly reason: string | undefined
+  readonly routes: ReadonlyArray<ReportedRoute>
+}
+
+const reportRoutes = (all: Model, blocked: Offer["blocked"]): ReadonlyArray<ReportedRoute> =>
+  onModel(all, (surface, model, routes) =>
+    routes.map((route) => ({
+      id: route.id,
+      provider: route.provider.name,
+      preference: route.preference,
+      weight: route.weight,
+      blocked: blocked.get(route.id),
+      margins: surface.margins(model, route)
+    }))
+  )
+
+/** With every route, callable or not. */
+export const reportModel = ({ blocked, callable, model, reason, sandboxed }: Offer): ReportedModel => ({
+  id: model.id,
+  surface: model.surface,
+  callable: callable !== undefined,
+  sandboxed,
+  reason,
+  routes: reportRoutes(model, blocked)
+})
+
+export const isLoss = ({ cost, price }: Margin): boolean => cost !== undefined && price < cost
+
+/** One line for every price below its cost. */
+export const lossesOf = (models: ReadonlyArray<ReportedModel>): ReadonlyArray<string> =>
+  models.flatMap(({ routes }) =>
+    routes.flatMap(({ id, margins }) =>
+      margins.filter(isLoss).map(({ unit }) => `${id}: the price of ${unit} is below what the provider charges`)
+    )
+  )
