@@ -2,6 +2,7 @@ import { Command } from "@effect/cli"
 import { Effect, Schema } from "effect"
 import { entryRecord } from "../services/admin/EntryRecord.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import type { Proof } from "../services/ledger/Verification.ts"
 import { command, findAnyOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
@@ -22,13 +23,21 @@ const show = command(
 
 const asText = Schema.encodeSync(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
 
+/** Where somebody waits: large ledgers take minutes. */
+const showProgress = ({ count, invariant, millis }: Proof) =>
+  Effect.sync(() => {
+    if (!process.stderr.isTTY) return
+    const outcome = count === 0 ? "holds" : `broken by ${count} rows`
+    process.stderr.write(`${(millis / 1000).toFixed(1).padStart(6)} s  ${invariant}: ${outcome}\n`)
+  })
+
 const verify = command(
   "verify",
   "Prove every invariant over the whole database.",
   {},
   Effect.fnUntraced(function* () {
-    const { verify } = yield* LedgerAdmin
-    const { entries, holds, organizations, violations } = yield* verify
+    const { verifyEach } = yield* LedgerAdmin
+    const { entries, holds, organizations, violations } = yield* verifyEach(showProgress)
     const counts = { organizations, entries, holds }
     if (violations.length === 0) {
       const text = `Every invariant holds over ${organizations} organizations, ${entries} entries and ${holds} holds.`

@@ -1,9 +1,9 @@
-import type { SqlClient } from "@effect/sql/SqlClient"
+import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Layer, Option, Redacted, type Scope, String } from "effect"
 import * as Pg from "pg"
-import { Prepared } from "../services/sql/Statement.ts"
+import { OwnConnection, Prepared } from "../services/sql/Statement.ts"
 import * as Connections from "./Connections.ts"
 import { Embedded } from "./Embedded.ts"
 import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
@@ -54,6 +54,25 @@ const prepared = (pool: Pg.Pool) =>
   })
 
 /** Rows get camelCase names, `sql` helpers write snake_case, JSON stays as it is. */
+const clientOf = (pool: Pg.Pool) =>
+  PgClient.layerFromPool({
+    acquire: Effect.succeed(pool),
+    transformResultNames: String.snakeToCamel,
+    transformQueryNames: String.camelToSnake,
+    transformJson: false
+  })
+
+const ownConnection = (server: Connections.Server) =>
+  OwnConnection.of({
+    connect: Effect.gen(function* () {
+      const pool = yield* Connections.pool(server, { maxConnections: 1, queryTimeout: "1 hour", isWatched: false })
+      const sql = Context.get(yield* Layer.build(clientOf(pool)), SqlClient)
+      // The server ends a statement nobody waits for, where its system tells it so.
+      yield* Effect.ignore(sql`SET client_connection_check_interval = '1s'`)
+      return sql
+    })
+  })
+
 const layerFrom = (server: Connections.Server, options: Options) => {
   const pool = Layer.scoped(
     Pool,
@@ -61,12 +80,7 @@ const layerFrom = (server: Connections.Server, options: Options) => {
   )
   return Layer.unwrapEffect(
     Effect.map(Pool, (acquired) =>
-      PgClient.layerFromPool({
-        acquire: Effect.succeed(acquired),
-        transformResultNames: String.snakeToCamel,
-        transformQueryNames: String.camelToSnake,
-        transformJson: false
-      }).pipe(
+      clientOf(acquired).pipe(
         Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient)))),
         Layer.merge(Layer.succeed(Prepared, prepared(acquired)))
       )
@@ -74,6 +88,7 @@ const layerFrom = (server: Connections.Server, options: Options) => {
   ).pipe(
     Layer.provide(pool),
     Layer.merge(Layer.succeed(Database, { connect: Connections.single(server) })),
+    Layer.merge(Layer.succeed(OwnConnection, ownConnection(server))),
     Layer.mapError(({ message }) => new DatabaseUnavailable({ message: `The database cannot be reached: ${message}.` }))
   )
 }
@@ -88,13 +103,16 @@ export class Database extends Context.Tag("gateway/Database")<
   static readonly layerUrl = (
     url: Redacted.Redacted,
     options: Options = {}
-  ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared, DatabaseUnavailable> =>
+  ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared | OwnConnection, DatabaseUnavailable> =>
     Layer.unwrapEffect(Effect.map(parse(url), (config) => layerFrom(config, options)))
 
   static readonly layerEmbedded = (
     dataDir: string,
     options: Options = {}
-  ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared, DatabaseUnavailable | EmbeddedUnavailable> =>
+  ): Layer.Layer<
+    Database | SqlClient | PgClient.PgClient | Prepared | OwnConnection,
+    DatabaseUnavailable | EmbeddedUnavailable
+  > =>
     Embedded.pipe(
       Effect.map((address) => layerFrom({ ...address, ssl: false }, options)),
       Layer.unwrapEffect,

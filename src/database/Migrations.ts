@@ -115,10 +115,18 @@ const explain = (name: string, sql: string) =>
     return new MigrationRefused({ message: `${name}.sql${line} failed and was rolled back: ${message}` })
   })
 
+/** Such statements build indexes beside writes, and only outside of transactions. */
+const isConcurrent = (sql: string) => /^CREATE INDEX CONCURRENTLY/m.test(sql)
+const statementsOf = (sql: string) => sql.split(/;$/m).filter((statement) => statement.trim() !== "")
+
 const apply = (connection: Pg.Client) =>
   Effect.fnUntraced(function* ({ checksum, id, name, sql }: Migration) {
+    // Outside of a transaction, one by one: after a failure all of them are repeated.
+    for (const statement of isConcurrent(sql) ? statementsOf(sql) : []) {
+      yield* query(connection, statement).pipe(explain(name, statement))
+    }
     yield* query(connection, "BEGIN")
-    yield* query(connection, sql).pipe(explain(name, sql))
+    if (!isConcurrent(sql)) yield* query(connection, sql).pipe(explain(name, sql))
     yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", [
       id,
       name,

@@ -102,6 +102,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const [open] = yield* sql<{ readonly id: string }>`
     SELECT id FROM holds WHERE state = 'open' AND instance_id IS NOT NULL LIMIT 1`
   const [render] = yield* sql<{ readonly id: string }>`SELECT id FROM videos WHERE next_at IS NOT NULL LIMIT 1`
+  const [middleEntry = { id: "" }] = yield* sql<{ readonly id: string }>`
+    SELECT id FROM ledger_entries ORDER BY id OFFSET (SELECT count(*) / 2 FROM ledger_entries) LIMIT 1`
   const [oldest] = yield* clips.list(busiest, 1, { order: "asc", after: undefined })
   const [middle] = yield* sql<{ readonly id: string }>`
     SELECT id FROM videos WHERE org_id = ${busiest} AND accepted_at IS NOT NULL
@@ -146,6 +148,19 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("ledger show", books.entries(busiest, { limit: page })),
     entry("ledger show of a former customer", books.entries(former, { limit: page })),
     point("ledger show of a newcomer", books.entries(newcomer, { limit: page })),
+    entry("ledger of all", books.page({ limit: page })),
+    entry("ledger after one in the middle", books.page({ limit: page, after: middleEntry.id })),
+    entry("ledger --org", books.page({ limit: page, org: busiest })),
+    entry("ledger --org of a former customer", books.page({ limit: page, org: former })),
+    point("ledger --org of a newcomer", books.page({ limit: page, org: newcomer })),
+    entry("ledger --kind", books.page({ limit: page, kind: "top_up" })),
+    entry("ledger --org --kind", books.page({ limit: page, org: ordinary, kind: "top_up" })),
+    entry("ledger --since --until", books.page({ limit: page, since: month, until: month + hour })),
+    entry("ledger --org --until", books.page({ limit: page, org: busiest, until: month })),
+    entry("ledger --org --kind --until", books.page({ limit: page, org: busiest, kind: "adjustment", until: month })),
+    point("ledger --hold", books.page({ limit: page, hold: open.id })),
+    entry("open holds", books.openHolds({ limit: page })),
+    entry("open holds --org", books.openHolds({ limit: page, org: busiest })),
     entry("providers", health),
     entry("blocklist list", blocked),
     entry("requests", log.list({ limit: page })),

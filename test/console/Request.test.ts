@@ -6,7 +6,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import { type ConsoleOptions, findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { at, hostile } from "./NowAnswers.ts"
-import { explained } from "./RequestAnswers.ts"
+import { explained, video } from "./RequestAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -76,11 +76,11 @@ withLayer(gateway, { excludeTestServices: true })("the view of one request", (it
 
   it.scoped.skipIf(isSkipped)("leads to its organization, model, route and the others of its id", () =>
     Effect.gen(function* () {
-      const { page } = yield* opened({ video: { id: "vid_1", status: "failed", step: "over", attempts: [] } })
+      const { page } = yield* opened({ video })
       yield* Effect.promise(async () => {
         await page.getByRole("heading", { name: "Details" }).waitFor()
         const links = await page.locator("main a").evaluateAll((all) => all.map((one) => one.getAttribute("href")))
-        const wanted = ["#/organizations/org_1", "#/videos/vid_1", `#/requests/${explained.others[0]}`]
+        const wanted = ["#/organizations/org_1", "#/videos/vid_1", `#/requests/${explained.others?.[0]}`]
         assert.includeMembers(links, [...wanted, "#/requests?route=claude-opus-5%40east"])
         await page.getByText("usage estimated, unheard_of").waitFor()
       })

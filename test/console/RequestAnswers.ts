@@ -33,6 +33,8 @@ export const request = (index: number, given: Partial<RequestRecord> = {}): Requ
   ...given
 })
 
+const entry = { org: "org_1", ref: null, note: null, key_id: "key_1", hold_id: id(1) }
+
 /** After a failed attempt, refunded in part, with names as hostile as can be. */
 export const explained: RequestDetail = {
   ...request(1, { org_name: hostile, model: hostile, user_agent: hostile, request_id: "r".repeat(200) }),
@@ -94,11 +96,43 @@ export const explained: RequestDetail = {
     why: "Today's rates give exactly the charge."
   },
   entries: [
-    { id: "1", at, kind: "charge", amount_usd: -0.003875038, ref: null, note: null },
-    { id: "2", at: at + 7200, kind: "adjustment", amount_usd: 0.001, ref: null, note: hostile }
+    { id: "1", at, ...entry, kind: "charge", amount_usd: -0.003875038 },
+    { id: "2", at: at + 7200, ...entry, kind: "adjustment", amount_usd: 0.001, note: hostile }
   ],
   video: null,
+  preference: null,
   others: [id(2), id(3)]
+}
+
+export const video: NonNullable<RequestDetail["video"]> = {
+  id: "vid_1",
+  request_id: "req_1",
+  at,
+  status: "failed",
+  step: "over",
+  org: "org_1",
+  key_id: "key_1",
+  model: "veo",
+  seconds: 8,
+  route: null,
+  price_usd: 0.4,
+  charge_usd: null,
+  cost_usd: null,
+  error: { code: "upstream_error", message: hostile },
+  progress: 63,
+  completed_at: at,
+  deleted_at: null,
+  deadline: at,
+  media: null,
+  hold_id: id(1),
+  handle: null,
+  tried: [],
+  attempts: [],
+  doubts: 0,
+  polls: 1,
+  downloads: 0,
+  next_at: null,
+  lease_until: null
 }
 
 const newestFirst = (rows: ReadonlyArray<RequestRecord>) => rows.toSorted((a, b) => b.at - a.at)

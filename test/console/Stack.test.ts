@@ -6,7 +6,15 @@ import { readDimensions, type UsageRow } from "../../src/console/views/usage/Usa
 
 const row = (given: Partial<UsageRow>): UsageRow => ({
   requests: 1,
+  errors: 0,
+  refusals: 0,
   prompt_tokens: 0,
+  total_tokens: 0,
+  cached_tokens: 0,
+  cache_write_tokens: 0,
+  cache_write_1h_tokens: 0,
+  reasoning_tokens: 0,
+  web_searches: 0,
   completion_tokens: 0,
   cache_hit_rate: null,
   spend_usd: 0,

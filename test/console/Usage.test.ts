@@ -55,7 +55,7 @@ const rows = (page: Page) => page.getByRole("region", { name: "Usage" }).locator
 withLayer(gateway, { excludeTestServices: true })("the view Usage", (it) => {
   it.scoped.skipIf(isSkipped)("has the totals of everything below its rows, which lead to their requests", () =>
     Effect.gen(function* () {
-      const { page, problems } = yield* opened("#/usage?since=7d&status=ok")
+      const { page, problems } = yield* opened("#/usage?since=7d&status=200")
       yield* Effect.promise(async () => {
         await rows(page).nth(2).waitFor()
         assert.deepStrictEqual((await rows(page).first().innerText()).split("\t"), [
@@ -71,7 +71,7 @@ withLayer(gateway, { excludeTestServices: true })("the view Usage", (it) => {
         ])
         assert.include(await page.locator("tfoot").innerText(), "$99.999999999")
         const first = rows(page).first().getByRole("link")
-        assert.strictEqual(await first.getAttribute("href"), "#/requests?since=7d&status=ok&model=claude-opus-5")
+        assert.strictEqual(await first.getAttribute("href"), "#/requests?since=7d&status=200&model=claude-opus-5")
         assert.strictEqual(await rows(page).nth(2).getByRole("link").count(), 0)
       })
       assert.deepStrictEqual(problems, [])

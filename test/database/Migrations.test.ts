@@ -67,6 +67,33 @@ describe("Migrations", () => {
     })
   )
 
+  it.scopedLive("builds an index beside writes, and again where it was left half done", () =>
+    Effect.gen(function* () {
+      const url = yield* Postgres.emptyUrl
+      const index = `-- why
+DROP INDEX CONCURRENTLY IF EXISTS first_id;
+CREATE UNIQUE INDEX first_id ON first (id);
+
+DROP INDEX CONCURRENTLY IF EXISTS first_ids;
+CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
+`
+      const files = { ...first, ...second, "0003_index.sql": index }
+      const { migrate: migrateFirst, sql } = yield* program(url, first)
+      yield* migrateFirst
+      yield* sql`INSERT INTO first VALUES (0)`
+      assert.include(yield* refusal(url, files), "0003_index.sql")
+      yield* sql`DELETE FROM first WHERE id = 0`
+      assert.deepStrictEqual(yield* migrate(url, files), ["0003_index"])
+      const indexes = yield* sql`
+        SELECT indexrelid::regclass::text AS name, indisvalid AS valid FROM pg_index
+        WHERE indrelid = 'first'::regclass ORDER BY 1`
+      assert.deepStrictEqual(
+        indexes,
+        ["first_id", "first_ids", "first_pkey"].map((name) => ({ name, valid: true }))
+      )
+    })
+  )
+
   it.scopedLive("is not held to the query timeout", () =>
     Effect.gen(function* () {
       const url = yield* Postgres.emptyUrl

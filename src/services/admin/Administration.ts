@@ -6,6 +6,7 @@ import { CatalogReloads } from "../control/CatalogReloads.ts"
 import { Instances } from "../control/Instances.ts"
 import { RouteControls } from "../control/RouteControls.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
+import { Verification } from "../ledger/Verification.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Usage } from "../telemetry/Usage.ts"
 import { VideoAdmin } from "../videos/VideoAdmin.ts"
@@ -30,6 +31,7 @@ export const administration = Layer.provideMerge(
     RouteHealth.layer,
     SignInLimiter.layer,
     Usage.layer,
+    Verification.layer,
     VideoAdmin.layer,
     Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
   )

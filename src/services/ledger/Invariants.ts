@@ -1,11 +1,12 @@
-import type { SqlClient, SqlError } from "@effect/sql"
-import type { Effect } from "effect"
+import type { SqlClient, Statement } from "@effect/sql"
+import type { Row } from "../sql/Statement.ts"
 import { sums } from "../telemetry/UsageSql.ts"
 import { refundedByHold } from "./RefundSql.ts"
 
 export interface Invariant {
   readonly name: string
-  readonly check: Effect.Effect<ReadonlyArray<Record<string, unknown>>, SqlError.SqlError>
+  /** Finds the rows that break it. */
+  readonly check: Statement.Statement<Row>
 }
 
 /** From where on the totals and the rows are both complete. */

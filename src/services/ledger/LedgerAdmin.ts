@@ -6,9 +6,9 @@ import { rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
 import { Entry } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
-import { invariants } from "./Invariants.ts"
 import { type EntryQuery, type HoldQuery, type ListedEntry, makePages, type OpenHold } from "./LedgerPages.ts"
 import { refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
+import { type Counts, type Proof, verify } from "./Verification.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {
   override get message() {
@@ -73,11 +73,8 @@ export interface Refund {
   readonly note: string
 }
 
-export interface Proof {
+export interface Verdict extends Counts {
   readonly violations: ReadonlyArray<Violation>
-  readonly organizations: number
-  readonly entries: number
-  readonly holds: number
 }
 
 export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
@@ -96,7 +93,10 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     /** Also takes it off the key's spend, of the day of the charge. */
     readonly refund: (refund: Refund) => Effect.Effect<Entry, NothingToRefund>
     readonly hold: (id: string) => Effect.Effect<HoldHistory | undefined>
-    readonly verify: Effect.Effect<Proof>
+    /** Proves every invariant over the whole database. */
+    readonly verify: Effect.Effect<Verdict>
+    /** As `verify`; tells each proof as it is found. */
+    readonly verifyEach: (tell: (proof: Proof) => Effect.Effect<void>) => Effect.Effect<Verdict>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -167,30 +167,26 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         return entry ?? (yield* Effect.dieMessage("no refund was entered"))
       })
 
-      const verify = Effect.gen(function* () {
-        yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
-        const violations: Array<Violation> = []
-        for (const { check, name } of invariants(sql)) {
-          for (const row of yield* check) violations.push({ invariant: name, row })
-        }
-        const [counts = { organizations: 0, entries: 0, holds: 0 }] = yield* rowsOf(Counts)(sql`
-          SELECT (SELECT count(*) FROM organizations)::int AS organizations,
-            (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM holds)::int AS holds`)
-        return { violations, ...counts }
-      }).pipe(sql.withTransaction, Effect.withSpan("LedgerAdmin.verify"), Effect.orDie, Effect.uninterruptible)
+      const verifyEach = (tell: (proof: Proof) => Effect.Effect<void>) =>
+        Effect.gen(function* () {
+          const violations: Array<Violation> = []
+          const counts = yield* verify(sql, (proof) => {
+            for (const row of proof.violations) violations.push({ invariant: proof.invariant, row })
+            return tell(proof)
+          })
+          return { violations, ...counts }
+        }).pipe(Effect.orDie, Effect.uninterruptible)
 
       return LedgerAdmin.of({
         topUp,
         adjust,
         refund,
         hold,
-        verify,
+        verify: verifyEach(() => Effect.void),
+        verifyEach,
         ...makePages(sql),
         entries: Effect.fn("LedgerAdmin.entries")((org: OrgId, { limit }: { readonly limit: number }) =>
-          // By its own index alone: the primary key would lead through the entries of all organizations.
-          rows(sql`SELECT * FROM ledger_entries WHERE id = ANY (ARRAY(
-              SELECT id FROM ledger_entries WHERE org_id = ${org} ORDER BY id DESC LIMIT ${limit}
-            )) ORDER BY id DESC`)
+          rows(sql`SELECT * FROM ledger_entries WHERE org_id = ${org} ORDER BY at DESC, id DESC LIMIT ${limit}`)
         )
       })
     })
@@ -202,5 +198,3 @@ const RefundOutcome = Schema.Struct({
   remaining: NanoUsdFromRow,
   entry: Schema.NullOr(Schema.String)
 })
-
-const Counts = Schema.Struct({ organizations: Schema.Number, entries: Schema.Number, holds: Schema.Number })

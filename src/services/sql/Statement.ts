@@ -1,5 +1,5 @@
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect, Schema, type Scope } from "effect"
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -14,6 +14,12 @@ export interface Query<A> {
 export class Prepared extends Context.Tag("gateway/Prepared")<
   Prepared,
   { readonly run: <A>(query: Query<A>) => Effect.Effect<ReadonlyArray<A>, SqlError.SqlError> }
+>() {}
+
+/** Of a client that goes with the scope, for statements that take minutes, beside the pool. */
+export class OwnConnection extends Context.Tag("gateway/OwnConnection")<
+  OwnConnection,
+  { readonly connect: Effect.Effect<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope> }
 >() {}
 
 export const runWith = <A>(

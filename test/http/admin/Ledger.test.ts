@@ -121,6 +121,33 @@ withLayer(layer, { excludeTestServices: true })("the ledger at the admin API", (
     })
   )
 
+  it.effect("a download has what the pages have, to the nano-dollar, and no formula", () =>
+    Effect.gen(function* () {
+      const { admin } = yield* asOperator("read")
+      const { key, org } = yield* openAccount({ nanoUsd: 3_000_000_000n })
+      yield* chargeOne({ org, key }, 1_000_000_001n)
+      const { adjust } = yield* LedgerAdmin
+      yield* adjust({ org, amount: NanoUsd(-1n), note: '=1+1,"a"', force: false })
+      const { data } = read(yield* admin(`/ledger?organization=${org}`))
+      const answer = yield* admin(`/ledger.csv?organization=${org}&since=1d`)
+      assert.strictEqual(answer.status, 200)
+      assert.strictEqual(answer.headers.get("content-type"), "text/csv; charset=utf-8")
+      assert.include(answer.headers.get("content-disposition") ?? "", "ledger.csv")
+      const [head = "", ...lines] = answer.text.split("\r\n").slice(0, -1)
+      assert.deepStrictEqual(head.split(","), Object.keys(data[0]))
+      assert.lengthOf(lines, 3)
+      const iso = new Date(data[0].at * 1000).toISOString().replace(".000", "")
+      const [adjusted, charged] = [data[0], data[1]]
+      assert.strictEqual(
+        lines[0],
+        `${adjusted.id},${iso},${org},adjustment,-0.000000001,,"'=1+1,""a""",,,${adjusted.org_name},,`
+      )
+      assert.include(lines[1], `,charge,-1.000000001,,,${key},${charged.hold_id},`)
+      assert.isTrue(lines[1]?.endsWith(`,${charged.request},${charged.request_id}`))
+      assert.strictEqual((yield* admin("/ledger.csv?kind=gift")).status, 400)
+    })
+  )
+
   it.effect("open holds are listed oldest first, page by page", () =>
     Effect.gen(function* () {
       const { admin } = yield* asOperator("read")

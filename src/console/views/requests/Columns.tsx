@@ -1,10 +1,13 @@
 import { formatMillis } from "../../format/Moment.ts"
+import { shorten } from "../../format/Short.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import type { Column } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { link } from "../../Route.ts"
 import { statusOf } from "./Outcome.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
+
+const mostShown = 80
 
 /** Without the model's name, which most routes begin with. */
 const shortRoute = (route: string, model: string | null): string =>
@@ -38,7 +41,7 @@ export const columns: ReadonlyArray<Column<RequestRecord>> = [
     value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
   },
   { title: "Key", kind: "text", value: ({ key_id, key_name }) => key_name ?? key_id },
-  { title: "Model", kind: "code", value: ({ model }) => model },
+  { title: "Model", kind: "code", value: ({ model }) => model && shorten(model, mostShown) },
   { title: "Route", kind: "custom", value: (row) => <Route row={row} /> },
   { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
   { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },

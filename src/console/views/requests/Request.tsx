@@ -29,7 +29,7 @@ const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) 
   />
 )
 
-const Others = ({ request: { others, request_id } }: { readonly request: RequestDetail }) =>
+const Others = ({ request: { others = [], request_id } }: { readonly request: RequestDetail }) =>
   others.length === 0 ? null : (
     <p class="calm">
       Its client used the same request id for <a href={link(["requests"], { search: request_id })}>others</a>:{" "}

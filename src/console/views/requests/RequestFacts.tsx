@@ -1,6 +1,8 @@
 import { formatCount } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
+import { shorten } from "../../format/Short.ts"
 import { Fact, Facts } from "../../parts/Facts.tsx"
+import { Long } from "../../parts/Long.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { link } from "../../Route.ts"
 import type { RequestDetail } from "./RequestRecord.ts"
@@ -23,12 +25,16 @@ const notes: Readonly<Record<string, string>> = {
   cap_lowered: "output capped to the balance"
 }
 
+const mostShown = 160
+
 const code = (text: string | null) => text && <code>{text}</code>
 
 const filtered = (name: string, value: string | null) =>
   value && (
     <a href={link(["requests"], { [name]: value })}>
-      <code>{value}</code>
+      <code>
+        <bdi>{shorten(value, mostShown)}</bdi>
+      </code>
     </a>
   )
 
@@ -42,7 +48,9 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
           <Time at={at} />
         </Fact>
         <Fact name="Organization">
-          <a href={link(["organizations", org])}>{org_name ?? org}</a>
+          <a href={link(["organizations", org])}>
+            <bdi>{org_name ?? org}</bdi>
+          </a>
         </Fact>
         <Fact name="Key">
           <a href={link(["organizations", org])}>{request.key_name ?? request.key_id}</a>
@@ -50,7 +58,7 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
         <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
         <Fact name="Model">{filtered("model", request.model)}</Fact>
         <Fact name="Route">{filtered("route", request.route)}</Fact>
-        <Fact name="Preferred for its prompt cache">{code(request.preferred_route)}</Fact>
+        <Fact name="Prompt cache">{request.preference}</Fact>
         <Fact name="Provider's request id">{code(request.provider_request_id)}</Fact>
         <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
         <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
@@ -66,7 +74,7 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
           <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
         )}
         <Fact name="Address">{code(request.address)}</Fact>
-        <Fact name="User agent">{request.user_agent}</Fact>
+        <Fact name="User agent">{request.user_agent && <Long text={request.user_agent} />}</Fact>
         <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
         <Fact name="Row">{code(request.id)}</Fact>
         {hold && (

@@ -1,6 +1,7 @@
 import { formatMillis } from "../../format/Moment.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { valueTicks } from "../../parts/chart/Ticks.ts"
+import { Long } from "../../parts/Long.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { outcomeOf } from "./Outcome.ts"
 import type { Attempt, RequestDetail } from "./RequestRecord.ts"
@@ -17,7 +18,11 @@ const AttemptWords = ({ attempt }: { readonly attempt: Attempt }) => {
         {attempt.status !== undefined && ` ${attempt.status}`}
       </Badge>{" "}
       <code>{attempt.route}</code>
-      {attempt.detail && <q>{attempt.detail}</q>}
+      {attempt.detail && (
+        <q>
+          <Long text={attempt.detail} />
+        </q>
+      )}
       {attempt.cost_usd !== undefined && (
         <span>
           cost <Usd amount={attempt.cost_usd} />
@@ -38,7 +43,7 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
   return (
     <li>
       <div class="words">
-        <b>{name}</b> {attempt === undefined ? detail : <AttemptWords attempt={attempt} />}
+        <b>{name}</b> {attempt === undefined ? detail && <Long text={detail} /> : <AttemptWords attempt={attempt} />}
       </div>
       <div class="track">
         <i

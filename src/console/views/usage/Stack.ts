@@ -38,7 +38,7 @@ export const stackOf = (
   for (const row of parts) {
     if (by === undefined) break
     const id = row[by] ?? ""
-    const group = groups.get(id) ?? { id, label: labelOf(row, by), sum: 0, values: new Map() }
+    const group = groups.get(id) ?? { id, label: labelOf(row, by, false), sum: 0, values: new Map() }
     group.sum += row[measure]
     group.values.set(timeOf(row, step), row[measure])
     groups.set(id, group)

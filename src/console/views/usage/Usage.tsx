@@ -24,7 +24,7 @@ const filters: ReadonlyArray<Filter> = [
   { kind: "text", name: "model", label: "Model" },
   { kind: "text", name: "route", label: "Route", placeholder: "model@provider" },
   { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
-  { kind: "select", name: "status", label: "Status", options: ["ok", "error", "4xx", "5xx"] }
+  { kind: "select", name: "status", label: "Status", options: ["200", "202", "4xx", "5xx", "402", "429", "499", "503"] }
 ]
 
 const twoDays = 2 * 86_400

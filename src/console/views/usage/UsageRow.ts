@@ -1,35 +1,11 @@
+import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
+
 export const dimensions = ["org", "key", "model", "route", "provider", "surface", "status", "day", "hour"] as const
 export type Dimension = (typeof dimensions)[number]
 
-/** Amounts in USD. */
-interface Sums {
-  readonly requests: number
-  readonly prompt_tokens: number
-  readonly completion_tokens: number
-  readonly cache_hit_rate: number | null
-  readonly spend_usd: number
-  readonly cost_usd: number
-  readonly margin_usd: number | null
-  /** Charged requests whose cost nobody knows. */
-  readonly cost_unknown: number
-}
-
-/** What the rows are grouped by, and what it is called where it is an organization or a key. */
-type Group = { readonly [D in Dimension]?: string | null } & {
-  readonly name?: string | null
-  readonly org_name?: string | null
-  readonly key_name?: string | null
-}
-
-export type UsageRow = Sums & Group
-
-export interface UsageAnswer {
-  readonly data: ReadonlyArray<UsageRow>
-  /** Of everything that matches, whatever the page. */
-  readonly totals: Sums
-  readonly has_more: boolean
-  readonly next: string | null
-}
+/** Amounts in USD; the totals are those of everything that matches, whatever the page. */
+export type UsageAnswer = typeof UsagePage.Encoded
+export type UsageRow = UsageAnswer["data"][number]
 
 const isDimension = (text: string | undefined): text is Dimension => dimensions.some((one) => one === text)
 
@@ -44,8 +20,9 @@ export const readDimensions = (
 
 export const isOfTime = (dimension: Dimension): boolean => dimension === "day" || dimension === "hour"
 
-/** The name where there is one. */
-export const labelOf = (row: Group, dimension: Dimension): string => {
-  const named = dimension === "org" || dimension === "key" ? (row[`${dimension}_name`] ?? row.name) : undefined
-  return named ?? row[dimension] ?? "none"
+/** The name where there is one; `name` is that of the first dimension. */
+export const labelOf = (row: UsageRow, dimension: Dimension, isFirst: boolean): string => {
+  const isNamed = dimension === "org" || dimension === "key"
+  const name = isNamed ? (isFirst ? row.name : row[`${dimension}_name`]) : undefined
+  return name ?? row[dimension] ?? "none"
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { useRoute } from "../../CurrentRoute.ts"
 import { formatCount, formatShare } from "../../format/Amount.ts"
+import { Long } from "../../parts/Long.tsx"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { link, type Query, withQuery } from "../../Route.ts"
 import { requestsOf } from "./RowLink.ts"
@@ -20,13 +21,26 @@ export const titles: Readonly<Record<Dimension, string>> = {
 
 const isTotal = (row: UsageRow, by: ReadonlyArray<Dimension>) => by.every((dimension) => row[dimension] === undefined)
 
-const Group = ({ dimension, row }: { readonly row: UsageRow; readonly dimension: Dimension }): ComponentChildren => {
+const Group = ({
+  dimension,
+  isFirst,
+  row
+}: {
+  readonly row: UsageRow
+  readonly dimension: Dimension
+  readonly isFirst: boolean
+}): ComponentChildren => {
   const value = row[dimension]
   if (value === undefined) return ""
   if (value === null) return <span class="soft">none</span>
-  if (dimension === "org") return <a href={link(["organizations", value])}>{labelOf(row, dimension)}</a>
-  if (dimension === "key") return <span title={value}>{labelOf(row, dimension)}</span>
-  return <code>{value}</code>
+  const label = <Long text={labelOf(row, dimension, isFirst)} />
+  if (dimension === "org") return <a href={link(["organizations", value])}>{label}</a>
+  if (dimension === "key") return <span title={value}>{label}</span>
+  return (
+    <code>
+      <Long text={value} />
+    </code>
+  )
 }
 
 const columnsOf = (by: ReadonlyArray<Dimension>, query: Query, sort: string | undefined) => {
@@ -40,7 +54,8 @@ const columnsOf = (by: ReadonlyArray<Dimension>, query: Query, sort: string | un
       (dimension, index): Column<UsageRow> => ({
         title: titles[dimension],
         kind: "custom",
-        value: (row) => (index === 0 && isTotal(row, by) ? "Total" : <Group row={row} dimension={dimension} />)
+        value: (row) =>
+          index === 0 && isTotal(row, by) ? "Total" : <Group row={row} dimension={dimension} isFirst={index === 0} />
       })
     ),
     {

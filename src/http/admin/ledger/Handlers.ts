@@ -1,10 +1,46 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect, Schema, Stream } from "effect"
+import { entryLines } from "../../../services/admin/EntryCsv.ts"
 import { listedEntryRecord, openHoldRecord } from "../../../services/admin/EntryRecord.ts"
 import { LedgerAdmin } from "../../../services/ledger/LedgerAdmin.ts"
+import { type Counts, type Proof, Verification } from "../../../services/ledger/Verification.ts"
 import { AdminApi } from "../AdminApi.ts"
+import { streamCsv } from "../Csv.ts"
+import { conflict } from "../Fields.ts"
 import { organizationOf, spanOf } from "../Filters.ts"
 import { cutPage, defaultListed, numberedAfter, wrongCursor } from "../Page.ts"
+import { type EntryFilters, encodeLine } from "./Schema.ts"
+
+/** A write tells whether the client is still there. */
+const emptyLines = Stream.as(Stream.tick("1 second"), "")
+
+/** Without a last line where it fails: an end would pass for the whole. */
+const linesOf = (steps: Stream.Stream<Proof | Counts>) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+    let holdsTrue = true
+    return steps.pipe(
+      Stream.mapEffect((step) => {
+        if ("at" in step) return Effect.orDie(encodeLine({ done: true, holds_true: holdsTrue, ...step }))
+        const { millis: ms, ...proof } = step
+        holdsTrue &&= proof.count === 0
+        return Effect.orDie(encodeLine({ ...proof, ms }))
+      }),
+      Stream.merge(emptyLines, { haltStrategy: "left" }),
+      Stream.map((line) => `${line}\n`),
+      Stream.encodeText,
+      Stream.tapErrorCause((cause) => Effect.logError("The ledger could not be verified", cause)),
+      Stream.onError(() => Effect.sync(() => NodeHttpServerRequest.toServerResponse(request).destroy()))
+    )
+  })
+
+const queryOf = ({ hold, kind, organization, ...span }: EntryFilters) =>
+  Effect.map(Effect.all([organizationOf(organization), spanOf(span)]), ([org, times]) => ({
+    ...times,
+    hold,
+    kind,
+    org
+  }))
 
 const isUuid = Schema.is(Schema.UUID)
 
@@ -13,14 +49,17 @@ export const LedgerHandlers = HttpApiBuilder.group(
   "ledger",
   Effect.fnUntraced(function* (handlers) {
     const ledger = yield* LedgerAdmin
+    const verification = yield* Verification
     return handlers
-      .handle("list", ({ urlParams: { after, hold, kind, limit = defaultListed, organization, ...span } }) =>
+      .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
         Effect.gen(function* () {
           yield* numberedAfter(after)
-          const org = yield* organizationOf(organization)
-          const rows = yield* ledger.page({ ...(yield* spanOf(span)), after, hold, kind, limit: limit + 1, org })
+          const rows = yield* ledger.page({ ...(yield* queryOf(filters)), after, limit: limit + 1 })
           return cutPage(rows, limit, listedEntryRecord, ({ id }) => id)
         })
+      )
+      .handle("csv", ({ urlParams }) =>
+        Effect.flatMap(queryOf(urlParams), (query) => streamCsv("ledger.csv", entryLines(query)))
       )
       .handle("holds", ({ urlParams: { after, limit = defaultListed, organization } }) =>
         Effect.gen(function* () {
@@ -29,6 +68,19 @@ export const LedgerHandlers = HttpApiBuilder.group(
           const rows = yield* ledger.openHolds({ after, limit: limit + 1, org })
           return cutPage(rows, limit, openHoldRecord, ({ id }) => id)
         })
+      )
+      .handle("invariants", () => Effect.succeed({ data: verification.invariants }))
+      .handle("verify", () =>
+        verification.start.pipe(
+          Effect.flatMap(linesOf),
+          Effect.map((lines) =>
+            HttpServerResponse.stream(lines, {
+              contentType: "application/x-ndjson",
+              headers: { "cache-control": "no-store" }
+            })
+          ),
+          Effect.catchTags({ VerificationRunning: conflict(null) })
+        )
       )
   })
 )

@@ -1,8 +1,10 @@
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { ListedEntryRecord, OpenHoldRecord } from "../../../services/admin/EntryRecord.ts"
+import { UnixSeconds } from "../../../services/admin/Record.ts"
 import { parameter } from "../../schema/Query.ts"
-import { ReadAccess, ReadErrors } from "../Access.ts"
+import { ChangeErrors, ReadAccess, ReadErrors } from "../Access.ts"
+import { csvBody } from "../Csv.ts"
 import { organizationParameter, spanParameters } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
@@ -18,11 +20,20 @@ const filters = {
   hold: parameter("hold", Schema.UUID, "must be the id of a hold", "Its charge, and what was given back of it.")
 }
 
+const Filters = Schema.Struct(filters)
+export type EntryFilters = typeof Filters.Type
+
 const list = HttpApiEndpoint.get("list", "/ledger")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
   .addSuccess(pageOf(ListedEntryRecord, "Entries"))
   .middleware(ReadAccess)
   .annotateContext(OpenApi.annotations({ summary: "List the ledger's entries, newest first" }))
+
+const csv = HttpApiEndpoint.get("csv", "/ledger.csv")
+  .setUrlParams(Filters)
+  .addSuccess(csvBody("A line of names, then every entry that matches."))
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "Download the ledger's entries" }))
 
 const holds = HttpApiEndpoint.get("holds", "/ledger/holds")
   .setUrlParams(
@@ -36,4 +47,45 @@ const holds = HttpApiEndpoint.get("holds", "/ledger/holds")
   .middleware(ReadAccess)
   .annotateContext(OpenApi.annotations({ summary: "List what requests and videos under way hold, oldest first" }))
 
-export const LedgerGroup = HttpApiGroup.make("ledger").add(list).add(holds).addError(ReadErrors)
+const names = HttpApiEndpoint.get("invariants", "/ledger/invariants")
+  .addSuccess(Schema.Struct({ data: Schema.Array(Schema.String) }).annotations({ identifier: "Invariants" }))
+  .middleware(ReadAccess)
+  .annotateContext(OpenApi.annotations({ summary: "List what verifying proves" }))
+
+const ProofLine = Schema.Struct({
+  invariant: Schema.String,
+  violations: Schema.Array(Schema.Record({ key: Schema.String, value: Schema.Unknown })).annotations({
+    description: "The first 20 rows that break it."
+  }),
+  count: Schema.Number.annotations({ description: "All rows that break it." }),
+  ms: Schema.Number
+})
+
+const LastLine = Schema.Struct({
+  done: Schema.Literal(true),
+  holds_true: Schema.Boolean,
+  organizations: Schema.Number,
+  entries: Schema.Number,
+  holds: Schema.Number,
+  at: UnixSeconds.annotations({ description: "When all of it was so." })
+})
+export const encodeLine = Schema.encode(Schema.parseJson(Schema.Union(ProofLine, LastLine)))
+
+const verify = HttpApiEndpoint.post("verify", "/ledger/verify")
+  .addSuccess(
+    Schema.String.pipe(HttpApiSchema.withEncoding({ kind: "Text", contentType: "application/x-ndjson" })).annotations({
+      description:
+        "A line of JSON for each invariant as it is proved: `invariant`, `violations`, `count`, `ms`; and a last one: `done`, `holds_true`, `organizations`, `entries`, `holds`, `at`. Empty lines come between them while it runs. Without the last line nothing is proved."
+    })
+  )
+  .middleware(ReadAccess)
+  .addError(ChangeErrors)
+  .annotateContext(OpenApi.annotations({ summary: "Prove every invariant over the whole database; one run at a time" }))
+
+export const LedgerGroup = HttpApiGroup.make("ledger")
+  .add(list)
+  .add(csv)
+  .add(holds)
+  .add(names)
+  .add(verify)
+  .addError(ReadErrors)
