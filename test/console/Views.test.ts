@@ -134,7 +134,7 @@ withLayer(gateway, { excludeTestServices: true })("every view of the console", (
           })
         )
         assert.deepStrictEqual(findings, [])
-        for (const view of ["requests", "usage", "organizations", "ledger", "videos", "routes", "webhooks", "audit"])
+        for (const view of ["requests", "organizations", "ledger", "videos", "routes", "webhooks", "audit"])
           assert.include([...told], view)
         assert.deepStrictEqual(withoutAborted(problems), [])
       }),
