@@ -56,14 +56,16 @@ CREATE TABLE usage_bounds (
 INSERT INTO usage_bounds (filled_from) SELECT
   CASE WHEN EXISTS (SELECT FROM request_log) THEN date_trunc('hour', now(), 'UTC') + interval '2 hours' ELSE '-infinity' END;
 
--- A row's own part, and one for each failed attempt that cost something; what a provider reports beyond all reason must
--- not overflow a sum.
-CREATE FUNCTION usage_parts(sign integer, r request_log) RETURNS TABLE (
+CREATE TYPE usage_part AS (
   hour timestamptz, org_id text, key_id text, model text, route text, provider text, surface text, status integer,
   is_sold boolean, requests bigint, errors bigint, prompt_tokens bigint, completion_tokens bigint, cached_tokens bigint,
   cache_write_tokens bigint, cache_write_hour_tokens bigint, reasoning_tokens bigint, web_searches bigint, charge bigint,
-  cost bigint, margin bigint, costed bigint, uncosted bigint
-) LANGUAGE sql STABLE AS $$
+  cost bigint, margin bigint, costed bigint, uncosted bigint, series_id integer
+);
+
+-- A row's own part, and one for each failed attempt that cost something; what a provider reports beyond all reason must
+-- not overflow a sum.
+CREATE FUNCTION usage_parts(sign integer, r request_log) RETURNS SETOF usage_part LANGUAGE sql STABLE AS $$
   SELECT date_trunc('hour', r.at, 'UTC'), r.org_id, r.key_id, coalesce(r.model, ''), coalesce(r.route, ''),
     coalesce(r.provider, ''), r.surface, r.status, r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL,
     sign::bigint, sign::bigint * (r.status >= 500 OR r.code IS NOT DISTINCT FROM 'stream_error')::int,
@@ -73,11 +75,12 @@ CREATE FUNCTION usage_parts(sign integer, r request_log) RETURNS TABLE (
     sign * least(coalesce(r.reasoning_tokens, 0), 1e12::bigint), sign * least(coalesce(r.web_searches, 0), 1e12::bigint),
     sign * r.charge, sign * least(coalesce(r.cost, 0), 1e15::bigint),
     CASE WHEN r.cost IS NULL THEN 0 ELSE sign * (r.charge - least(r.cost, 1e15::bigint)) END,
-    sign::bigint * (r.cost IS NOT NULL)::int, sign::bigint * (r.cost IS NULL AND r.charge > 0)::int
+    sign::bigint * (r.cost IS NOT NULL)::int, sign::bigint * (r.cost IS NULL AND r.charge > 0)::int, NULL::integer
   UNION ALL
   SELECT date_trunc('hour', r.at, 'UTC'), r.org_id, r.key_id, coalesce(r.model, ''), coalesce(a.route, ''),
     coalesce(a.provider, ''), r.surface, r.status, r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, sign * least(a.cost_nano, 1e15::bigint), -sign * least(a.cost_nano, 1e15::bigint), sign, 0
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, sign * least(a.cost_nano, 1e15::bigint), -sign * least(a.cost_nano, 1e15::bigint), sign, 0,
+    NULL::integer
   FROM jsonb_to_recordset(r.attempts) AS a (provider text, route text, cost_nano bigint) WHERE a.cost_nano IS NOT NULL
 $$;
 
@@ -94,72 +97,72 @@ BEGIN
   RETURN filled;
 END $$;
 
--- Locks the totals one series after the other, of each the day before its hours, so that no two writers wait for each
--- other: they are the last that a transaction locks.
+-- New series in one order, and then all totals in the order of their keys, so that no two writers deadlock: they are the
+-- last that a transaction locks.
 CREATE FUNCTION count_requests() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   filled timestamptz := usage_filled_from();
-  parts refcursor;
-  part record;
-  name text;
-  series integer;
+  parts usage_part[];
+  part usage_part;
 BEGIN
   IF TG_OP = 'INSERT' THEN
-    OPEN parts NO SCROLL FOR
+    SELECT array_agg(sums::usage_part ORDER BY org_id, key_id, model, route, provider, surface, status, is_sold) INTO parts FROM (
       SELECT p.hour, p.org_id, p.key_id, p.model, p.route, p.provider, p.surface, p.status, p.is_sold,
-        sum(p.requests)::bigint AS requests, sum(p.errors)::bigint AS errors, sum(p.prompt_tokens)::bigint AS prompt_tokens,
-        sum(p.completion_tokens)::bigint AS completion_tokens, sum(p.cached_tokens)::bigint AS cached_tokens,
-        sum(p.cache_write_tokens)::bigint AS cache_write_tokens,
-        sum(p.cache_write_hour_tokens)::bigint AS cache_write_hour_tokens, sum(p.reasoning_tokens)::bigint AS reasoning_tokens,
-        sum(p.web_searches)::bigint AS web_searches, sum(p.charge)::bigint AS charge, sum(p.cost)::bigint AS cost,
-        sum(p.margin)::bigint AS margin, sum(p.costed)::bigint AS costed, sum(p.uncosted)::bigint AS uncosted
+        sum(p.requests)::bigint, sum(p.errors)::bigint, sum(p.prompt_tokens)::bigint,
+        sum(p.completion_tokens)::bigint, sum(p.cached_tokens)::bigint, sum(p.cache_write_tokens)::bigint,
+        sum(p.cache_write_hour_tokens)::bigint, sum(p.reasoning_tokens)::bigint, sum(p.web_searches)::bigint,
+        sum(p.charge)::bigint, sum(p.cost)::bigint, sum(p.margin)::bigint, sum(p.costed)::bigint,
+        sum(p.uncosted)::bigint, NULL::integer
       FROM new_rows AS r, usage_parts(1, ROW(r.*)::request_log) AS p WHERE r.at >= filled
-      GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 ORDER BY 2, 3, 4, 5, 6, 7, 8, 9, 1;
+      GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+    ) AS sums;
   ELSE
-    OPEN parts NO SCROLL FOR
+    SELECT array_agg(changes::usage_part ORDER BY org_id, key_id, model, route, provider, surface, status, is_sold) INTO parts
+    FROM (
       SELECT p.* FROM new_rows AS r, usage_parts(1, ROW(r.*)::request_log) AS p WHERE r.at >= filled
       UNION ALL
       SELECT p.* FROM old_rows AS r, usage_parts(-1, ROW(r.*)::request_log) AS p WHERE r.at >= filled
-      ORDER BY 2, 3, 4, 5, 6, 7, 8, 9, 1;
+    ) AS changes;
   END IF;
-  LOOP
-    FETCH parts INTO part;
-    EXIT WHEN NOT FOUND;
-    name := part.model;
-    IF NOT part.is_sold AND name <> '' AND NOT EXISTS (
+  FOR i IN 1 .. coalesce(cardinality(parts), 0) LOOP
+    part := parts[i];
+    IF NOT part.is_sold AND part.model <> '' AND NOT EXISTS (
       SELECT FROM usage_series AS s WHERE s.model = part.model AND s.is_sold
     ) THEN
-      name := 'unknown';
+      part.model := 'unknown';
     END IF;
     LOOP
-      SELECT s.id INTO series FROM usage_series AS s
-      WHERE s.org_id = part.org_id AND s.key_id = part.key_id AND s.model = name AND s.route = part.route
+      SELECT s.id INTO part.series_id FROM usage_series AS s
+      WHERE s.org_id = part.org_id AND s.key_id = part.key_id AND s.model = part.model AND s.route = part.route
         AND s.provider = part.provider AND s.surface = part.surface AND s.status = part.status AND s.is_sold = part.is_sold;
       EXIT WHEN FOUND;
       INSERT INTO usage_series (org_id, key_id, model, route, provider, surface, status, is_sold)
-      VALUES (part.org_id, part.key_id, name, part.route, part.provider, part.surface, part.status, part.is_sold)
+      VALUES (part.org_id, part.key_id, part.model, part.route, part.provider, part.surface, part.status, part.is_sold)
       ON CONFLICT DO NOTHING;
     END LOOP;
-    INSERT INTO usage_totals AS t (span, starts_at, series_id, requests, errors, prompt_tokens, completion_tokens,
-      cached_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches, charge, cost, margin,
-      costed, uncosted)
-    SELECT s.span, s.starts_at, series, part.requests, part.errors, part.prompt_tokens, part.completion_tokens,
-      part.cached_tokens, part.cache_write_tokens, part.cache_write_hour_tokens, part.reasoning_tokens,
-      part.web_searches, part.charge, part.cost, part.margin, part.costed, part.uncosted
-    FROM (VALUES ('day', date_trunc('day', part.hour, 'UTC')), ('hour', part.hour)) AS s (span, starts_at)
-    ON CONFLICT (series_id, starts_at, span) DO UPDATE SET
-      requests = t.requests + excluded.requests, errors = t.errors + excluded.errors,
-      prompt_tokens = t.prompt_tokens + excluded.prompt_tokens,
-      completion_tokens = t.completion_tokens + excluded.completion_tokens,
-      cached_tokens = t.cached_tokens + excluded.cached_tokens,
-      cache_write_tokens = t.cache_write_tokens + excluded.cache_write_tokens,
-      cache_write_hour_tokens = t.cache_write_hour_tokens + excluded.cache_write_hour_tokens,
-      reasoning_tokens = t.reasoning_tokens + excluded.reasoning_tokens,
-      web_searches = t.web_searches + excluded.web_searches, charge = t.charge + excluded.charge,
-      cost = t.cost + excluded.cost, margin = t.margin + excluded.margin, costed = t.costed + excluded.costed,
-      uncosted = t.uncosted + excluded.uncosted;
+    parts[i] := part;
   END LOOP;
-  CLOSE parts;
+  INSERT INTO usage_totals AS t (series_id, span, starts_at,
+    requests, errors, prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, cache_write_hour_tokens,
+    reasoning_tokens, web_searches, charge, cost, margin, costed, uncosted)
+  SELECT p.series_id, s.span, s.starts_at,
+    sum(p.requests), sum(p.errors), sum(p.prompt_tokens), sum(p.completion_tokens), sum(p.cached_tokens),
+    sum(p.cache_write_tokens), sum(p.cache_write_hour_tokens), sum(p.reasoning_tokens), sum(p.web_searches),
+    sum(p.charge), sum(p.cost), sum(p.margin), sum(p.costed), sum(p.uncosted)
+  FROM unnest(parts) AS p,
+    LATERAL (VALUES ('day', date_trunc('day', p.hour, 'UTC')), ('hour', p.hour)) AS s (span, starts_at)
+  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+  ON CONFLICT (series_id, starts_at, span) DO UPDATE SET
+    requests = t.requests + excluded.requests, errors = t.errors + excluded.errors,
+    prompt_tokens = t.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = t.completion_tokens + excluded.completion_tokens,
+    cached_tokens = t.cached_tokens + excluded.cached_tokens,
+    cache_write_tokens = t.cache_write_tokens + excluded.cache_write_tokens,
+    cache_write_hour_tokens = t.cache_write_hour_tokens + excluded.cache_write_hour_tokens,
+    reasoning_tokens = t.reasoning_tokens + excluded.reasoning_tokens,
+    web_searches = t.web_searches + excluded.web_searches, charge = t.charge + excluded.charge,
+    cost = t.cost + excluded.cost, margin = t.margin + excluded.margin, costed = t.costed + excluded.costed,
+    uncosted = t.uncosted + excluded.uncosted;
   RETURN NULL;
 END $$;
 

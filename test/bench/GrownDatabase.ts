@@ -3,6 +3,7 @@ import { Duration, Effect, Schema } from "effect"
 import type * as Pg from "pg"
 import { KeyId, keyPrefix } from "../../src/domain/ApiKey.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
+import { sums } from "../../src/services/telemetry/UsageSql.ts"
 
 export interface Size {
   /** Of holds and of the request log, each; about as many ledger entries. */
@@ -11,7 +12,7 @@ export interface Size {
 }
 
 export const organizations = 200
-export const keys = 1_000
+export const keys = 400
 export const days = 90
 
 /** What few requests have: the worst case for a listing in the order of time. */
@@ -123,43 +124,64 @@ const balances = `
   FROM (SELECT org_id, sum(amount) AS total FROM holds WHERE state = 'open' GROUP BY org_id) AS sums
   WHERE sums.org_id = organizations.id;`
 
-/** In the order of time, as they are written; some requests were refused before they held anything. */
+/** In the order of time, as they are written; some were refused before they held anything. A key uses few models. */
 const log = ({ rows }: Size) => `
   INSERT INTO request_log (
     id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, attempts, prompt_tokens,
     completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms)
-  SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid, 'req_' || md5(id::text), created_at AS at,
-    CASE WHEN is_video THEN 'video' WHEN pick < 0.1 THEN 'image' ELSE 'chat' END,
-    CASE WHEN NOT is_failed THEN 200 WHEN right(id::text, 3) = 'ace' THEN ${rareStatus} ELSE 502 END,
-    CASE WHEN is_failed THEN 'upstream_error' END, org_id, key_id, model,
-    model || '@provider-' || pick_provider, 'provider-' || pick_provider,
-    jsonb_build_array(jsonb_build_object('route', model || '@provider-' || pick_provider,
-      'provider', 'provider-' || pick_provider, 'outcome', CASE WHEN is_failed THEN 'retry' ELSE 'ok' END, 'status', 200,
+  SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid, 'req_' || md5(id::text), created_at AS at, surface,
+    CASE WHEN NOT is_failed THEN 200 WHEN right(id::text, 3) = 'ace' THEN ${rareStatus}
+      WHEN pick < 0.6 THEN 502 WHEN pick < 0.8 THEN 503 ELSE 499 END,
+    CASE WHEN is_failed THEN CASE WHEN pick < 0.8 THEN 'upstream_error' ELSE 'client_closed' END END, org_id, key_id, model,
+    model || '@' || provider, provider,
+    jsonb_build_array(jsonb_build_object('route', model || '@' || provider,
+      'provider', provider, 'outcome', CASE WHEN is_failed THEN 'retry' ELSE 'ok' END, 'status', 200,
       'ms', 700) || CASE WHEN is_failed AND pick < 0.3 THEN '{"cost_nano": "1000"}' ELSE '{}' END::jsonb),
     (2000 * pick)::int, (500 * pick)::int, 0, 0, id,
-    CASE WHEN is_video OR is_failed THEN 0 ELSE coalesce(charged, 0) END,
-    CASE WHEN NOT is_failed THEN charged / 2 END, 300, 1000 + (4000 * pick)::int
+    CASE WHEN is_failed THEN 0 ELSE coalesce(charged, 0) END,
+    CASE WHEN NOT is_failed THEN charged / 2 END, (200 + 2000 * pick)::int, 1000 + (4000 * pick)::int
   FROM (
     SELECT *, CASE
         WHEN right(id::text, 5) = '0beef' THEN '${rareModel}'
-        WHEN is_video THEN 'video-' || 1 + floor(5 * power(pick, 2)) ELSE 'chat-' || 1 + floor(39 * power(pick, 2))
-      END AS model
+        ELSE surface || '-' || 1 + (abs(hashtext(key_id)) + floor(3 * power(pick, 3)))::int
+          % CASE surface WHEN 'chat' THEN 33 WHEN 'image' THEN 6 ELSE 5 END
+      END AS model,
+      'provider-' || 1 + CASE WHEN other < 0.05 AND abs(hashtext(key_id)) % 3 = 0 THEN 5 ELSE abs(hashtext(key_id)) % 5 END AS provider
     FROM (
-      SELECT *, instance_id IS NULL AS is_video, random() AS pick, 1 + floor(6 * random()) AS pick_provider,
-        state = 'released' OR ${isRefunded} AS is_failed
+      SELECT *, CASE WHEN instance_id IS NULL THEN 'video' WHEN right(id::text, 1) = '7' THEN 'image' ELSE 'chat' END AS surface,
+        random() AS pick, random() AS other, state = 'released' OR ${isRefunded} AS is_failed
       FROM holds WHERE state <> 'open' OR instance_id IS NULL
       OFFSET 0
     ) AS drawn
   ) AS named
   UNION ALL
   SELECT gen_random_uuid(), 'req_' || md5('refused' || i), now() - random() * interval '${days} days', 'chat',
-    CASE WHEN i % 4 = 0 THEN 404 ELSE 429 END, 'refused', 'org_' || md5('org' || 1 + key % ${organizations}),
-    'key_' || md5('key' || key), CASE WHEN i % 4 = 0 THEN 'guess-' || i END, NULL, NULL, '[]', NULL, NULL, NULL, NULL, NULL,
-    0, NULL, NULL, 2
+    (ARRAY[404, 429, 402, 400])[1 + i % 4], 'refused', 'org_' || md5('org' || 1 + key % ${organizations}),
+    'key_' || md5('key' || key), CASE i % 4 WHEN 0 THEN 'guess-' || i WHEN 2 THEN 'chat-1' END, NULL, NULL, '[]', NULL, NULL,
+    NULL, NULL, NULL, 0, NULL, NULL, 2
   FROM (
     SELECT i, ${drawnKey("true")} AS key FROM generate_series(1, ${Math.round(rows / 50)}) AS i OFFSET 0
   ) AS drawn
   ORDER BY at`
+
+const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
+const series = "org_id, key_id, model, route, provider, surface, status, is_sold"
+
+/** What the triggers would have added. */
+const totals = `
+  CREATE TEMP TABLE parts AS
+  SELECT hour, org_id, key_id, CASE WHEN is_sold OR model = '' THEN model ELSE 'unknown' END AS model, route, provider,
+    surface, status, is_sold, ${added}
+  FROM (SELECT p.* FROM request_log AS r, usage_parts(1, ROW(r.*)::request_log) AS p) AS parts
+  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
+  INSERT INTO usage_series (${series}) SELECT DISTINCT ${series} FROM parts;
+  ANALYZE usage_series;
+  INSERT INTO usage_totals (span, series_id, starts_at, ${sums.join(", ")})
+  SELECT 'hour', id, hour, ${sums.join(", ")} FROM parts JOIN usage_series USING (${series}) ORDER BY hour;
+  INSERT INTO usage_totals (span, series_id, starts_at, ${sums.join(", ")})
+  SELECT 'day', series_id, date_trunc('day', starts_at, 'UTC'), ${added} FROM usage_hours GROUP BY 1, 2, 3 ORDER BY 3;
+  UPDATE usage_bounds SET logged_from = '-infinity';
+  DROP TABLE parts`
 
 const frozenRoute = JSON.stringify({
   id: "video-1@provider-1",
@@ -223,6 +245,7 @@ export const fill = Effect.fnUntraced(function* (
   yield* timed("ledger_entries", entries)
   yield* timed("balances", balances)
   yield* timed("request_log", log(size))
+  yield* timed("totals of usage", totals)
   yield* timed("videos", renders)
   yield* timed("idempotency_keys", replays)
   for (const { definition, name } of indexes) yield* timed(`index ${name}`, definition)

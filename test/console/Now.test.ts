@@ -58,9 +58,9 @@ withLayer(gateway, { excludeTestServices: true })("the view Now", (it) => {
     })
   )
 
-  it.scoped.skipIf(isSkipped)("is calm where nothing happens", () =>
+  it.scoped.skipIf(isSkipped)("is calm where nothing happens, as the gateway itself says", () =>
     Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ answers: nowAnswers(quiet) })
+      const { page, problems } = yield* openConsole()
       yield* Effect.promise(async () => {
         await page.getByText("Nothing needs you.").waitFor()
         await page.getByText("Every route is served.").waitFor()

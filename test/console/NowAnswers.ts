@@ -79,7 +79,7 @@ export const busy: NowAnswer = {
       org_name: hostile,
       href: "#/organizations/org_1"
     },
-    { kind: "unheard_of", title: "Something new", detail: "that this console does not know", href: "#/settings" }
+    { kind: "catalog_problem", title: "gw-2 refused the catalog", detail: "unknown provider", href: "#/settings" }
   ]
 }
 

@@ -3,6 +3,7 @@ import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { Failpoint } from "../runtime/Failpoint.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 
@@ -79,6 +80,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
     Audit,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const failpoint = yield* Failpoint
 
       /** Undefined: the key was used, and its change has been committed. */
       const begin = Effect.fnUntraced(function* (action: string, fingerprint: string) {
@@ -124,6 +126,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
           return { record: made, value }
         }).pipe(
           sql.withTransaction,
+          Effect.zipLeft(failpoint.reach("change_committed")),
           Effect.catchAll((error) => (error instanceof SqlError.SqlError ? Effect.die(error) : Effect.fail(error))),
           Effect.uninterruptible
         )

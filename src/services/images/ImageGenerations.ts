@@ -153,7 +153,9 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")
-        const row = rowOf(record.entry({ status: 200, code: null, endedAt: yield* Monotonic.millis }))
+        const endedAt = yield* Monotonic.millis
+        record.firstByteAt = endedAt
+        const row = rowOf(record.entry({ status: 200, code: null, endedAt }))
         const settle = ledger.settle(held, variant.price, { effect: claim?.keep(kept, held.id), row })
         record.settled(yield* withSpan(record.trace?.span, "settle", settle))
         // How it was answered follows.

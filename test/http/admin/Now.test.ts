@@ -110,6 +110,26 @@ withLayer(layer, { excludeTestServices: true })("what happens now", (it) => {
     })
   )
 
+  it.effect("lists videos that do not finish until they are over", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { key, org } = yield* openAccount({})
+      const [hold, id] = [randomUUID(), `vid_${randomUUID()}`]
+      yield* sql`INSERT INTO holds (id, org_id, key_id, amount) VALUES (${hold}, ${org}, ${key}, 5)`
+      yield* sql`INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, created_at,
+          deadline, status, step)
+        VALUES (${id}, ${org}, ${key}, ${hold}, 'r', 'm', 8, 5, '', '2026-04-02T00:00:00Z', '2026-04-02T01:00:00Z',
+          'queued', 'submit')`
+      const at = Date.parse("2026-04-02T00:44:00Z")
+      assert.isEmpty(yield* attentionAt(at, "stuck_video"))
+      const [stuck] = yield* attentionAt(at + 120_000, "stuck_video")
+      assert.deepInclude(stuck, { org, href: `#/videos/${id}`, detail: "It has been queued for 46 minutes." })
+      yield* sql`UPDATE videos SET status = 'failed', step = 'over', completed_at = now(), error_code = 'timeout',
+          error_message = 'late', next_at = NULL WHERE id = ${id}`
+      assert.isEmpty(yield* attentionAt(at + 120_000, "stuck_video"))
+    })
+  )
+
   it.effect("lists webhooks that were given up until they are replayed", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

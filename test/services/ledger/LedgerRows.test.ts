@@ -1,7 +1,9 @@
+import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import type { OrgId } from "../../../src/domain/Organization.ts"
 import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
@@ -43,6 +45,13 @@ const paid: Omit<RequestEntry, "id" | "hold" | "org" | "key"> = {
   totalMs: 2
 }
 
+const rowsOf = (org: OrgId) =>
+  Effect.flatMap(
+    SqlClient,
+    (sql) => sql<{ readonly charge: string }>`
+      SELECT request_id, surface, model, charge, key_id FROM request_log WHERE org_id = ${org} ORDER BY charge`
+  )
+
 withMoney(Layer.provideMerge(observedProcess(), forgettingOnce))("what is written with a hold and its charge", (it) => {
   it.effect("is one unit of the rate, though the answer was lost and the statement came again", () =>
     Effect.gen(function* () {
@@ -78,6 +87,35 @@ withMoney(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
       const row = rowOf({ ...paid, id: "no uuid", hold: hold.id, org, key })
       assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n) })
       assert.deepStrictEqual(yield* bench.charges(org), [NanoUsd(7n)])
+      const bare = { requestId: "r", surface: "chat", model: "m", charge: "7", keyId: key }
+      assert.deepStrictEqual(yield* rowsOf(org), [bare])
+      assert.isTrue(yield* bench.proved)
+    })
+  )
+
+  it.effect("is the row also where other statements go with the charge, and all or none are done", () =>
+    Effect.gen(function* () {
+      const { bench, ids, key, ledger, org, sql } = yield* account(3n * one)
+      const settle = (amount: bigint, effect: Effect.Effect<unknown, SqlError>, prompt: number) =>
+        Effect.gen(function* () {
+          const id = ids.uuid()
+          const hold = yield* ledger.admit({ id, org, key, upTo: one })
+          const row = rowOf({
+            ...paid,
+            id,
+            hold: id,
+            org,
+            key,
+            usage: { prompt, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
+          })
+          return yield* ledger.settle(hold, NanoUsd(amount), { effect, row })
+        })
+      assert.deepInclude(yield* settle(7n, sql`SELECT 1`, 5), { charged: NanoUsd(7n), logged: true })
+      assert.deepInclude(yield* settle(8n, sql`SELECT 1`, 1e30), { charged: NanoUsd(8n) })
+      const lost = new SqlError({ cause: new Error("refused"), message: "refused" })
+      yield* Effect.flip(settle(9n, lost, 5))
+      const rows = yield* rowsOf(org)
+      assert.deepStrictEqual(rows.map(({ charge }) => charge).toSorted(), ["7", "8"])
       assert.isTrue(yield* bench.proved)
     })
   )

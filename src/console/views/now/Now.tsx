@@ -14,7 +14,7 @@ import { Tiles } from "./Tiles.tsx"
 
 const everySeconds = 10
 
-const kinds: Readonly<Record<string, readonly [text: string, tone: Tone]>> = {
+const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: Tone]>> = {
   low_balance: ["low balance", "warn"],
   stuck_video: ["stuck video", "bad"],
   webhook_failed: ["webhook", "bad"],
@@ -32,7 +32,7 @@ const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) 
     ) : (
       <ul class="attention panel">
         {items.map(({ detail, href, kind, title }) => {
-          const [text, tone] = kinds[kind] ?? [kind, "warn"]
+          const [text, tone] = kinds[kind]
           return (
             <li key={`${kind} ${href} ${title}`}>
               <Badge tone={tone}>{text}</Badge>

@@ -4,7 +4,7 @@ import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
 import type { InstanceRow } from "../../control/Instances.ts"
 import { rowsOf } from "../../sql/Statement.ts"
 import type { Usage } from "../../telemetry/Usage.ts"
-import { dayMillis, floor, hourMillis } from "./Figures.ts"
+import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
 import type { Attention, Circuit } from "./Record.ts"
 
 const spendDays = 7
@@ -18,12 +18,22 @@ const ownerOf = ({ org, orgName }: { readonly org: string; readonly orgName: str
 
 const Funds = Schema.Struct({ ...Owned, available: NanoUsdFromRow })
 
-/** What is available lasts for less than a week at the pace of the last one. */
-const lowBalances = (sql: SqlClient.SqlClient, { report }: typeof Usage.Service, now: number) =>
-  Effect.gen(function* () {
+type Spend = ReadonlyMap<string, bigint>
+
+/** Of each organization in the last week. */
+export const spendReader = ({ report }: typeof Usage.Service) =>
+  keepForMinute((now) => {
     const until = floor(now, hourMillis) + hourMillis
-    const { rows } = yield* report({ by: "org", since: until - spendDays * dayMillis, until })
-    const spent = new Map(rows.flatMap(({ charge, group }) => (group !== null && charge > 0n ? [[group, charge]] : [])))
+    return Effect.map(
+      report({ by: "org", since: until - spendDays * dayMillis, until }),
+      ({ rows }): Spend =>
+        new Map(rows.flatMap(({ charge, group }) => (group !== null && charge > 0n ? [[group, charge]] : [])))
+    )
+  })
+
+/** What is available lasts for less than a week at the pace of the last one. */
+const lowBalances = (sql: SqlClient.SqlClient, spent: Spend) =>
+  Effect.gen(function* () {
     const funds = yield* rowsOf(Funds)(sql`
       SELECT id AS org, name AS org_name, balance - held AS available FROM organizations
       WHERE id = ANY (${[...spent.keys()]}::text[]) AND suspended_at IS NULL AND deleted_at IS NULL`)
@@ -154,16 +164,16 @@ const openCircuits = (circuits: ReadonlyArray<Circuit>) =>
   )
 
 interface Known {
-  readonly usage: typeof Usage.Service
+  readonly spent: Spend
   readonly instances: ReadonlyArray<InstanceRow>
   readonly circuits: ReadonlyArray<Circuit>
 }
 
 /** What an operator should look at; each goes when its cause does. */
-export const readAttention = (sql: SqlClient.SqlClient, { circuits, instances, usage }: Known, now: number) => {
+export const readAttention = (sql: SqlClient.SqlClient, { circuits, instances, spent }: Known, now: number) => {
   const at = new Date(now)
   return Effect.map(
-    Effect.all([stuckVideos(sql, at), oldHolds(sql, at), lowBalances(sql, usage, now), failedWebhooks(sql, at)]),
+    Effect.all([stuckVideos(sql, at), oldHolds(sql, at), lowBalances(sql, spent), failedWebhooks(sql, at)]),
     (found) => [...openCircuits(circuits), ...catalogProblems(instances), ...found.flat()]
   )
 }

@@ -1,6 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow } from "../../../domain/Money.ts"
+import * as Monotonic from "../../runtime/Monotonic.ts"
 import { rowsOf } from "../../sql/Statement.ts"
 import type { Usage, UsageRow } from "../../telemetry/Usage.ts"
 import type { Figures, Holds, Hour } from "./Record.ts"
@@ -58,17 +59,43 @@ export const readFigures = (sql: SqlClient.SqlClient, { report }: typeof Usage.S
   })
 }
 
-export const readHours = ({ report }: typeof Usage.Service, now: number) => {
-  const last = floor(now, hourMillis)
-  const first = last - (hoursShown - 1) * hourMillis
-  return Effect.map(report({ by: "hour", since: first, until: last + hourMillis }), ({ rows }): ReadonlyArray<Hour> => {
-    const found = new Map(rows.map((row) => [Date.parse(row.group ?? ""), countsOf(row)]))
-    const none = { requests: 0, errors: 0, refusals: 0, charge_usd: 0n }
-    return Array.from({ length: hoursShown }, (_, index) => {
-      const at = first + index * hourMillis
-      return { hour: new Date(at), ...(found.get(at) ?? none) }
-    })
+const keptMillis = 60_000
+
+/** For a minute of the same hour: what changes little and takes long to add up. */
+export const keepForMinute = <A>(read: (now: number) => Effect.Effect<A>) => {
+  let last: { readonly hour: number; readonly readAt: number; readonly value: A } | undefined
+  return Effect.fnUntraced(function* (now: number) {
+    const hour = floor(now, hourMillis)
+    const readAt = yield* Monotonic.millis
+    if (last?.hour === hour && readAt - last.readAt < keptMillis) return last.value
+    const value = yield* read(now)
+    last = { hour, readAt, value }
+    return value
   })
+}
+
+const hoursOf = ({ report }: typeof Usage.Service, since: number, until: number) =>
+  Effect.map(
+    report({ by: "hour", since, until }),
+    ({ rows }) => new Map(rows.map((row) => [Date.parse(row.group ?? ""), countsOf(row)]))
+  )
+
+const hoursInFlux = 2
+const fluxBegins = (now: number) => floor(now, hourMillis) - (hoursInFlux - 1) * hourMillis
+const chartBegins = (now: number) => floor(now, hourMillis) - (hoursShown - 1) * hourMillis
+
+export const hoursReader = (usage: typeof Usage.Service) => {
+  const before = keepForMinute((now) => hoursOf(usage, chartBegins(now), fluxBegins(now)))
+  return (now: number) =>
+    Effect.gen(function* () {
+      const older = yield* before(now)
+      const newest = yield* hoursOf(usage, fluxBegins(now), floor(now, hourMillis) + hourMillis)
+      const none = { requests: 0, errors: 0, refusals: 0, charge_usd: 0n }
+      return Array.from({ length: hoursShown }, (_, index): Hour => {
+        const at = chartBegins(now) + index * hourMillis
+        return { hour: new Date(at), ...(newest.get(at) ?? older.get(at) ?? none) }
+      })
+    })
 }
 
 const OpenHolds = Schema.Struct({ open: Schema.Number, amount: NanoUsdFromRow })

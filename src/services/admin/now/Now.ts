@@ -5,9 +5,9 @@ import { RouteControls } from "../../control/RouteControls.ts"
 import { RouteHealth } from "../../routing/RouteHealth.ts"
 import * as Monotonic from "../../runtime/Monotonic.ts"
 import { Usage } from "../../telemetry/Usage.ts"
-import { readAttention } from "./Attention.ts"
+import { readAttention, spendReader } from "./Attention.ts"
 import { circuitsOf } from "./Circuits.ts"
-import { readFigures, readHolds, readHours } from "./Figures.ts"
+import { hoursReader, readFigures, readHolds } from "./Figures.ts"
 import type { NowRecord } from "./Record.ts"
 
 const keptMillis = 1_000
@@ -33,18 +33,22 @@ export class Now extends Context.Tag("gateway/Now")<
       const controls = yield* RouteControls
       const running = yield* Instances
 
+      const readHours = hoursReader(usage)
+      const readSpend = spendReader(usage)
+
       const at = Effect.fn("Now.at")(function* (now: number) {
-        const [figures, hours, holds, listed] = yield* Effect.all(
+        const [figures, hours, holds, spent, listed] = yield* Effect.all(
           [
             readFigures(sql, usage, now),
-            readHours(usage, now),
+            readHours(now),
             readHolds(sql),
+            readSpend(now),
             Effect.all({ health: health.list, disabled: controls.disabled, instances: running.list })
           ],
           { concurrency: queriesAtOnce }
         )
         const circuits = circuitsOf(listed.health, listed.disabled)
-        const attention = yield* readAttention(sql, { usage, circuits, instances: listed.instances }, now)
+        const attention = yield* readAttention(sql, { spent, circuits, instances: listed.instances }, now)
         const record: NowRecord = { at: new Date(now), ...figures, hours, holds, circuits, attention }
         return record
       })

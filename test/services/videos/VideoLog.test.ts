@@ -1,0 +1,64 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestEntry.ts"
+import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
+import type { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
+
+const entryOf = (record: RequestRecord): RequestEntry => record.entry({ status: 202, code: null, endedAt: 9 })
+
+const rowOfJob = ({ sql }: VideoBench) => sql`
+  SELECT request_id, status, surface, model, route, provider, charge, total_ms FROM request_log`
+
+const totals = ({ sql }: VideoBench) => sql`
+  SELECT sum(requests)::int AS requests, sum(charge)::bigint AS charge FROM usage_hours`
+
+const row = { requestId: "req_1", status: 202, surface: "video", model: "m", route: "m@a", provider: "a" }
+const charge = String(price)
+
+describe.concurrent("the row of a video", () => {
+  videoTest("says what was charged once the job is over", function* (bench) {
+    const { job, process, sql, until } = bench
+    const { stop, videos } = yield* process(submitsOnly)
+    const asked = job()
+    asked.record.model = "m"
+    yield* videos.create(asked)
+    yield* sql`INSERT INTO request_log SELECT * FROM json_populate_record(NULL::request_log, ${rowOf(entryOf(asked.record))}::json)`
+    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge: "0", totalMs: 9 }])
+    yield* stop
+    yield* process()
+    yield* until(({ status }) => status === "completed")
+    yield* assertDelivered(bench)
+    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 9 }])
+    assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge }])
+  })
+
+  videoTest(
+    "is made at the end of the job where there is none, and what comes later leaves its charge",
+    function* (bench) {
+      const { job, process, sql, until } = bench
+      const { videos } = yield* process()
+      const asked = job()
+      asked.record.model = "m"
+      yield* videos.create(asked)
+      yield* until(({ status }) => status === "completed")
+      assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 0 }])
+      yield* assertDelivered(bench)
+      const written = Effect.gen(function* () {
+        const log = yield* RequestLog
+        yield* log.write(entryOf(asked.record))
+        yield* eventually(rowOfJob(bench), ([found]) => found?.["totalMs"] === 9)
+      })
+      yield* Effect.provide(written, Layer.provide(RequestLog.layer, Layer.succeedContext(bench.outside)))
+      assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 9 }])
+      yield* assertDelivered(bench)
+
+      yield* refundFailed(sql, asked.record.hold ?? "")
+      assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, status: 500, charge: "0", totalMs: 9 }])
+      assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge: "0" }])
+      assert.isTrue(yield* bench.bench.proved)
+    }
+  )
+})
