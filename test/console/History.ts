@@ -33,7 +33,8 @@ export const addHistory = Effect.fnUntraced(function* (days: number) {
           'request_id', 'req_' || md5(hold::text), 'at', moved,
           'hold_id', CASE WHEN from_hold IS NOT NULL THEN hold END))).* FROM copies ORDER BY moved`
       yield* sql`
-        UPDATE organizations SET balance = (SELECT sum(amount) FROM ledger_entries WHERE org_id = organizations.id)`
+        UPDATE organizations SET created_at = now() - ${days + 1} * interval '1 day',
+          balance = (SELECT sum(amount) FROM ledger_entries WHERE org_id = organizations.id)`
       yield* sql`
         INSERT INTO key_spend SELECT key_id, (at AT TIME ZONE 'UTC')::date, -sum(amount) FROM ledger_entries
         WHERE key_id IS NOT NULL GROUP BY 1, 2 ON CONFLICT (key_id, day) DO UPDATE SET spent = EXCLUDED.spent`
