@@ -14,7 +14,7 @@ const sum = (rows: Readonly<Record<string, number>>) => Object.values(rows).redu
 
 export const backup = Commands.make(
   "backup",
-  "Write a consistent copy of the database to a file, while serving too.",
+  "Write a consistent copy of the database to a file, in use too.",
   { file: file.pipe(Args.withDescription("a file that does not exist yet; such as NAME.backup.gz")) },
   Effect.fnUntraced(function* ({ file }) {
     const { bytes, file: path, rows } = yield* writeBackup(file)

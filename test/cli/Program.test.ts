@@ -65,7 +65,7 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       assert.match(help, /^OTEL_EXPORTER_OTLP_ENDPOINT /m)
       assert.notInclude(help, "\u001b")
       const overview = yield* text("--help")
-      assert.isAtMost(overview.trimEnd().split("\n").length, 24)
+      assert.isAtMost(overview.trimEnd().split("\n").length, 25)
       assert.isAtMost(Math.max(...overview.split("\n").map((line) => line.length)), 80)
       assert.strictEqual(yield* text(), overview)
     })

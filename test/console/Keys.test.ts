@@ -7,8 +7,8 @@ import { Organizations } from "../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
-import { button, change, heading, narrow, unused, without } from "../harness/client/ConsoleParts.ts"
-import { bearer, callAt, talk } from "../harness/client/HttpCalls.ts"
+import { button, change, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
+import { bearer, callAt, soon, talk } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -35,12 +35,15 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
   it.scoped.skipIf(isSkipped)("a customer is let in, seen at work, capped, suspended, resumed and let out", () =>
     Effect.gen(function* () {
       const name = `acme ${randomUUID()}`
-      const { page, problems, url } = yield* openConsole({ answers: unused, hash: "#/organizations" })
+      const { page, problems, url } = yield* openConsole({ hash: "#/organizations" })
       const ask = (secret: string) =>
         Effect.map(
           callAt(`${url}/v1/chat/completions`, { body: talk("gpt-5.2"), headers: bearer(secret) }),
           ({ status }) => status
         )
+      /** A change of a key is in force everywhere within a second. */
+      const become = (secret: string, status: number) =>
+        soon(Effect.map(ask(secret), (answered) => assert.strictEqual(answered, status)))
       const act = (what: () => Promise<unknown>) => Effect.promise(what)
       yield* act(async () => {
         await change(page, "Create organization", { Name: name })
@@ -61,22 +64,23 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
         await page.getByText("cap reached").waitFor()
         assert.deepStrictEqual(await findBarriers(page), [])
       })
-      assert.strictEqual(yield* ask(secret), 402)
+      yield* become(secret, 402)
       yield* act(async () => {
         await change(page, "Edit backend", { "May spend, in USD": "" })
         await row(page, "backend").getByText("live").waitFor()
         await change(page, "Suspend")
         await page.getByText("suspended", { exact: true }).waitFor()
       })
-      assert.strictEqual(yield* ask(secret), 401)
+      yield* become(secret, 401)
       yield* act(async () => {
         await change(page, "Resume")
         await page.getByText("active", { exact: true }).waitFor()
       })
-      assert.strictEqual(yield* ask(secret), 200)
+      yield* become(secret, 200)
       yield* act(() => change(page, "Reissue backend"))
       const other = yield* Effect.promise(() => copySecret(page))
-      assert.deepStrictEqual([yield* ask(secret), yield* ask(other)], [401, 200])
+      yield* become(secret, 401)
+      yield* become(other, 200)
       yield* act(async () => {
         await change(page, "Revoke backend")
         await page.getByText("The key backend is revoked.").waitFor()
@@ -84,15 +88,15 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
         await row(page, "backend").getByText("revoked").waitFor()
         assert.strictEqual(await button(page, "Revoke backend").count(), 0)
       })
-      assert.strictEqual(yield* ask(other), 401)
-      assert.deepStrictEqual(problems, [])
+      yield* become(other, 401)
+      assert.deepStrictEqual(without(problems), [])
     })
   )
 
   it.scoped.skipIf(isSkipped)("a double click on a top-up adds one entry, also where the answer is lost", () =>
     Effect.gen(function* () {
       const { id } = yield* made(0n)
-      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
+      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
         let lost = 0
         await page.route("**/admin/v1/credits", async (route) => {
@@ -122,7 +126,7 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
   it.scoped.skipIf(isSkipped)("an adjustment below what is available is refused, but to an owner who insists", () =>
     Effect.gen(function* () {
       const { id } = yield* made(2n * usd)
-      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
+      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
         await change(page, "Adjust", { "Amount in USD": "-2.5", Note: "A <b>chargeback</b>" })
         const dialog = page.getByRole("dialog")
@@ -133,7 +137,7 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
         await page.getByText("A <b>chargeback</b>").waitFor()
         assert.strictEqual(await page.locator(".stat", { hasText: "Balance" }).locator(".figure").innerText(), "−$0.50")
       })
-      const reader = yield* openConsole({ answers: unused, hash: `#/organizations/${id}`, role: "write" })
+      const reader = yield* openConsole({ hash: `#/organizations/${id}`, role: "write" })
       yield* Effect.promise(async () => {
         await button(reader.page, "Adjust").click()
         await reader.page.getByRole("dialog").waitFor()
@@ -148,7 +152,7 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
     Effect.gen(function* () {
       const { id } = yield* made(usd)
       const evil = `<img src=x onerror="document.title='owned'">\u202E${"x".repeat(150)}`
-      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}`, ...narrow })
+      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, ...narrow })
       yield* Effect.promise(async () => {
         await change(page, "Create key", { Name: evil })
         await copySecret(page)
@@ -160,7 +164,7 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
         assert.strictEqual(await overflow(page), 0)
         assert.deepStrictEqual(await findBarriers(page), [])
       })
-      assert.deepStrictEqual(problems, [])
+      assert.deepStrictEqual(without(problems), [])
     })
   )
 })

@@ -6,8 +6,8 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { answerWith, findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
-import { button, heading, narrow, unused, without } from "../harness/client/ConsoleParts.ts"
+import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
+import { button, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -31,7 +31,7 @@ const made = Effect.fnUntraced(function* (name = `made ${randomUUID()}`, nano = 
 withLayer(gateway, { excludeTestServices: true })("organizations in the console", (it) => {
   it.scoped.skipIf(isSkipped)("one is made, changed and suspended by the keyboard alone", () =>
     Effect.gen(function* () {
-      const { operator, page, problems } = yield* openConsole({ answers: unused, hash: "#/nowhere" })
+      const { operator, page, problems } = yield* openConsole({ hash: "#/nowhere" })
       const name = `acme ${randomUUID()}`
       yield* Effect.promise(async () => {
         await page.keyboard.press("g")
@@ -67,14 +67,14 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
         rows.map(({ action, via }) => `${via} ${action}`),
         ["console organizations.suspend", "console organizations.update", "console organizations.create"]
       )
-      assert.deepStrictEqual(problems, [])
+      assert.deepStrictEqual(without(problems), [])
     })
   )
 
   it.scoped.skipIf(isSkipped)("what the gateway refuses is told at the field, and nothing is lost", () =>
     Effect.gen(function* () {
       const { name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: unused, hash: "#/organizations" })
+      const { page, problems } = yield* openConsole({ hash: "#/organizations" })
       yield* Effect.promise(async () => {
         await button(page, "Create organization").click()
         await page.getByLabel("Name").fill(name)
@@ -96,7 +96,7 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
   it.scoped.skipIf(isSkipped)("one is deleted only once its name was typed", () =>
     Effect.gen(function* () {
       const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
+      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
         await button(page, "Delete").click()
         const dialog = page.getByRole("dialog")
@@ -109,20 +109,20 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
         assert.strictEqual(await button(page, "Top up").count(), 0)
         assert.strictEqual(await button(page, "Create key").count(), 0)
       })
-      assert.deepStrictEqual(problems, [])
+      assert.deepStrictEqual(without(problems), [])
     })
   )
 
   it.scoped.skipIf(isSkipped)("a reader sees everything and no button that changes it", () =>
     Effect.gen(function* () {
       const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}`, role: "read" })
+      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, role: "read" })
       yield* Effect.promise(async () => {
         await heading(page, name).waitFor()
         await page.getByText("It has no keys that work.").waitFor()
         assert.deepStrictEqual(await page.locator("main button").allInnerTexts(), [])
       })
-      assert.deepStrictEqual(problems, [])
+      assert.deepStrictEqual(without(problems), [])
     })
   )
 
@@ -131,7 +131,6 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
       const evil = `<img src=x onerror="document.title='owned'"> שלום ${randomUUID()} `
       const { id, name } = yield* made(evil + "x".repeat(100 - evil.length))
       const { page, problems } = yield* openConsole({
-        answers: unused,
         hash: "#/organizations",
         ...narrow
       })
@@ -149,18 +148,17 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
         await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click()
         await page.getByText("deleted", { exact: true }).waitFor()
       })
-      assert.deepStrictEqual(problems, [])
+      assert.deepStrictEqual(without(problems), [])
     })
   )
 
   it.scoped.skipIf(isSkipped)("a change in one tab shows in the other, and signing out in one ends the other", () =>
     Effect.gen(function* () {
       const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ answers: unused, hash: `#/organizations/${id}` })
+      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
         await heading(page, name).waitFor()
         const other = await page.context().newPage()
-        await answerWith(other, unused)
         await other.goto(page.url())
         await heading(other, name).waitFor()
         await button(other, "Suspend").click()

@@ -73,8 +73,6 @@ export const sums = [
 ]
 const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
 const columns = [...sums, "refusals"]
-const series = "org_id, key_id, model, route, provider, surface, status, is_sold"
-
 const orderOf = ({ by, sort, thenBy }: UsageQuery) => {
   if (sort !== undefined) return `${sort} DESC NULLS LAST, "group", subgroup`
   if (thenBy !== undefined) return `"group", charge DESC, subgroup`
@@ -109,19 +107,22 @@ const filtersOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, s
   ofRoute: route === undefined ? [] : [sql`route = ${route}`]
 })
 
+const nameIn = (by: Grouping | undefined) => (by === undefined || isOfTime(by) ? "NULL::text" : names[by])
+
+/** What names a row of a report, and a moment in its day or hour. */
+const identity = ({ by, thenBy }: UsageQuery) =>
+  `${nameIn(by)} AS name, ${nameIn(thenBy)} AS subname, is_sold, status BETWEEN 400 AND 498 AS is_refusal`
+
 const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, rows }: UsageRanges) => {
   const { ofRequest, ofRoute } = filtersOf(sql, query)
-  const filters = [...ofRequest, ...ofRoute]
   const isByTime = isOfTime(query.by) || isOfTime(query.thenBy)
-  // Added up by number first: names are dear to compare.
   const ofTotals = (table: string, ranges: ReadonlyArray<Range>) => sql`
-    SELECT ${sql.literal(series)}, hour, ${sql.literal(sums.join(", "))} FROM (
-      SELECT series_id, ${sql.literal(isByTime ? "starts_at" : "NULL::timestamptz")} AS hour, ${sql.literal(added)}
-      FROM ${sql(table)} ${sql.literal(filters.length === 0 ? "" : "JOIN usage_series ON usage_series.id = series_id")}
-      WHERE ${sql.and([within(sql, "starts_at", ranges), ...filters])} GROUP BY 1, 2
-    ) AS added JOIN usage_series ON usage_series.id = series_id`
+    SELECT name, subname, is_sold, is_refusal, hour, ${sql.literal(sums.join(", "))} FROM (
+      SELECT kind, ${sql.literal(isByTime ? "starts_at" : "NULL::timestamptz")} AS hour, ${sql.literal(added)}
+      FROM ${sql(table)} JOIN kinds ON kinds.id = series_id WHERE ${within(sql, "starts_at", ranges)} GROUP BY 1, 2
+    ) AS added JOIN (SELECT DISTINCT kind, name, subname, is_sold, is_refusal FROM kinds) AS named USING (kind)`
   const ofRows = sql`
-    SELECT ${sql.literal(series)}, hour, ${sql.literal(sums.join(", "))} FROM (
+    SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(sums.join(", "))} FROM (
       SELECT p.* FROM (SELECT * FROM request_log WHERE ${sql.and([within(sql, "at", rows), ...ofRequest])}) AS r,
         usage_parts(1, ROW(r.*)::request_log) AS p
     ) AS parts WHERE ${sql.and([sql`true`, ...ofRoute])}`
@@ -130,7 +131,13 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
     ...(hours.length === 0 ? [] : [ofTotals("usage_hours", hours)]),
     ...(rows.length === 0 ? [] : [ofRows])
   ]
-  return sources.reduce((all, one) => sql`${all} UNION ALL ${one}`)
+  // Numbers are added up by: names are dear to compare.
+  return sql`kinds AS MATERIALIZED (
+    SELECT id, dense_rank() OVER (ORDER BY name, subname, is_sold, is_refusal) AS kind, name, subname, is_sold, is_refusal
+    FROM (
+      SELECT id, ${sql.literal(identity(query))} FROM usage_series WHERE ${sql.and([sql`true`, ...ofRequest, ...ofRoute])}
+    ) AS series
+  ), parts AS (${sources.reduce((all, one) => sql`${all} UNION ALL ${one}`)})`
 }
 
 const Bounds = Schema.Tuple(Schema.Struct({ filledFrom: Schema.Number, rowsFrom: Schema.Number }))
@@ -149,6 +156,10 @@ export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "un
   Effect.flatMap(readBounds(sql), (bounds) => {
     const { after, by, limit, since = -Infinity, thenBy, until = Infinity } = query
     const ranges = rangesOf({ from: since, to: until }, bounds, by === "hour" || thenBy === "hour")
+    const [name, subname] = [
+      sql.literal(isOfTime(by) ? names[by] : "name"),
+      sql.literal(thenBy !== undefined && isOfTime(thenBy) ? names[thenBy] : "subname")
+    ]
     const nameOf = (of: Grouping | undefined, column: string) =>
       of === "model"
         ? sql`CASE WHEN ${sql.literal(column)} IS NULL OR is_sold THEN ${sql.literal(column)} ELSE ${unknown} END`
@@ -160,10 +171,10 @@ export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "un
       SELECT place FROM placed WHERE NOT is_total AND "group" IS NOT DISTINCT FROM ${after.group}::text
         AND subgroup IS NOT DISTINCT FROM ${after.subgroup}::text), 0)`
     return sql`
-      WITH parts AS (${sourcesOf(sql, query, ranges)}), named AS (
-        SELECT ${sql.literal(names[by])} AS name, ${sql.literal(thenBy === undefined ? "NULL::text" : names[thenBy])} AS subname,
-          bool_or(bool_or(is_sold)) OVER (PARTITION BY ${sql.literal(names[thenBy === "model" ? thenBy : by])}) AS is_sold,
-          sum(requests) FILTER (WHERE status BETWEEN 400 AND 498) AS refusals, ${sql.literal(added)}
+      WITH ${sourcesOf(sql, query, ranges)}, named AS (
+        SELECT ${name} AS name, ${subname} AS subname,
+          bool_or(bool_or(is_sold)) OVER (PARTITION BY ${thenBy === "model" ? subname : name}) AS is_sold,
+          sum(requests) FILTER (WHERE is_refusal) AS refusals, ${sql.literal(added)}
         FROM parts GROUP BY 1, 2
       ), grouped AS (
         SELECT ${nameOf(by, "name")} AS "group", ${nameOf(thenBy, "subname")} AS subgroup, ${sql.literal(columns.join(", "))} FROM named

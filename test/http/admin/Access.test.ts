@@ -48,7 +48,7 @@ const addressOf = ({ path }: Declared, parameter = "made-up") =>
 
 const hostile = ["a\u0000b", "\u202eevil<script>", "%", "x".repeat(10_000), "999999999w"]
 
-withLayer(layer, { excludeTestServices: true, timeout: "60 seconds" })("every endpoint of the admin API", (it) => {
+withLayer(layer, { excludeTestServices: true, timeout: "3 minutes" })("every endpoint of the admin API", (it) => {
   it("says who may ask", () => {
     assert.isAbove(guarded.length, 20)
     for (const endpoint of guarded) {

@@ -1,7 +1,11 @@
 import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
+import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount } from "../../format/Amount.ts"
+import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
+import { formatUtc } from "../../format/Moment.ts"
+import { Chart } from "../../parts/chart/Chart.tsx"
+import { Section } from "../../parts/Page.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import type { Organization } from "./records.ts"
 
@@ -30,49 +34,71 @@ const daysLeft = ({ available_usd, created_at }: Organization, spent: number): n
   return spent <= 0 ? undefined : Math.max(0, (available_usd / spent) * age)
 }
 
+/** UTC days, those without requests too. */
+const Days = ({ rows }: { readonly rows: (typeof UsagePage.Encoded)["data"] }) => {
+  const spent = new Map(rows.map(({ day, spend_usd }) => [day, spend_usd]))
+  const today = Math.floor(Date.now() / 1000 / daySeconds) * daySeconds
+  const times = Array.from({ length: days }, (_, index) => today - (days - 1 - index) * daySeconds)
+  const values = times.map((time) => spent.get(formatUtc(time).slice(0, 10)) ?? 0)
+  return (
+    <Section title={`The last ${days} days`}>
+      <Chart
+        title="Charged per day (UTC)"
+        times={times}
+        format={formatUsd}
+        formatTick={(usd) => `$${formatShort(usd)}`}
+        series={[{ label: "charged", kind: "bar", tone: "accent", values }]}
+      />
+    </Section>
+  )
+}
+
 export const Tiles = ({ organization }: { readonly organization: Organization }) => {
   const { available_usd, balance_usd, held_usd, id, notify_below_usd } = organization
   const since = useMemo(() => Math.floor(Date.now() / 1000) - days * daySeconds, [])
-  const usage = useResource<{ readonly totals: { readonly charge_usd: number; readonly requests: number } }>("/usage", {
+  const usage = useResource<typeof UsagePage.Encoded>("/usage", {
     query: { organization: id, by: "day", since },
     everySeconds: 30
   })
   const totals = usage.data?.totals
-  const left = totals && daysLeft(organization, totals.charge_usd)
+  const left = totals && daysLeft(organization, totals.spend_usd)
   return (
-    <dl class="tiles">
-      <Tile
-        label="Available"
-        remark={
-          notify_below_usd !== undefined && available_usd < notify_below_usd && "below its threshold for webhooks"
-        }
-      >
-        <Usd amount={available_usd} />
-      </Tile>
-      <Tile
-        label="Balance"
-        remark={
-          held_usd > 0 && (
-            <>
-              <Usd amount={held_usd} /> held for what runs
-            </>
-          )
-        }
-      >
-        <Usd amount={balance_usd} />
-      </Tile>
-      <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>
-        <Usd amount={totals?.charge_usd} />
-      </Tile>
-      <Tile label="Days left" remark="at this pace">
-        {left === undefined
-          ? "–"
-          : left >= 1000
-            ? "> 1,000"
-            : left < 10
-              ? Number(left.toPrecision(2))
-              : Math.floor(left)}
-      </Tile>
-    </dl>
+    <>
+      <dl class="tiles">
+        <Tile
+          label="Available"
+          remark={
+            notify_below_usd !== undefined && available_usd < notify_below_usd && "below its threshold for webhooks"
+          }
+        >
+          <Usd amount={available_usd} />
+        </Tile>
+        <Tile
+          label="Balance"
+          remark={
+            held_usd > 0 && (
+              <>
+                <Usd amount={held_usd} /> held for what runs
+              </>
+            )
+          }
+        >
+          <Usd amount={balance_usd} />
+        </Tile>
+        <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>
+          <Usd amount={totals?.spend_usd} />
+        </Tile>
+        <Tile label="Days left" remark="at this pace">
+          {left === undefined
+            ? "–"
+            : left >= 1000
+              ? "> 1,000"
+              : left < 10
+                ? Number(left.toPrecision(2))
+                : Math.floor(left)}
+        </Tile>
+      </dl>
+      {totals !== undefined && totals.spend_usd > 0 && <Days rows={usage.data?.data ?? []} />}
+    </>
   )
 }

@@ -40,10 +40,10 @@ export const columns: ReadonlyArray<Column<RequestRecord>> = [
     kind: "link",
     value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
   },
-  { title: "Key", kind: "text", value: ({ key_id, key_name }) => key_name || key_id },
   { title: "Model", kind: "code", value: ({ model }) => model && shorten(model, mostShown) },
   { title: "Route", kind: "custom", value: (row) => <Route row={row} /> },
-  { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
+  { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
   { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },
-  { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd }
+  { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
+  { title: "Key", kind: "text", value: ({ key_id, key_name }) => key_name || key_id }
 ]
