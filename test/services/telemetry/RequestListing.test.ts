@@ -121,7 +121,7 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)), {
         SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz + i * interval '5 hours', 'chat', 404, 'org0', 'key1', 'late', 0, 1
         FROM generate_series(0, 12) AS i`
       yield* sql.unsafe(rows(0.25))
-      yield* check(250, 1)
+      yield* check(120, 1)
       for (const { check: find, name } of invariants(sql)) {
         if (name.includes("totals")) assert.deepStrictEqual(yield* find, [])
       }
