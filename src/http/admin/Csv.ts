@@ -7,6 +7,9 @@ export const csvBody = (description: string) =>
 
 const toText = (lines: ReadonlyArray<string>) => lines.map((line) => `${line}\r\n`).join("")
 
+/** One page at a time for all downloads, since customers' requests need the database and the loop too. */
+const inTurn = Effect.unsafeMakeSemaphore(1)
+
 /**
  * As the client reads; the first rows are there before the head is sent, so that a failure has its status. A later one
  * breaks the connection off: an end would pass for the whole.
@@ -15,7 +18,7 @@ export const streamCsv = <R>(file: string, lines: Stream.Stream<ReadonlyArray<st
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const context = yield* Effect.context<R>()
-    const pull = Effect.provide(yield* Stream.toPull(lines), context)
+    const pull = inTurn.withPermits(1)(Effect.provide(yield* Stream.toPull(lines), context))
     const next = Effect.catchAll(pull, () => Effect.succeed(Chunk.empty<ReadonlyArray<string>>()))
     const first = Chunk.appendAll(yield* next, yield* next)
     const body = Stream.concat(Stream.fromChunk(first), Stream.repeatEffectChunkOption(pull)).pipe(

@@ -73,9 +73,10 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
         })
       )
       // A client that reuses the connection would find it closed.
-      return HttpServerResponse.setHeaders(
-        response,
-        inFlight.isStopping() ? { "x-request-id": requestId, connection: "close" } : { "x-request-id": requestId }
-      )
+      return HttpServerResponse.setHeaders(response, {
+        "x-request-id": requestId,
+        ...(inFlight.isStopping() && { connection: "close" }),
+        ...(endpoint.surface === "admin" && { "cache-control": "no-store" })
+      })
     })
 })

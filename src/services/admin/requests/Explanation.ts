@@ -49,11 +49,14 @@ const readMoney = Effect.fnUntraced(function* (hold: string | null) {
 export const explainRequest = Effect.fnUntraced(function* (row: RequestRow, models: ReadonlyArray<Model>) {
   const { money, video } = yield* readMoney(row.holdId)
   const recorded = { row, money, video, model: models.find(({ id }) => id === row.model) }
+  const price = explainPrice(recorded)
   const explained: ExplainedRequest = {
     ...logRecord(row),
+    // A job may have been charged since the row was read.
+    ...(money !== undefined && { charge_usd: price.paid_usd }),
     hold: money === undefined ? null : holdRecord(money.hold),
     timeline: timelineOf(recorded),
-    price: explainPrice(recorded),
+    price,
     entries: (money?.entries ?? []).map(entryRecord),
     video: video === undefined ? null : videoRecord(video)
   }

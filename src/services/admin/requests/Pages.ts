@@ -5,7 +5,7 @@ import { RequestLog, type RequestRow } from "../../telemetry/RequestLog.ts"
 import { Names } from "../Names.ts"
 import { logCells, logColumns, namedLogRecord } from "./Record.ts"
 
-const perPage = 1_000
+const perPage = 250
 
 export type RequestFilter = Omit<RequestQuery, "limit" | "after" | "endedSince">
 
