@@ -41,6 +41,7 @@ export class GuardedPool extends Pg.Pool {
         client.query(
           `SET statement_timeout = ${Math.ceil(limitMillis * 0.9)};
            SET idle_in_transaction_session_timeout = ${longestIdleInTransaction};
+           SET jit = off;
            SET plan_cache_mode = ${isServing ? "force_generic_plan" : "auto"}`
         )
     })

@@ -3,8 +3,8 @@ import { toUsdText } from "./Money.ts"
 /** Bigints are amounts in nano-USD. */
 export type CsvCell = string | number | boolean | bigint | Date | null | undefined | ReadonlyArray<string>
 
-/** Spreadsheets run a text that begins like a formula. */
-const formula = /^\s*[=+\-@]/
+/** Spreadsheets run a text that begins like a formula, some also in full width. */
+const formula = /^\s*[=+\-@＝＋－＠]/
 
 // A name or a provider's error must move no cursor where the document is read in a terminal.
 const harmless = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")

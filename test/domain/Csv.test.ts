@@ -27,6 +27,7 @@ describe("a CSV document", () => {
     ["+1", "'+1"],
     ["-1", "'-1"],
     ["@SUM(A1)", "'@SUM(A1)"],
+    ["＝1+1", "'＝1+1"],
     ["\t=1", "' =1"],
     ['=HYPERLINK("x","y")', `"'=HYPERLINK(""x"",""y"")"`]
   ])("writes the text %j as %s", (text, cell) => {

@@ -40,3 +40,8 @@ const options = { provides: CurrentActor, failure: AccessErrors } as const
 export class ReadAccess extends HttpApiMiddleware.Tag<ReadAccess>()("gateway/http/ReadAccess", options) {}
 export class WriteAccess extends HttpApiMiddleware.Tag<WriteAccess>()("gateway/http/WriteAccess", options) {}
 export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/http/OwnerAccess", options) {}
+
+/** Before its body is read, a request from elsewhere finds nothing here. */
+export class LoopbackAccess extends HttpApiMiddleware.Tag<LoopbackAccess>()("gateway/http/LoopbackAccess", {
+  failure: NoSuch
+}) {}

@@ -9,7 +9,7 @@ import { presentedKey } from "../admission/Authentication.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { requireLoopback } from "../system/Loopback.ts"
-import { OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
+import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
 
 export const sessionCookie = "gateway_session"
 
@@ -96,6 +96,10 @@ const changing = (needed: Role) =>
   )
 
 export const AccessLayer = Layer.mergeAll(
+  Layer.effect(
+    LoopbackAccess,
+    Effect.map(AdminOptions, ({ consolePublic }) => requireLoopback(consolePublic))
+  ),
   Layer.effect(ReadAccess, reading),
   Layer.effect(WriteAccess, changing("write")),
   Layer.effect(OwnerAccess, changing("owner"))

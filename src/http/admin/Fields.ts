@@ -26,6 +26,14 @@ const textOf = (usd: number | string): string => {
 /** Text that the database can hold. */
 export const Text = Schema.String.pipe(Schema.filter((text) => !/[\0\p{Cs}]/u.test(text), { jsonSchema: {} }))
 
+const longest = 1000
+
+/** What an operator writes down. */
+export const Filled = Text.pipe(
+  Schema.filter((text) => text.trim() !== "" && text.length <= longest, { jsonSchema: {} })
+)
+export const filledProblem = `must be a text that is not blank, of at most ${longest} characters`
+
 /** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
 export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>
   Schema.transformOrFail(

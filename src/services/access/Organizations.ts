@@ -80,6 +80,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     /** Newest first. */
     readonly page: (query: OrganizationQuery) => Effect.Effect<ReadonlyArray<Organization>>
     readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    /** As `find`; it cannot be deleted before the transaction ends. */
+    readonly keep: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly rename: (
       reference: string,
       name: string
@@ -156,7 +158,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       })
 
       const remove = Effect.fn("Organizations.delete")(function* (reference: string) {
-        const organization = yield* one(reference, select(reference))
+        // Waits for those who keep it, in a statement of its own: the next one sees what they have done.
+        const organization = yield* one(reference, sql`${select(reference)} FOR UPDATE`)
         const [deleted] = yield* rows(sql`
           WITH deleted AS (
             UPDATE organizations SET deleted_at = now(), suspended_at = coalesce(suspended_at, now()),
@@ -188,6 +191,9 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         delete: remove,
         findAny: Effect.fn("Organizations.findAny")((reference: string) => one(reference, selectAny(reference))),
         find: Effect.fn("Organizations.find")((reference: string) => one(reference, select(reference))),
+        keep: Effect.fn("Organizations.keep")((reference: string) =>
+          one(reference, sql`${select(reference)} FOR KEY SHARE`)
+        ),
         suspend: Effect.fn("Organizations.suspend")((reference: string) =>
           one(reference, update(reference, sql`suspended_at = coalesce(suspended_at, now())`))
         ),

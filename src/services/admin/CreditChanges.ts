@@ -26,14 +26,14 @@ export const topUp = (given: {
 }) =>
   Effect.gen(function* () {
     const { change } = yield* Audit
-    const { find } = yield* Organizations
+    const { keep } = yield* Organizations
     const { topUp } = yield* LedgerAdmin
     return yield* change({
       ...common,
       action: "credits.top_up",
       input: given,
       record: TopUpRecord,
-      run: Effect.flatMap(find(given.org), ({ id }) => topUp({ ...given, org: id })),
+      run: Effect.flatMap(keep(given.org), ({ id }) => topUp({ ...given, org: id })),
       recordOf: ({ entry, replayed }: { readonly entry: Entry; readonly replayed: boolean }) => ({
         ...entryRecord(entry),
         replayed
@@ -49,14 +49,14 @@ export const adjust = (given: {
 }) =>
   Effect.gen(function* () {
     const { change } = yield* Audit
-    const { find } = yield* Organizations
+    const { keep } = yield* Organizations
     const { adjust } = yield* LedgerAdmin
     return yield* change({
       ...common,
       action: "credits.adjust",
       input: given,
       record: EntryRecord,
-      run: Effect.flatMap(find(given.org), ({ id }) => adjust({ ...given, org: id })),
+      run: Effect.flatMap(keep(given.org), ({ id }) => adjust({ ...given, org: id })),
       recordOf: entryRecord
     })
   })
@@ -92,11 +92,9 @@ const chargedRequest = Effect.fnUntraced(function* (id: string) {
 })
 
 const requireLiving = Effect.fnUntraced(function* (org: string) {
-  const { findAny } = yield* Organizations
-  const { deletedAt } = yield* Effect.orDie(findAny(org))
-  if (deletedAt === null) return
+  const { keep } = yield* Organizations
   const message = `The request is of the organization ${org}, which was deleted: no balance can take a refund.`
-  return yield* new RefundRefused({ message })
+  yield* Effect.mapError(keep(org), () => new RefundRefused({ message }))
 })
 
 const remainder = (id: string, charged: bigint, remaining: bigint) => {

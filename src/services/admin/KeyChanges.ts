@@ -81,11 +81,11 @@ const ofIssued = ({ record }: { readonly record: ApiKey }) => keyRecord(record)
 export const createKey = (given: KeyFields & { readonly org: string }) =>
   Effect.gen(function* () {
     const { change } = yield* Audit
-    const { find } = yield* Organizations
+    const { keep } = yield* Organizations
     const { create } = yield* ApiKeys
     const run = Effect.gen(function* () {
       const changes = yield* changesFrom(given)
-      const { id } = yield* find(given.org)
+      const { id } = yield* keep(given.org)
       return yield* create({ org: id, ...changes })
     })
     return yield* change({ ...common, action: "keys.create", input: given, run, recordOf: ofIssued })

@@ -74,14 +74,15 @@ const ofEndpoint = {
 export const addEndpoint = (organization: string, url: string) =>
   Effect.gen(function* () {
     const { change } = yield* Audit
-    const { find } = yield* Organizations
+    const { find, keep } = yield* Organizations
     const { add } = yield* Webhooks
     const { id: org } = yield* find(organization)
+    const run = Effect.zipRight(keep(org), add({ org, url }))
     return yield* change({
       ...ofEndpoint,
       action: "webhooks.add",
       input: { org, url },
-      run: add({ org, url }),
+      run,
       recordOf: ({ endpoint }) => endpointRecord(endpoint)
     })
   })

@@ -45,12 +45,12 @@ export interface HoldQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  // By `ledger_entries_org_at` with an organization, else by `ledger_entries_at`; with a kind but charges, which are
+  // By `ledger_entries_org_at` with an organization, of which a range and the order leave the planner no choice, else by `ledger_entries_at`; with a kind but charges, which are
   // nearly all, by `ledger_entries_org_paid` and `ledger_entries_paid`, of which a parameter would not remind the planner.
   const conditions = ({ after, kind, org, since, until }: EntryQuery) =>
     sql.and([
       sql`true`,
-      ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+      ...(org === undefined ? [] : [sql`org_id BETWEEN ${org} AND ${org}`]),
       ...(kind === undefined ? [] : [sql.literal(`kind = '${kind}'`)]),
       ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
       ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
@@ -72,7 +72,8 @@ export const makePages = (sql: SqlClient.SqlClient) => {
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (
         SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
-        FROM ${from} AS entries WHERE ${conditions(query)} ORDER BY at DESC, id DESC LIMIT ${query.limit}
+        FROM ${from} AS entries WHERE ${conditions(query)}
+        ORDER BY ${sql.literal(query.org === undefined ? "" : "org_id, ")} at DESC, id DESC LIMIT ${query.limit}
       ) AS entry
       JOIN organizations ON organizations.id = entry.org_id
       LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id

@@ -7,32 +7,9 @@ import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import * as Metrics from "./Metrics.ts"
 import { type RequestEntry, toRow } from "./RequestEntry.ts"
+import { listRequests, type RequestQuery } from "./RequestListing.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
 import { RequestTokens } from "./RequestTokens.ts"
-
-/** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
-export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
-
-export interface RequestQuery {
-  readonly org?: OrgId | undefined
-  readonly key?: KeyId | undefined
-  readonly model?: string | undefined
-  readonly route?: string | undefined
-  readonly surface?: string | undefined
-  readonly code?: string | undefined
-  readonly status?: StatusFilter | undefined
-  /** The client's request id, or a row's own id. */
-  readonly id?: string | undefined
-  /** Unix milliseconds. */
-  readonly since?: number | undefined
-  /** Unix milliseconds, exclusive. */
-  readonly until?: number | undefined
-  /** Only rows that are listed after the one with this id. */
-  readonly after?: string | undefined
-  /** Unix milliseconds. */
-  readonly endedSince?: number | undefined
-  readonly limit: number
-}
 
 export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   id: Schema.String,
@@ -74,8 +51,6 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
   totalMs: Schema.Number
 }) {}
 
-const isUuid = Schema.is(Schema.UUID)
-
 /** One row per authenticated generating request, written in the background and flushed at a normal stop. */
 export class RequestLog extends Context.Tag("gateway/RequestLog")<
   RequestLog,
@@ -95,13 +70,6 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         model, route, preferred_route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens,
         cached_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches, hold_id, charge, cost,
         first_byte_ms, total_ms`)
-      const withStatus = (status: StatusFilter) => {
-        if (status === "ok") return sql`status < 400 AND code IS NULL`
-        if (status === "error") return sql`(status >= 500 OR code = 'stream_error')`
-        if (typeof status === "number") return sql`status = ${status}`
-        const from = status === "4xx" ? 400 : 500
-        return sql`status BETWEEN ${from} AND ${from + 99}`
-      }
       const entered = (entries: ReadonlyArray<RequestEntry>) =>
         sql`json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)`
       /** One statement after the other, since each locks its totals in their order. */
@@ -135,47 +103,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
 
       return RequestLog.of({
         write,
-        list: Effect.fn("RequestLog.list")(
-          ({
-            after,
-            code,
-            endedSince,
-            id,
-            key,
-            limit,
-            model,
-            org,
-            route,
-            since,
-            status,
-            surface,
-            until
-          }: RequestQuery) =>
-            rows(sql`
-            SELECT * FROM request_log
-            WHERE ${sql.and([
-              sql`true`,
-              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-              ...(key === undefined ? [] : [sql`key_id = ${key}`]),
-              ...(model === undefined ? [] : [sql`model = ${model}`]),
-              ...(route === undefined ? [] : [sql`route = ${route}`]),
-              ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
-              ...(code === undefined ? [] : [sql`code = ${code}`]),
-              ...(status === undefined ? [] : [withStatus(status)]),
-              ...(id === undefined
-                ? []
-                : [isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`]),
-              ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
-              ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
-              ...(after === undefined
-                ? []
-                : [sql`(at, id) < ((SELECT at FROM request_log WHERE id = ${after}), ${after}::uuid)`]),
-              ...(endedSince === undefined
-                ? []
-                : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(endedSince)}`])
-            ])}
-            ORDER BY at DESC, id DESC LIMIT ${limit}`)
-        ),
+        list: Effect.fn("RequestLog.list")((query: RequestQuery) => rows(listRequests(sql, query))),
         prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) => {
           const seconds = Math.floor(Duration.toSeconds(olderThan))
           const before = sql`date_trunc('hour', now() - ${seconds} * interval '1 second', 'UTC')`

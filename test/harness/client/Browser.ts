@@ -34,7 +34,8 @@ export const openPage = (origins: ReadonlyArray<string>, options: BrowserContext
     const page = yield* Effect.promise(() => context.newPage())
     const problems: Array<string> = []
     page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") problems.push(message.text())
+      if (message.type() === "error" || message.type() === "warning")
+        problems.push(`${message.text()} ${message.location().url}`)
     })
     page.on("pageerror", (error) => problems.push(error.message))
     page.on("requestfailed", (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`))

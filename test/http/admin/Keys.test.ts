@@ -109,7 +109,6 @@ withLayer(layer, { excludeTestServices: true })("keys at the admin API", (it) =>
       assert.deepStrictEqual(yield* shown(`search=${encodeURIComponent("%_2")}`), [ids[1]])
       assert.deepStrictEqual(yield* shown(`search=${first.data[0].hint}`), ids.slice(0, 1))
       assert.deepStrictEqual(yield* shown(`search=${ids[2]}`), ids.slice(2))
-      assert.deepStrictEqual(yield* shown("search=%00"), [])
     })
   )
 
@@ -138,7 +137,7 @@ withLayer(layer, { excludeTestServices: true })("keys at the admin API", (it) =>
       for (const [limits, message, param] of refusals) assertRefused(yield* issue(limits), badRequest(message, param))
       const change = yield* admin(`/keys/${id}`, { method: "PATCH", body: { cap_usd: 1 } })
       assertRefused(change, badRequest(period, "cap_period"))
-      for (const path of ["/keys/key_none", "/keys/%00"]) {
+      for (const path of ["/keys/key_none", "/keys/%F0%9F%98%80"]) {
         assert.strictEqual((yield* admin(path)).status, 404)
         assert.strictEqual((yield* admin(path, { method: "PATCH", body: {} })).status, 404)
         assert.strictEqual((yield* admin(`${path}/revoke`, { method: "POST" })).status, 404)

@@ -108,6 +108,25 @@ withLayer(layer, { excludeTestServices: true })("organizations at the admin API"
     })
   )
 
+  it.effect("one that is deleted while it gets credits and a key keeps neither", () =>
+    Effect.gen(function* () {
+      const { admin } = yield* asOperator("owner")
+      const once = Effect.gen(function* () {
+        const { id } = read(yield* admin("/organizations", { body: { name: randomUUID() } }), 201)
+        const changes = [
+          admin(`/organizations/${id}`, { method: "DELETE" }),
+          admin("/credits", { body: { organization: id, type: "top_up", amount_usd: 1 } }),
+          admin("/keys", { body: { organization: id } })
+        ] as const
+        const [deleted, paid] = yield* Effect.all(changes, { concurrency: "unbounded" })
+        assert.deepStrictEqual([deleted.status, paid.status], paid.status === 201 ? [409, 201] : [200, 400])
+        const { data } = read(yield* admin(`/keys?organization=${id}&state=live`))
+        assert.lengthOf(data, deleted.status === 409 ? 1 : 0)
+      })
+      yield* Effect.replicateEffect(once, 20, { concurrency: 2, discard: true })
+    })
+  )
+
   it.effect("what is wrong is named", () =>
     Effect.gen(function* () {
       const { admin } = yield* asOperator("write")

@@ -141,6 +141,10 @@ withLayer(layer, { excludeTestServices: true })("routes at the admin API", (it) 
         assert.include(text, refusal)
       }
       assertRefused(yield* change("reset", {}), badRequest("`route` must be a route's id.", "route"))
+      const problem = "`note` must be a text that is not blank, of at most 1000 characters."
+      for (const note of [" ", "x".repeat(1001)]) {
+        assertRefused(yield* change("disable", { route: "bare@clips", note }), badRequest(problem, "note"))
+      }
       for (const text of hostileTexts) {
         assert.strictEqual((yield* change("enable", { route: text })).status, 400)
         const { status } = yield* change("disable", { route: "bare@clips", note: text })

@@ -119,7 +119,9 @@ withLayer(layer, { excludeTestServices: true })("operators at the admin API", (i
         const headers = { authorization: `Bearer ${token}`, "x-forwarded-for": "127.0.0.1" }
         assertRefused(yield* ask(path, { headers }), noSuch)
       }
-      assertRefused(yield* ask("/session", { body: { token }, headers: { via: "1.1 proxy" } }), noSuch)
+      for (const body of [{ token }, { token: 5 }, "{"]) {
+        assertRefused(yield* ask("/session", { body, headers: { via: "1.1 proxy" } }), noSuch)
+      }
     })
   )
 

@@ -128,4 +128,13 @@ withLayer(layer, { excludeTestServices: true })("usage at the admin API", (it) =
       )
     })
   )
+
+  it.effect("reaches back as far as a date can", () =>
+    Effect.gen(function* () {
+      const admin = yield* reader
+      const { totals } = read(yield* admin("/usage?since=0000-01-01"))
+      assert.deepStrictEqual(read(yield* admin("/usage")).totals, totals)
+      assert.deepStrictEqual(read(yield* admin("/usage?until=0000-01-01T00:00:00Z")).data, [])
+    })
+  )
 })

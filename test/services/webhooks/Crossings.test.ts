@@ -48,6 +48,7 @@ const customer = (url: string | null = "https://hooks.example/") =>
       admin,
       bench,
       hold,
+      ids,
       key,
       ledger,
       org,
@@ -106,12 +107,13 @@ withMoney(layer)("credits.low", (it) => {
 
   it.scoped("is written by a correction and by a job's charge, too", () =>
     Effect.gen(function* () {
-      const { admin, hold, ledger, notices, notifyBelow, org, sql } = yield* customer()
+      const { admin, ids, key, ledger, notices, notifyBelow, org, sql } = yield* customer()
       yield* notifyBelow(5)
       yield* admin.adjust({ org, amount: usd(-6), note: "n", force: false })
       assert.deepInclude((yield* notices)[0]?.data, { balance_usd: 4, available_usd: 4 })
       yield* admin.adjust({ org, amount: usd(2), note: "n", force: false })
-      const held = yield* hold(2)
+      const held = { id: ids.uuid(), org, key, amount: usd(2) }
+      yield* sql.withTransaction(ledger.job.hold(held))
       yield* sql.withTransaction(ledger.job.settle(held, usd(2)))
       assert.lengthOf(yield* notices, 2)
     })

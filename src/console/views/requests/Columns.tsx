@@ -45,5 +45,5 @@ export const columns: ReadonlyArray<Column<RequestRecord>> = [
   { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
   { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },
   { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
-  { title: "Key", kind: "text", value: ({ key_id, key_name }) => key_name ?? key_id }
+  { title: "Key", kind: "text", value: ({ key_id, key_name }) => key_name || key_id }
 ]

@@ -53,7 +53,7 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
           </a>
         </Fact>
         <Fact name="Key">
-          <a href={link(["organizations", org])}>{request.key_name ?? request.key_id}</a>
+          <a href={link(["organizations", org])}>{request.key_name || request.key_id}</a>
         </Fact>
         <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
         <Fact name="Model">{filtered("model", request.model)}</Fact>

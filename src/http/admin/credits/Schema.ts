@@ -3,11 +3,8 @@ import { Schema } from "effect"
 import { RefundRecord, TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import { EntryRecord } from "../../../services/admin/EntryRecord.ts"
 import { ChangeErrors, WriteAccess } from "../Access.ts"
-import { field, optionalField, Text, usdProblem, usdWhere } from "../Fields.ts"
+import { Filled, field, filledProblem, optionalField, Text, usdProblem, usdWhere } from "../Fields.ts"
 
-const most = 1000
-const Filled = Text.pipe(Schema.filter((text) => text.trim() !== "" && text.length <= most, { jsonSchema: {} }))
-const filledProblem = `must be a text that is not blank, of at most ${most} characters`
 const noteMeaning = "Why, for the ledger."
 
 const add = HttpApiEndpoint.post("add", "/credits")

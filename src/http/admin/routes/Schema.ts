@@ -4,7 +4,7 @@ import { MarginRecord } from "../../../services/admin/CatalogRecord.ts"
 import { RouteControlRecord } from "../../../services/admin/RouteChanges.ts"
 import { RouteRecord } from "../../../services/admin/RouteRecord.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
-import { field, optionalField, Text } from "../Fields.ts"
+import { Filled, field, filledProblem, optionalField, Text } from "../Fields.ts"
 import { pageOf } from "../Page.ts"
 
 export const ServedRoute = Schema.Struct({
@@ -35,7 +35,7 @@ const list = HttpApiEndpoint.get("list", "/routes")
   )
 
 const disable = HttpApiEndpoint.post("disable", "/routes/disable")
-  .setPayload(Schema.Struct({ route, note: optionalField("note", Text, "must be a text", "Why.") }))
+  .setPayload(Schema.Struct({ route, note: optionalField("note", Filled, filledProblem, "Why.") }))
   .addSuccess(RouteControlRecord)
   .middleware(WriteAccess)
   .annotateContext(

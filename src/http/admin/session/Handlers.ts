@@ -7,7 +7,6 @@ import { SignInLimiter } from "../../../services/admin/SignInLimiter.ts"
 import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { json, respond } from "../../Answer.ts"
 import { RequestContext } from "../../admission/RequestContext.ts"
-import { requireLoopback } from "../../system/Loopback.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { AdminOptions, requireOwnOrigin, sessionCookie, sessionOf } from "../Authentication.ts"
 import { SessionRecord } from "./Schema.ts"
@@ -24,7 +23,6 @@ export const SessionHandlers = HttpApiBuilder.group(
     const options = yield* AdminOptions
     const { version } = packageJson
     const isSecure = options.publicUrl.startsWith("https:")
-    const visible = requireLoopback(options.consolePublic)
 
     const cookie = (secret: string, maxAge: number) =>
       `${sessionCookie}=${secret}; Path=/admin; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`
@@ -39,7 +37,6 @@ export const SessionHandlers = HttpApiBuilder.group(
     return handlers
       .handle("open", ({ payload: { link, token } }) =>
         Effect.gen(function* () {
-          yield* visible
           const { headers } = yield* HttpServerRequest.HttpServerRequest
           // Otherwise another site could sign a browser in to an account of its own.
           if (headers["origin"] !== undefined) yield* Effect.provideService(requireOwnOrigin, AdminOptions, options)
@@ -63,7 +60,6 @@ export const SessionHandlers = HttpApiBuilder.group(
       )
       .handleRaw("show", ({ request }) =>
         Effect.gen(function* () {
-          yield* visible
           const secret = sessionOf(request)
           const found = secret && (yield* operators.session(secret))
           if (found === undefined) return yield* new NotSignedIn({ message: "Nobody is signed in." })
@@ -72,7 +68,6 @@ export const SessionHandlers = HttpApiBuilder.group(
       )
       .handleRaw("close", ({ request }) =>
         Effect.gen(function* () {
-          yield* visible
           yield* Effect.provideService(requireOwnOrigin, AdminOptions, options)
           const secret = sessionOf(request)
           if (secret !== undefined) yield* operators.close(secret)

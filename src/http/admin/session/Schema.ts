@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
 import { UnixSeconds } from "../../../services/admin/Record.ts"
-import { BadRequest, Forbidden, NoSuch, TooManyAttempts, Unauthenticated } from "../Access.ts"
+import { BadRequest, Forbidden, LoopbackAccess, TooManyAttempts, Unauthenticated } from "../Access.ts"
 import { optionalField } from "../Fields.ts"
 
 export const SessionRecord = Schema.Struct({
@@ -35,4 +35,9 @@ const close = HttpApiEndpoint.del("close", "/session").annotateContext(
   OpenApi.annotations({ summary: "Sign out: ends the session" })
 )
 
-export const Sessions = HttpApiGroup.make("session").add(open).add(show).add(close).addError(Forbidden).addError(NoSuch)
+export const Sessions = HttpApiGroup.make("session")
+  .add(open)
+  .add(show)
+  .add(close)
+  .addError(Forbidden)
+  .middleware(LoopbackAccess)

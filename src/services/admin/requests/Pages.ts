@@ -1,6 +1,7 @@
 import { Effect, Option, Stream } from "effect"
 import { csvLine } from "../../../domain/Csv.ts"
-import { RequestLog, type RequestQuery, type RequestRow } from "../../telemetry/RequestLog.ts"
+import type { RequestQuery } from "../../telemetry/RequestListing.ts"
+import { RequestLog, type RequestRow } from "../../telemetry/RequestLog.ts"
 import { Names } from "../Names.ts"
 import { logCells, logColumns, namedLogRecord } from "./Record.ts"
 

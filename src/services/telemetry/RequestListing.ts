@@ -1,0 +1,140 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import type { KeyId } from "../../domain/ApiKey.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+
+/** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
+export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
+
+export interface RequestQuery {
+  readonly org?: OrgId | undefined
+  readonly key?: KeyId | undefined
+  readonly model?: string | undefined
+  readonly route?: string | undefined
+  readonly surface?: string | undefined
+  readonly code?: string | undefined
+  readonly status?: StatusFilter | undefined
+  /** The client's request id, or a row's own id. */
+  readonly id?: string | undefined
+  /** Unix milliseconds. */
+  readonly since?: number | undefined
+  /** Unix milliseconds, exclusive. */
+  readonly until?: number | undefined
+  /** Only rows that are listed after the one with this id. */
+  readonly after?: string | undefined
+  /** Unix milliseconds. */
+  readonly endedSince?: number | undefined
+  readonly limit: number
+}
+
+const withStatus = (sql: SqlClient.SqlClient, status: StatusFilter) => {
+  if (status === "ok") return sql`status < 400 AND code IS NULL`
+  if (status === "error") return sql`(status >= 500 OR code = 'stream_error')`
+  // Said without a parameter, so that a generic plan finds the index of all but 200.
+  if (typeof status === "number") return status === 200 ? sql`status = 200` : sql`status = ${status} AND status <> 200`
+  return status === "4xx" ? sql`status BETWEEN 400 AND 499` : sql`status BETWEEN 500 AND 599`
+}
+
+const isUuid = Schema.is(Schema.UUID)
+
+const timeOf = (sql: SqlClient.SqlClient, after: string) => sql`(SELECT at FROM request_log WHERE id = ${after})`
+
+const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
+  const { after, code, endedSince, id, key, model, org, route, since, status, surface, until } = query
+  return sql.and([
+    sql`true`,
+    ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+    ...(key === undefined ? [] : [sql`key_id = ${key}`]),
+    ...(model === undefined ? [] : [sql`model = ${model}`]),
+    ...(route === undefined ? [] : [sql`route = ${route}`]),
+    ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
+    ...(code === undefined ? [] : [sql`code = ${code}`]),
+    ...(status === undefined ? [] : [withStatus(sql, status)]),
+    ...(id === undefined ? [] : [isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`]),
+    ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
+    ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
+    ...(after === undefined ? [] : [sql`(at, id) < (${timeOf(sql, after)}, ${after}::uuid)`]),
+    ...(endedSince === undefined ? [] : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(endedSince)}`])
+  ])
+}
+
+/** What no index has in the order of time. */
+const isByHours = ({ code, endedSince, id, key, model, org, route, status, surface }: RequestQuery) => {
+  if (code !== undefined || id !== undefined || endedSince !== undefined) return false
+  if (route !== undefined || surface !== undefined || status === "error" || status === "5xx") return true
+  if (org === undefined && key === undefined) return model !== undefined && status === "ok"
+  return [org, key, model, status].filter((one) => one !== undefined).length > 1
+}
+
+/** Series that have all matching requests, and perhaps others: a model that nobody sold yet was among the unknown. */
+const seriesOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, surface }: RequestQuery) =>
+  sql.and([
+    sql`true`,
+    ...(org === undefined ? [] : [sql`org_id = ${org}`]),
+    ...(key === undefined ? [] : [sql`key_id = ${key}`]),
+    ...(model === undefined ? [] : [sql`(model = ${model} OR NOT is_sold AND model = 'unknown')`]),
+    ...(route === undefined ? [] : [sql`route = ${route}`]),
+    ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
+    ...(status === undefined ? [] : [status === "ok" ? sql`status < 400` : withStatus(sql, status)])
+  ])
+
+/** The newest hours that have such requests by the totals, one after the other until the rows are enough. */
+const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
+  const { after, limit, since, until } = query
+  return sql`
+    WITH RECURSIVE bounds AS MATERIALIZED (
+      SELECT date_trunc('hour', greatest(min(at), ${since === undefined ? null : new Date(since)}::timestamptz), 'UTC') AS oldest
+      FROM request_log
+    ), series AS MATERIALIZED (
+      SELECT id, key_id FROM usage_series WHERE ${seriesOf(sql, query)}
+    ), hours AS (
+      SELECT least(${until === undefined ? null : new Date(until)}::timestamptz, ${
+        after === undefined ? sql`'infinity'` : sql`${timeOf(sql, after)} + interval '1 microsecond'`
+      }) AS hour, 0::bigint AS found, NULL::request_log[] AS listed
+      UNION ALL
+      SELECT next.hour, found + cardinality(here.listed), here.listed FROM hours, LATERAL (
+        SELECT starts_at AS hour, array_agg(DISTINCT key_id) AS keys FROM series, LATERAL (
+          SELECT starts_at FROM usage_hours
+          WHERE series_id = series.id AND starts_at < hours.hour
+            AND starts_at >= (SELECT oldest FROM bounds) AND requests > 0
+          ORDER BY starts_at DESC LIMIT 1
+        ) AS newest GROUP BY 1 ORDER BY 1 DESC LIMIT 1
+      ) AS next, LATERAL (
+        SELECT array(
+          SELECT request_log FROM request_log
+          WHERE key_id = ANY (next.keys) AND at >= next.hour AND at < next.hour + interval '1 hour'
+            AND ${conditionsOf(sql, query)}
+          ORDER BY at DESC, id DESC LIMIT ${limit}
+        ) AS listed OFFSET 0
+      ) AS here WHERE found < ${limit}
+    )
+    SELECT r.* FROM hours, unnest(listed) AS r ORDER BY at DESC, id DESC LIMIT ${limit}`
+}
+
+const Readiness = Schema.Tuple(Schema.Struct({ isReady: Schema.Boolean }))
+
+/** Whether the totals know of every row that the query can match. */
+const areTotalsReady = (sql: SqlClient.SqlClient, query: RequestQuery) =>
+  sql`SELECT filled_from = '-infinity' AND (
+      ${query.model ?? null}::text IS NULL OR EXISTS (SELECT FROM usage_series WHERE model = ${query.model ?? null} AND is_sold)
+    ) AS is_ready FROM usage_bounds`.pipe(
+    Effect.flatMap((rows) => Effect.orDie(Schema.decodeUnknown(Readiness)(rows))),
+    Effect.map(([{ isReady }]) => isReady)
+  )
+
+const listPlainly = (sql: SqlClient.SqlClient, query: RequestQuery) =>
+  sql`SELECT * FROM request_log WHERE ${conditionsOf(sql, query)} ORDER BY at DESC, id DESC LIMIT ${query.limit}`
+
+/** The two kinds of errors have an order each. */
+const listErrors = (sql: SqlClient.SqlClient, query: RequestQuery) => sql`
+  SELECT * FROM (
+    SELECT * FROM (${listByHours(sql, { ...query, status: "5xx" })}) AS failed UNION ALL
+    SELECT * FROM (${listPlainly(sql, { ...query, status: undefined, code: "stream_error" })}) AS broken WHERE status < 500
+  ) AS errors ORDER BY at DESC, id DESC LIMIT ${query.limit}`
+
+/** The rows that match, newest first. */
+export const listRequests = (sql: SqlClient.SqlClient, query: RequestQuery) =>
+  Effect.if(isByHours(query) ? areTotalsReady(sql, query) : Effect.succeed(false), {
+    onTrue: () => (query.status === "error" ? listErrors(sql, query) : listByHours(sql, query)),
+    onFalse: () => listPlainly(sql, query)
+  })

@@ -1,0 +1,143 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import type { Page } from "playwright-core"
+import { Operators } from "../../src/services/admin/Operators.ts"
+import { hire } from "../harness/client/AdminClient.ts"
+import { isSkipped, openPage } from "../harness/client/Browser.ts"
+import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { awaitVideos, makeTraffic, script, spoil } from "./Traffic.ts"
+
+const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
+
+const hashesIn = (page: Page, where: string) =>
+  page.evaluate<ReadonlyArray<string>>(`Array.from(document.querySelectorAll("${where} a"), (link) => link.hash)`)
+
+const awaitLoaded = async (page: Page) => {
+  const main = page.locator("main")
+  await main.locator("h1").waitFor()
+  while ((await main.innerText()).includes("Loading…")) await page.waitForTimeout(50)
+}
+
+/** Visits every view of the navigation, and one of each kind that a view leads to. */
+const walk = async (page: Page, url: string, visit: (hash: string) => Promise<ReadonlyArray<string>>) => {
+  const findings: Array<string> = []
+  const hashes = [...(await hashesIn(page, "nav"))]
+  const kinds = new Set<string>()
+  for (const hash of hashes) {
+    const [, view = ""] = /^#\/(\w*)/.exec(hash) ?? []
+    await page.goto(`${url}/console${hash}`)
+    await page.locator(`nav a[aria-current][href="#/${view}"]`).waitFor()
+    await awaitLoaded(page)
+    for (const finding of await visit(hash)) findings.push(`${hash}: ${finding}`)
+    for (const link of await hashesIn(page, "main")) {
+      const [, kind] = /^#\/(\w+)\/[^?]/.exec(link) ?? []
+      if (kind === undefined || kinds.has(kind)) continue
+      kinds.add(kind)
+      hashes.push(link)
+    }
+  }
+  return { findings, kinds }
+}
+
+/** A view that is left gives up what it asked for. */
+const withoutAborted = (problems: ReadonlyArray<string>) =>
+  problems.filter((text) => !text.includes("net::ERR_ABORTED"))
+
+const alerts = (page: Page) => page.getByRole("alert").allInnerTexts()
+const active =
+  "document.querySelectorAll('main :is(img, script, iframe, object)').length + Number('hacked' in globalThis)"
+
+/** A busy gateway, made once. */
+const world = Effect.cached(
+  Effect.gen(function* () {
+    const customers = yield* Effect.all([Served.customer(), Served.customer(), Served.customer()])
+    yield* Effect.forEach(customers, makeTraffic)
+    yield* awaitVideos
+    return customers.map(({ org }) => org)
+  })
+).pipe(Effect.runSync)
+
+const appearances = [
+  { colorScheme: "light", width: 1440 },
+  { colorScheme: "dark", width: 1440 },
+  { colorScheme: "dark", width: 360 }
+] as const
+
+const slow = 240_000
+
+withLayer(gateway, { excludeTestServices: true })("every view of the console", (it) => {
+  for (const { colorScheme, width } of appearances) {
+    it.scoped.skipIf(isSkipped)(
+      `loads without a problem, keeps nobody out and fits ${width} pixels in the ${colorScheme} theme`,
+      () =>
+        Effect.gen(function* () {
+          yield* world
+          const { url } = yield* Served.ServedGateway
+          const operators = yield* Operators
+          const { id } = yield* hire("owner")
+          const link = Redacted.value(yield* operators.link(id))
+          const { page, problems } = yield* openPage([url], { colorScheme, viewport: { width, height: 900 } })
+          yield* Effect.promise(async () => {
+            await page.goto(`${url}/console#link=${link}`)
+            await page.locator("main h1").waitFor()
+            const { findings, kinds } = await walk(page, url, async () => {
+              const wider = await overflow(page)
+              return [
+                ...(await alerts(page)),
+                ...(await findBarriers(page)),
+                ...(wider > 0 ? [`${wider} pixels too wide`] : [])
+              ]
+            })
+            assert.deepStrictEqual(findings, [])
+            assert.includeMembers([...kinds], ["organizations", "requests", "videos"])
+          })
+          assert.deepStrictEqual(withoutAborted(problems), [])
+        }),
+      slow
+    )
+  }
+
+  it.scoped.skipIf(isSkipped)(
+    "shows nothing to a reader that changes something",
+    () =>
+      Effect.gen(function* () {
+        yield* world
+        const { page, problems, url } = yield* openConsole({ role: "read" })
+        const { findings } = yield* Effect.promise(() =>
+          walk(page, url, async () => {
+            const buttons = await page.locator("main button").allInnerTexts()
+            return buttons.filter((text) => !/^(Refresh|Live|Paused|Clear|Show|Verify|Try again)/.test(text))
+          })
+        )
+        assert.deepStrictEqual(findings, [])
+        assert.deepStrictEqual(
+          withoutAborted(problems).filter((text) => !text.includes("status of 403")),
+          []
+        )
+      }),
+    slow
+  )
+
+  it.scoped.skipIf(isSkipped)(
+    "shows what others wrote as text, however long and in whatever direction",
+    () =>
+      Effect.gen(function* () {
+        yield* spoil(yield* world)
+        const { page, problems, url } = yield* openConsole({ viewport: { width: 360, height: 900 } })
+        const told = new Set<string>()
+        const { findings } = yield* Effect.promise(() =>
+          walk(page, url, async (hash) => {
+            if ((await page.locator("main").innerText()).includes(script)) told.add(hash.split("/")[1] ?? "")
+            const [run, wider] = [await page.evaluate<number>(active), await overflow(page)]
+            return [...(run > 0 ? ["runs what it shows"] : []), ...(wider > 0 ? [`${wider} pixels too wide`] : [])]
+          })
+        )
+        assert.deepStrictEqual(findings, [])
+        for (const view of ["requests", "organizations", "ledger", "videos", "routes", "webhooks", "audit"])
+          assert.include([...told], view)
+        assert.deepStrictEqual(withoutAborted(problems), [])
+      }),
+    slow
+  )
+})
