@@ -47,7 +47,15 @@ export const busy: NowAnswer = {
     first_byte_p50_ms: 412.4,
     first_byte_p95_ms: 1840
   },
-  yesterday: { ...none, requests: 7191, errors: 30, charge_usd: 183.204817004, first_byte_p50_ms: 400 },
+  yesterday: {
+    ...none,
+    requests: 7191,
+    errors: 30,
+    charge_usd: 183.204817004,
+    margin_usd: null,
+    cost_unknown: 7191,
+    first_byte_p50_ms: 400
+  },
   hours: quiet.hours.map((hour, index) => ({
     ...hour,
     requests: 100 + index,

@@ -26,12 +26,13 @@ const row = (given: Partial<UsageRow>): UsageRow => ({
 
 const [first, second, third] = ["2026-11-20", "2026-11-21", "2026-11-22"]
 const day = Date.parse("2026-11-20") / 1000
+const always = { since: undefined, until: day + 30 * 86_400 }
 
 describe("the stacked chart", () => {
   it("has every day, the largest groups, and the rest to the nano-dollar", () => {
     const totals = [row({ day: third, spend_usd: 0.3 }), row({ day: first, spend_usd: 21.000000001 })]
     const parts = [6, 5, 4, 3, 2, 1].map((usd) => row({ day: first, model: `m${usd}`, spend_usd: usd }))
-    const { series, times } = stackOf(totals, parts, { step: "day", by: "model", measure: "spend_usd" })
+    const { series, times } = stackOf(totals, parts, { step: "day", by: "model", measure: "spend_usd", ...always })
     assert.deepStrictEqual(times, [day, day + 86_400, day + 2 * 86_400])
     assert.deepStrictEqual(
       series.map(({ label }) => label),
@@ -40,15 +41,27 @@ describe("the stacked chart", () => {
     assert.deepStrictEqual(series.at(-1)?.values, [1.000000001, 0, 0.3])
   })
 
+  it("has the days of the range without requests too", () => {
+    const rows = [row({ day: second, requests: 3 })]
+    const range = { since: day - 86_400 + 3600, until: day + 3 * 86_400 }
+    const { series, times } = stackOf(rows, [], { step: "day", by: undefined, measure: "requests", ...range })
+    assert.deepStrictEqual(
+      times,
+      [-1, 0, 1, 2].map((days) => day + days * 86_400)
+    )
+    assert.deepStrictEqual(series, [{ label: "all", values: [0, 0, 3, 0] }])
+    assert.lengthOf(stackOf([], [], { step: "hour", by: "org", measure: "requests", ...range }).times, 95)
+  })
+
   it("has no rest where the groups are all", () => {
     const rows = [row({ day: first, model: "m", requests: 3 })]
-    const { series } = stackOf(rows, rows, { step: "day", by: "model", measure: "requests" })
+    const { series } = stackOf(rows, rows, { step: "day", by: "model", measure: "requests", ...always })
     assert.deepStrictEqual(series, [{ label: "m", values: [3] }])
   })
 
   it("tells two keys of the same name apart", () => {
     const rows = ["key_1", "key_2"].map((key) => row({ hour: "2026-11-22T01:00Z", key, key_name: "prod" }))
-    const { series, times } = stackOf([], rows, { step: "hour", by: "key", measure: "requests" })
+    const { series, times } = stackOf([], rows, { step: "hour", by: "key", measure: "requests", ...always })
     assert.deepStrictEqual(
       series.map(({ label }) => label),
       ["prod key_1", "prod key_2"]
@@ -58,10 +71,10 @@ describe("the stacked chart", () => {
 
   it("is one series without groups, and nothing without usage", () => {
     const rows = [row({ day: second, spend_usd: 2 })]
-    assert.deepStrictEqual(stackOf(rows, [], { step: "day", by: undefined, measure: "spend_usd" }).series, [
+    assert.deepStrictEqual(stackOf(rows, [], { step: "day", by: undefined, measure: "spend_usd", ...always }).series, [
       { label: "all", values: [2] }
     ])
-    assert.deepStrictEqual(stackOf([], [], { step: "day", by: "org", measure: "spend_usd" }).times, [])
+    assert.deepStrictEqual(stackOf([], [], { step: "day", by: "org", measure: "spend_usd", ...always }).times, [])
   })
 })
 

@@ -1,12 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { timeTicks, valueTicks } from "../../src/console/parts/chart/Ticks.ts"
-
-const hour = 3600
-
-/** Midnight of the machine's zone, which is the reader's. */
-const midnight = new Date(2026, 10, 21).getTime() / 1000
-
-const hours = (count: number) => Array.from({ length: count }, (_, at) => midnight + at * hour)
+import { valueTicks } from "../../src/console/views/requests/Ticks.ts"
 
 describe("the ticks of values", () => {
   it("are round and reach the most", () => {
@@ -25,25 +18,6 @@ describe("the ticks of values", () => {
       const ticks = valueTicks(most)
       assert.isAtLeast(ticks.at(-1) ?? 0, most * 0.999)
       assert.isAtMost(ticks.length, 5)
-    }
-  })
-})
-
-describe("the ticks of times", () => {
-  it("begin round hours of the reader's zone, and name the days", () => {
-    assert.deepStrictEqual(timeTicks(hours(30), 3), [
-      { index: 12, label: "12:00" },
-      { index: 24, label: "22 Nov" }
-    ])
-    assert.deepStrictEqual(
-      timeTicks(hours(13), 4).map(({ label }) => label),
-      ["03:00", "06:00", "09:00", "12:00"]
-    )
-  })
-
-  it("are at most so many, over any time", () => {
-    for (const count of [1, 2, 48, 90 * 24, 5 * 365 * 24]) {
-      assert.isAtMost(timeTicks(hours(count), 6).length, 6)
     }
   })
 })

@@ -47,7 +47,7 @@ withLayer(gateway, { excludeTestServices: true })("usage of a real gateway", (it
           lines.map((line) => [read(line, "model"), read(line, "requests"), formatUsd(Number(read(line, "spend_usd")))])
         )
 
-        await page.locator("figure rect").first().waitFor()
+        await page.locator("figure canvas").first().waitFor()
         const row = table.locator("tbody tr").filter({ hasText: "gpt-5.2" })
         await row.getByRole("link", { name: "3", exact: true }).click()
         await page.getByText("3 in all").waitFor()

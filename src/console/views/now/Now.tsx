@@ -52,6 +52,7 @@ const Hours = ({ hours }: Pick<NowAnswer, "hours">) => {
     <div class="halves">
       <Chart
         title="Requests per hour"
+        step="hour"
         times={times}
         format={formatCount}
         formatTick={formatShort}
@@ -62,6 +63,7 @@ const Hours = ({ hours }: Pick<NowAnswer, "hours">) => {
       />
       <Chart
         title="Charged per hour"
+        step="hour"
         times={times}
         format={formatUsd}
         formatTick={(usd) => `$${formatShort(usd)}`}

@@ -28,11 +28,20 @@ const show = (unit: Unit, value: number | null) => {
   return unit === "count" ? formatCount(value) : formatMillis(value)
 }
 
+const valueOf = (figures: Figures, name: keyof Figures) =>
+  name === "cost_usd" && figures.margin_usd === null ? null : figures[name]
+
 /** Today beside the same span of yesterday. */
 export const Tiles = ({ today, yesterday }: Pick<NowAnswer, "today" | "yesterday">) => (
   <dl class="tiles">
     {tiles.map(({ name, unit, ...tile }) => (
-      <Stat key={name} {...tile} value={today[name]} before={yesterday[name]} show={(value) => show(unit, value)}>
+      <Stat
+        key={name}
+        {...tile}
+        value={valueOf(today, name)}
+        before={valueOf(yesterday, name)}
+        show={(value) => show(unit, value)}
+      >
         {name === "cost_usd" && today.cost_unknown > 0 && `${formatCount(today.cost_unknown)} without a known cost`}
       </Stat>
     ))}

@@ -44,6 +44,7 @@ const Days = ({ rows }: { readonly rows: (typeof UsagePage.Encoded)["data"] }) =
     <Section title={`The last ${days} days`}>
       <Chart
         title="Charged per day (UTC)"
+        step="day"
         times={times}
         format={formatUsd}
         formatTick={(usd) => `$${formatShort(usd)}`}

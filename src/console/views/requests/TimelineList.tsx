@@ -1,10 +1,10 @@
 import { formatMillis } from "../../format/Moment.ts"
 import { Badge } from "../../parts/Badge.tsx"
-import { valueTicks } from "../../parts/chart/Ticks.ts"
 import { Long } from "../../parts/Long.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { outcomeOf } from "./Outcome.ts"
 import type { Attempt, RequestDetail } from "./RequestRecord.ts"
+import { valueTicks } from "./Ticks.ts"
 import { axisEnd, layOut, type TimelineRow } from "./Timeline.ts"
 
 const percent = (share: number) => `${Math.min(100, share * 100)}%`

@@ -11,28 +11,36 @@ export interface Stack {
 const lengths = { day: 86_400, hour: 3600 } as const
 export type Step = keyof typeof lengths
 
+interface Wanted {
+  readonly step: Step
+  readonly by: Dimension | undefined
+  readonly measure: Measure
+  /** Where undefined, there are the days or hours from the first to the last with requests. */
+  readonly since: number | undefined
+  readonly until: number
+}
+
 const mostShown = 5
 /** Amounts have nine decimals: sums of doubles have more. */
 const round = (value: number): number => Math.round(value * 1e9) / 1e9
 
 const timeOf = (row: UsageRow, step: Step): number => Date.parse(row[step] ?? "") / 1000
 
-const fill = (given: ReadonlyArray<number>, step: Step): ReadonlyArray<number> => {
-  const [first, last] = [Math.min(...given), Math.max(...given)]
-  if (!Number.isFinite(last - first)) return []
-  return Array.from({ length: (last - first) / lengths[step] + 1 }, (_, index) => first + index * lengths[step])
+const fill = (moments: ReadonlyArray<number>, step: Step): ReadonlyArray<number> => {
+  const length = lengths[step]
+  const [first, last] = [Math.min(...moments), Math.max(...moments)].map((at) => Math.floor(at / length) * length)
+  if (first === undefined || last === undefined || !Number.isFinite(last - first)) return []
+  return Array.from({ length: (last - first) / length + 1 }, (_, index) => first + index * length)
 }
 
 /** The largest groups of each day or hour, and what is left of its total. */
 export const stackOf = (
   totals: ReadonlyArray<UsageRow>,
   parts: ReadonlyArray<UsageRow>,
-  { by, measure, step }: { readonly step: Step; readonly by: Dimension | undefined; readonly measure: Measure }
+  { by, measure, since, step, until }: Wanted
 ): Stack => {
-  const times = fill(
-    totals.map((row) => timeOf(row, step)),
-    step
-  )
+  const bounds = since === undefined ? [] : [since, until - 1]
+  const times = fill([...totals.map((row) => timeOf(row, step)), ...bounds], step)
   const whole = new Map(totals.map((row) => [timeOf(row, step), row[measure]]))
   const groups = new Map<string, { id: string; label: string; sum: number; values: Map<number, number> }>()
   for (const row of parts) {

@@ -73,7 +73,15 @@ export const Usage = () => {
       }
     >
       <FilterBar filters={filters} />
-      <UsageChart key={`${step} ${split}`} asked={asked} by={split} sort={sort} step={step} />
+      <UsageChart
+        key={`${step} ${split}`}
+        asked={asked}
+        by={split}
+        sort={sort}
+        step={step}
+        since={since}
+        until={until}
+      />
       <Rows key={by.join()} asked={asked} by={by} sort={sort} />
     </Page>
   )

@@ -19,12 +19,16 @@ export const UsageChart = ({
   asked,
   by,
   sort,
-  step
+  since,
+  step,
+  until
 }: {
   readonly asked: QueryValues
   readonly by: Dimension | undefined
   readonly sort: string | undefined
   readonly step: Step
+  readonly since: number | undefined
+  readonly until: number | undefined
 }) => {
   const totals = useResource<UsageAnswer>("/usage", { query: { ...asked, by: step, limit: most } })
   const split = by === undefined ? step : `${step},${by}`
@@ -32,11 +36,15 @@ export const UsageChart = ({
   const [measure, name] = measures[sort ?? ""] ?? ["spend_usd", "Charged"]
   const error = totals.error ?? parts.error
   if (error !== undefined) return <ErrorBox error={error} />
-  const { series, times } = stackOf(totals.data?.data ?? [], parts.data?.data ?? [], { step, by, measure })
+  const now = Date.now() / 1000
+  const range = { since: totals.data && since, until: Math.min(until ?? now, now) }
+  const wanted = { step, by, measure, ...range }
+  const { series, times } = stackOf(totals.data?.data ?? [], parts.data?.data ?? [], wanted)
   const isUsd = measure !== "requests"
   return (
     <Chart
-      title={`${name} per ${step}`}
+      title={`${name} per ${step}${step === "day" ? " (UTC)" : ""}`}
+      step={step}
       times={times}
       isStacked
       format={isUsd ? formatUsd : formatCount}

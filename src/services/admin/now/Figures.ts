@@ -39,7 +39,7 @@ const countsOf = ({ charge, errors, refusals, requests }: UsageRow) => ({
 const figuresOf = (totals: UsageRow, timed: Effect.Effect.Success<ReturnType<typeof percentiles>>): Figures => ({
   ...countsOf(totals),
   cost_usd: totals.cost,
-  margin_usd: totals.margin ?? 0n,
+  margin_usd: totals.margin ?? (totals.uncosted > 0 ? null : 0n),
   cost_unknown: totals.uncosted,
   ...timed
 })

@@ -11,8 +11,8 @@ export const Figures = Schema.Struct({
   refusals: Schema.Number,
   charge_usd: Usd,
   cost_usd: Usd,
-  /** Over the requests whose cost is known. */
-  margin_usd: Usd,
+  /** Over the requests whose cost is known; null where that is none of those charged. */
+  margin_usd: Schema.NullOr(Usd),
   cost_unknown: Schema.Number,
   first_byte_p50_ms: Millis,
   first_byte_p95_ms: Millis
