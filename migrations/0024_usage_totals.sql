@@ -190,9 +190,15 @@ CREATE FUNCTION log_charged_job() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   job record;
 BEGIN
-  SELECT request_id, created_at, model, cost, attempts, route::json ->> 'id' AS route,
-    route::json #>> '{provider,name}' AS provider INTO job
+  SELECT request_id, created_at, model, cost, attempts, route AS kept, NULL::text AS route, NULL::text AS provider INTO job
   FROM videos WHERE hold_id = NEW.id;
+  BEGIN
+    job.route := job.kept::json ->> 'id';
+    job.provider := job.kept::json #>> '{provider,name}';
+  EXCEPTION WHEN data_exception OR syntax_error_or_access_rule_violation THEN
+    -- Options of a route may hold what is no text here, such as NUL; that must not prevent the charge.
+    NULL;
+  END;
   UPDATE request_log AS r SET charge = NEW.charged, cost = coalesce(job.cost, r.cost),
     route = coalesce(job.route, r.route), provider = coalesce(job.provider, r.provider)
   WHERE r.request_id = job.request_id AND r.hold_id = NEW.id;
