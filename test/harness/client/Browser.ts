@@ -38,7 +38,11 @@ export const openPage = (origins: ReadonlyArray<string>, options: BrowserContext
         problems.push(`${message.text()} ${message.location().url}`)
     })
     page.on("pageerror", (error) => problems.push(error.message))
-    page.on("requestfailed", (request) => problems.push(`${request.url()}: ${request.failure()?.errorText}`))
+    page.on("requestfailed", (request) => {
+      const reason = request.failure()?.errorText
+      // A page that asks for something else gives up what it asked for before.
+      if (reason !== "net::ERR_ABORTED") problems.push(`${request.url()}: ${reason}`)
+    })
     page.on("request", (request) => {
       const { origin, protocol } = new URL(request.url())
       if (protocol !== "data:" && !origins.includes(origin)) problems.push(`asked ${request.url()}`)
