@@ -60,7 +60,6 @@ const world = Effect.cached(
 
 const appearances = [
   { colorScheme: "light", width: 1440 },
-  { colorScheme: "dark", width: 1440 },
   { colorScheme: "dark", width: 360 }
 ] as const
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { type BrowserContextOptions, chromium, type Page } from "playwright-core"
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
 
@@ -14,23 +14,27 @@ export interface BrowserPage {
   readonly problems: ReadonlyArray<string>
 }
 
-const launch = Effect.acquireRelease(
-  Effect.promise(async () => {
-    assert.isDefined(executable, "A test needs Chromium: install it, on Debian with `apt-get install chromium`.")
-    // The sandbox's pictures leave a font configuration without fonts in the environment of their worker.
-    const { FONTCONFIG_FILE: _, ...env } = process.env
-    // As root Chromium has no sandbox of its own.
-    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : []
-    return chromium.launch({ executablePath: executable, args, env })
-  }),
-  (browser) => Effect.promise(() => browser.close())
-)
+let browser: Promise<Browser> | undefined
 
-/** An empty page in a browser of its own, whose pages may only ask the origins. */
+/** One for all tests of a worker, which ends with it: a launch costs more than most tests. */
+const launch = Effect.promise(() => {
+  assert.isDefined(executable, "A test needs Chromium: install it, on Debian with `apt-get install chromium`.")
+  // The sandbox's pictures leave a font configuration without fonts in the environment of their worker.
+  const { FONTCONFIG_FILE: _, ...env } = process.env
+  // As root Chromium has no sandbox of its own.
+  const args = process.getuid?.() === 0 ? ["--no-sandbox"] : []
+  browser ??= chromium.launch({ executablePath: executable, args, env })
+  return browser
+})
+
+/** An empty page in a context of its own, whose pages may only ask the origins. */
 export const openPage = (origins: ReadonlyArray<string>, options: BrowserContextOptions = {}) =>
   Effect.gen(function* () {
     const browser = yield* launch
-    const context = yield* Effect.promise(() => browser.newContext(options))
+    const context = yield* Effect.acquireRelease(
+      Effect.promise(() => browser.newContext(options)),
+      (context) => Effect.promise(() => context.close())
+    )
     const page = yield* Effect.promise(() => context.newPage())
     const problems: Array<string> = []
     page.on("console", (message) => {
