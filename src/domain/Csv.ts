@@ -4,7 +4,7 @@ import { toUsdText } from "./Money.ts"
 export type CsvCell = string | number | boolean | bigint | Date | null | undefined | ReadonlyArray<string>
 
 /** Spreadsheets run a text that begins like a formula, some also in full width. */
-const formula = /^\s*[=+\-@＝＋－＠]/
+const formula = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/
 
 // A name or a provider's error must move no cursor where the document is read in a terminal.
 const harmless = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
