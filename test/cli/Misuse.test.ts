@@ -24,7 +24,7 @@ describe("gateway", () => {
     [["credits", "add", "a", "5", "--ref", " "], "--ref must be a text that is not blank."],
     [["requests", "--limit", "0"], "--limit must be an integer from 1 to 2147483647."],
     [["requests", "--status", "20"], "--status must be an HTTP status, 4xx, 5xx or ok."],
-    [["usage", "--by", "org,org"], "--by must be one or two of model, key, day, provider, org,"]
+    [["usage", "--by", "org,org"], "--by must be one or two of model, key, day, hour, provider, org,"]
   ]
   for (const [args, says] of misuses) {
     it.live(`${args.join(" ")} is refused in one line`, () =>
