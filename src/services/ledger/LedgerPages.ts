@@ -65,6 +65,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
     WHERE holds.id = ${hold} AND ${sql.literal(refundsOf("holds.id"))}
   )`
 
+  // Of a limit that it does not know the planner expects a tenth of all entries, and reads the whole log for them.
   const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return rowsOf(ListedEntry)(sql`
@@ -73,7 +74,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
       FROM (
         SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
         FROM ${from} AS entries WHERE ${conditions(query)}
-        ORDER BY ${sql.literal(query.org === undefined ? "" : "org_id, ")} at DESC, id DESC LIMIT ${query.limit}
+        ORDER BY ${sql.literal(query.org === undefined ? "" : "org_id, ")} at DESC, id DESC LIMIT ${sql.literal(String(query.limit))}
       ) AS entry
       JOIN organizations ON organizations.id = entry.org_id
       LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id
