@@ -12,7 +12,7 @@ import {
   UnknownEndpoint
 } from "../../domain/Failure.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
-import { Internal, onWire } from "../errors/Schemas.ts"
+import { Internal, onWire, TooLarge } from "../errors/Schemas.ts"
 
 export const BadRequest = onWire(400, InvalidRequest).annotations({ description: "The request is wrong." })
 export const Unauthenticated = onWire(401, NotSignedIn).annotations({
@@ -30,7 +30,7 @@ export const TooManyAttempts = onWire(429, SignInLimited).annotations({
 })
 
 /** What every endpoint may answer. */
-export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch)
+export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch, TooLarge)
 export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
 export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)
 
@@ -43,5 +43,5 @@ export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/h
 
 /** Before its body is read, a request from elsewhere finds nothing here. */
 export class LoopbackAccess extends HttpApiMiddleware.Tag<LoopbackAccess>()("gateway/http/LoopbackAccess", {
-  failure: NoSuch
+  failure: Schema.Union(BadRequest, NoSuch, TooLarge)
 }) {}

@@ -10,6 +10,7 @@ import { RequestContext } from "../admission/RequestContext.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { requireLoopback } from "../system/Loopback.ts"
 import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
+import { requireReadableBody } from "./Body.ts"
 
 export const sessionCookie = "gateway_session"
 
@@ -77,6 +78,7 @@ const make = Effect.gen(function* () {
         onNone: () => bySession(sessionOf(request), request.method)
       })
       if (!isAtLeast(operator.role, needed)) return yield* new InsufficientRole({ needed })
+      yield* requireReadableBody
       const { id, name, role } = operator
       return { name, via, role, operator: id }
     }).pipe(Effect.provideService(AdminOptions, options))
@@ -98,7 +100,9 @@ const changing = (needed: Role) =>
 export const AccessLayer = Layer.mergeAll(
   Layer.effect(
     LoopbackAccess,
-    Effect.map(AdminOptions, ({ consolePublic }) => requireLoopback(consolePublic))
+    Effect.map(AdminOptions, ({ consolePublic }) =>
+      Effect.zipRight(requireLoopback(consolePublic), requireReadableBody)
+    )
   ),
   Layer.effect(ReadAccess, reading),
   Layer.effect(WriteAccess, changing("write")),

@@ -75,19 +75,23 @@ const readPlain = (incoming: Incoming, limitBytes: number): Effect.Effect<Buffer
     : new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
 }
 
+export const requireNoForm = (request: IncomingMessage): Effect.Effect<void, InvalidRequest> =>
+  isForm(typeOf(request))
+    ? new InvalidRequest({
+        message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
+        param: null
+      })
+    : Effect.void
+
 /** A JSON body, whatever content type it was sent under, except forms; and how many bytes it had. */
 export const readDocument = (
   incoming: Incoming,
   limitBytes: number
 ): Effect.Effect<{ readonly value: unknown; readonly bytes: number }, InvalidRequest | ReceiveFailure> =>
-  isForm(typeOf(incoming.request))
-    ? new InvalidRequest({
-        message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
-        param: null
-      })
-    : Effect.flatMap(readPlain(incoming, limitBytes), (body) =>
-        Effect.map(parseBody(body), (value) => ({ value, bytes: body.length }))
-      )
+  requireNoForm(incoming.request).pipe(
+    Effect.zipRight(readPlain(incoming, limitBytes)),
+    Effect.flatMap((body) => Effect.map(parseBody(body), (value) => ({ value, bytes: body.length })))
+  )
 
 export const readJson = (incoming: Incoming, limitBytes: number) =>
   Effect.map(readDocument(incoming, limitBytes), ({ value }) => value)

@@ -1,29 +1,9 @@
 import { HttpApiError, HttpServerError } from "@effect/platform"
 import { Cause, Effect, Option } from "effect"
-import {
-  Aborted,
-  BodyTooLarge,
-  type Failure,
-  InvalidRequest,
-  isFailure,
-  UnknownEndpoint
-} from "../../domain/Failure.ts"
+import { Aborted, type Failure, InvalidRequest, isFailure, UnknownEndpoint } from "../../domain/Failure.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
+import { unreadBody } from "../admin/Body.ts"
 import { internalError, outage, toWire, type WireError } from "./ErrorMessages.ts"
-
-/** Of requests whose body the platform reads: those of operators. */
-export const adminBodyBytes = 262_144
-
-/** The platform dies of a body that it cannot read, and tells of one that is too large by these words alone. */
-const unreadBody = (defect: unknown): Option.Option<Failure> => {
-  if (!(defect instanceof HttpServerError.RequestError) || defect.reason !== "Decode") return Option.none()
-  const isTooLarge = defect.cause instanceof Error && defect.cause.message === "maxBytes exceeded"
-  return Option.some(
-    isTooLarge
-      ? new BodyTooLarge({ limitBytes: adminBodyBytes })
-      : new InvalidRequest({ message: "The body is not valid JSON.", param: null })
-  )
-}
 
 const asFailure = (error: unknown): Option.Option<Failure> => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())

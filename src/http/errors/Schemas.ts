@@ -63,7 +63,7 @@ export const NotCompleted = onWire(400, InvalidRequest).annotations({ descriptio
 export const Conflict = onWire(409, IdempotencyConflict).annotations({
   description: "A request with the same `Idempotency-Key` is still in flight."
 })
-const TooLarge = onWire(413, BodyTooLarge).annotations({ description: "The body is too large." })
+export const TooLarge = onWire(413, BodyTooLarge).annotations({ description: "The body is too large." })
 const TooManyRequests = onWire(429, RateLimited).annotations({ description: "The key's request rate is spent." })
 export const Internal = onWire(500, SettleFailed).annotations({ description: "The gateway failed." })
 const BadGateway = onWire(502, UpstreamFailed, UpstreamAuthFailed).annotations({

@@ -1,13 +1,14 @@
 import { FileSystem, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Cause, Effect, Option } from "effect"
-import { AddressBlocked, BodyTooLarge } from "../../domain/Failure.ts"
+import { AddressBlocked } from "../../domain/Failure.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { respond, wireError } from "../Answer.ts"
+import { adminBodyBytes } from "../admin/Body.ts"
 import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
-import { adminBodyBytes, errorResponse } from "../errors/ErrorResponse.ts"
+import { errorResponse } from "../errors/ErrorResponse.ts"
 import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/Errors.ts"
 import { pathOf } from "./GenerationRoutes.ts"
 import { readEndpointOf } from "./ReadEndpoints.ts"
@@ -53,11 +54,7 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
 
       const blocked = auth.isBlocked(address)
       const isBlocked = forMachines.has(url.split("?", 1)[0]) ? unlessUnknown(blocked) : blocked
-      const isTooLarge = Number(headers["content-length"] ?? 0) > adminBodyBytes
-      const next: Effect.Effect<HttpServerResponse.HttpServerResponse, E | BodyTooLarge, R> = isTooLarge
-        ? new BodyTooLarge({ limitBytes: adminBodyBytes })
-        : app
-      const response = yield* Effect.if(isBlocked, { onTrue: () => new AddressBlocked(), onFalse: () => next }).pipe(
+      const response = yield* Effect.if(isBlocked, { onTrue: () => new AddressBlocked(), onFalse: () => app }).pipe(
         Effect.provideService(RequestContext, context),
         HttpServerRequest.withMaxBodySize(Option.some(FileSystem.Size(adminBodyBytes))),
         Effect.tap((answer) => conclude(sent.headersSent ? sent.statusCode : answer.status, null)),

@@ -1,0 +1,30 @@
+import { HttpServerError, HttpServerRequest } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Effect, Option } from "effect"
+import { BodyTooLarge, type Failure, InvalidRequest } from "../../domain/Failure.ts"
+import { requireNoForm } from "../body/Body.ts"
+
+/** Of requests whose body the platform reads: those of operators. */
+export const adminBodyBytes = 262_144
+
+const tooLarge = new BodyTooLarge({ limitBytes: adminBodyBytes })
+
+/** Comes before the platform's reading, whose own way to stop destroys the connection and so the answer. */
+export const requireReadableBody = Effect.gen(function* () {
+  const incoming = NodeHttpServerRequest.toIncomingMessage(yield* HttpServerRequest.HttpServerRequest)
+  if (Number(incoming.headers["content-length"] ?? 0) > adminBodyBytes) return yield* tooLarge
+  yield* requireNoForm(incoming)
+  const destroy = incoming.destroy.bind(incoming)
+  const stop = (error?: Error) =>
+    error === undefined && !incoming.readableEnded ? incoming.removeAllListeners("data").resume() : destroy(error)
+  Object.assign(incoming, { destroy: stop })
+})
+
+/** The platform dies of a body that it cannot read, and tells of one that is too large by these words alone. */
+export const unreadBody = (defect: unknown): Option.Option<Failure> => {
+  if (!(defect instanceof HttpServerError.RequestError) || defect.reason !== "Decode") return Option.none()
+  const isTooLarge = defect.cause instanceof Error && defect.cause.message === "maxBytes exceeded"
+  return Option.some(
+    isTooLarge ? tooLarge : new InvalidRequest({ message: "The body is not valid JSON.", param: null })
+  )
+}
