@@ -4,23 +4,32 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { rowsOf, storable } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 
-/** A change of a resource; `record` is what is kept of it, and is without secrets. */
-export interface Change<A, Record, Encoded, E, R> {
+/** `record` is what is kept of a resource, and is without secrets. */
+interface Audited<A, Record, Encoded> {
   /** Such as `organizations.suspend`. */
   readonly action: string
   /** What was asked, by which a repeated key is compared; undefined parts are left out. */
   readonly input: unknown
-  /** Locked while the change is made; undefined: it is made by the change. */
-  readonly target?: string | undefined
   readonly record: Schema.Schema<Record, Encoded>
-  readonly before?: Effect.Effect<Record | undefined, E, R> | undefined
-  readonly run: Effect.Effect<A, E, R>
   readonly recordOf: (value: A) => Record
   readonly targetOf: (record: Record) => string
   readonly orgOf?: ((record: Record) => string | undefined) | undefined
+}
+
+export interface Creation<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
+  readonly run: Effect.Effect<A, E, R>
+}
+
+/** Of a resource that exists. */
+export interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
+  /** As the request names it, by id or by name. */
+  readonly target: string
+  readonly find: (reference: string) => Effect.Effect<Record | undefined, E, R>
+  /** Its id is locked meanwhile. */
+  readonly run: (id: string) => Effect.Effect<A, E, R>
 }
 
 /** `value` is undefined where an earlier result was repeated. */
@@ -69,6 +78,9 @@ const fingerprintOf = (action: string, target: string | undefined, input: unknow
 export class Audit extends Context.Tag("gateway/Audit")<
   Audit,
   {
+    readonly create: <A, Record, Encoded, E, R>(
+      creation: Creation<A, Record, Encoded, E, R>
+    ) => Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor>
     readonly change: <A, Record, Encoded, E, R>(
       change: Change<A, Record, Encoded, E, R>
     ) => Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor>
@@ -106,18 +118,18 @@ export class Audit extends Context.Tag("gateway/Audit")<
         return yield* Effect.orDie(Schema.decodeUnknown(record)(kept.after))
       })
 
-      const change = <A, Record, Encoded, E, R>(wanted: Change<A, Record, Encoded, E, R>) =>
+      /** Nothing is looked up for a key that was used: what it changed may have another name by now, or be gone. */
+      const audit = <A, Record, Encoded, E, R>(
+        { action, input, orgOf, record, recordOf, targetOf }: Audited<A, Record, Encoded>,
+        target: string | undefined,
+        run: Effect.Effect<{ readonly was: Record | undefined; readonly value: A }, E, R>
+      ): Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor> =>
         Effect.gen(function* () {
-          const { action, before, input, orgOf, record, recordOf, run, target, targetOf } = wanted
           const fingerprint = fingerprintOf(action, target, input)
           const encode = (value: Record) => Effect.map(Effect.orDie(Schema.encode(record)(value)), JSON.stringify)
           const row = yield* begin(action, fingerprint)
           if (row === undefined) return { record: yield* replay(record, fingerprint), value: undefined }
-          if (target !== undefined) {
-            yield* Effect.orDie(sql`SELECT pg_advisory_xact_lock(hashtextextended(${`audit ${target}`}, 0))`)
-          }
-          const was = before === undefined ? undefined : yield* before
-          const value = yield* run
+          const { value, was } = yield* run
           const made = recordOf(value)
           yield* Effect.orDie(sql`
             UPDATE audit SET target = ${targetOf(made)}, org_id = ${orgOf?.(made) ?? null},
@@ -131,8 +143,32 @@ export class Audit extends Context.Tag("gateway/Audit")<
           Effect.uninterruptible
         )
 
+      const lock = (id: string) =>
+        Effect.orDie(sql`SELECT pg_advisory_xact_lock(hashtextextended(${storable(`audit ${id}`)}, 0))`)
+
+      /** A name is looked up under its own lock, and what it names once more under that of the id. */
+      const findLocked = <Record, E, R>(
+        change: Pick<Change<never, Record, never, E, R>, "find" | "targetOf">,
+        reference: string
+      ): Effect.Effect<{ readonly id: string; readonly was: Record | undefined }, E, R> =>
+        Effect.gen(function* () {
+          yield* lock(reference)
+          const was = yield* change.find(reference)
+          const id = was === undefined ? reference : change.targetOf(was)
+          return id === reference ? { id, was } : yield* findLocked(change, id)
+        })
+
       return Audit.of({
-        change,
+        create: (creation) => {
+          const run = Effect.map(creation.run, (value) => ({ value, was: undefined }))
+          return audit(creation, undefined, run)
+        },
+        change: (change) => {
+          const run = Effect.flatMap(findLocked(change, change.target), ({ id, was }) =>
+            Effect.map(change.run(id), (value) => ({ value, was }))
+          )
+          return audit(change, change.target, run)
+        },
         list: Effect.fn("Audit.list")(({ action, actor, after, limit, org, since, target, until }: AuditQuery) =>
           rowsOf(AuditRow)(sql`
             SELECT id, at, actor, via, action, target, org_id, before, after,

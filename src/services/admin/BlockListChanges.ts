@@ -25,7 +25,7 @@ const changeOne = <E>(
   Effect.gen(function* () {
     const { change } = yield* Audit
     const blockList = yield* BlockList
-    const before = Effect.map(blockList.list, (ranges) => {
+    const find = Effect.map(blockList.list, (ranges) => {
       const present = ranges.find((one) => one.range === range)
       return present && blockedRangeRecord(present)
     })
@@ -34,8 +34,8 @@ const changeOne = <E>(
       input: {},
       target: range,
       record: BlockedRangeRecord,
-      before,
-      run: run(blockList),
+      find: () => find,
+      run: () => run(blockList),
       recordOf: blockedRangeRecord,
       targetOf: ({ id }) => id
     })

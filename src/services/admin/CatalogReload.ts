@@ -39,9 +39,9 @@ const reloadRecord = (one: InstanceCatalog, asked: number): ReloadRecord => ({
 
 /** Every instance reads its own file again. */
 export const requestReload = Effect.gen(function* () {
-  const { change } = yield* Audit
+  const { create } = yield* Audit
   const { request } = yield* CatalogReloads
-  return yield* change({
+  return yield* create({
     action: "catalog.reload",
     input: {},
     record: Reload,

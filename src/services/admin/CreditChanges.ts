@@ -25,10 +25,10 @@ export const topUp = (given: {
   readonly note?: string | undefined
 }) =>
   Effect.gen(function* () {
-    const { change } = yield* Audit
+    const { create } = yield* Audit
     const { keep } = yield* Organizations
     const { topUp } = yield* LedgerAdmin
-    return yield* change({
+    return yield* create({
       ...common,
       action: "credits.top_up",
       input: given,
@@ -48,10 +48,10 @@ export const adjust = (given: {
   readonly force: boolean
 }) =>
   Effect.gen(function* () {
-    const { change } = yield* Audit
+    const { create } = yield* Audit
     const { keep } = yield* Organizations
     const { adjust } = yield* LedgerAdmin
-    return yield* change({
+    return yield* create({
       ...common,
       action: "credits.adjust",
       input: given,
@@ -111,7 +111,7 @@ export const refund = (given: {
   readonly note: string
 }) =>
   Effect.gen(function* () {
-    const { change } = yield* Audit
+    const { create } = yield* Audit
     const ledger = yield* LedgerAdmin
     const { amount, note, request } = given
     const run = Effect.gen(function* () {
@@ -124,7 +124,7 @@ export const refund = (given: {
       )
       return { ...entryRecord(entry), request: charged.row }
     })
-    return yield* change({
+    return yield* create({
       ...common,
       action: "credits.refund",
       input: given,

@@ -3,7 +3,6 @@ import { CapPeriod, Scope } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { type ApiKey, ApiKeys, type Cap, type KeyChanges, type KeyNotFound } from "../access/ApiKeys.ts"
 import { Organizations } from "../access/Organizations.ts"
-import { storable } from "../sql/Statement.ts"
 import { Audit } from "./Audit.ts"
 import { UnixSeconds, Usd } from "./Record.ts"
 
@@ -80,7 +79,7 @@ const ofIssued = ({ record }: { readonly record: ApiKey }) => keyRecord(record)
 
 export const createKey = (given: KeyFields & { readonly org: string }) =>
   Effect.gen(function* () {
-    const { change } = yield* Audit
+    const audit = yield* Audit
     const { keep } = yield* Organizations
     const { create } = yield* ApiKeys
     const run = Effect.gen(function* () {
@@ -88,13 +87,12 @@ export const createKey = (given: KeyFields & { readonly org: string }) =>
       const { id } = yield* keep(given.org)
       return yield* create({ org: id, ...changes })
     })
-    return yield* change({ ...common, action: "keys.create", input: given, run, recordOf: ofIssued })
+    return yield* audit.create({ ...common, action: "keys.create", input: given, run, recordOf: ofIssued })
   })
 
-/** Of one that exists. */
 const changeOne = <A, E>(
   action: string,
-  reference: string,
+  id: string,
   input: unknown,
   recordOf: (value: A) => KeyRecord,
   run: (keys: typeof ApiKeys.Service, id: string) => Effect.Effect<A, E | KeyNotFound>
@@ -102,14 +100,13 @@ const changeOne = <A, E>(
   Effect.gen(function* () {
     const { change } = yield* Audit
     const keys = yield* ApiKeys
-    const id = storable(reference)
     return yield* change({
       ...common,
       action: `keys.${action}`,
       input,
       target: id,
-      before: Effect.map(keys.find(id), keyRecord),
-      run: run(keys, id),
+      find: (reference) => Effect.map(keys.find(reference), keyRecord),
+      run: (id) => run(keys, id),
       recordOf
     })
   })

@@ -20,7 +20,8 @@ export const deleteMedia = (name: string) =>
       input: {},
       target: name,
       record: DeletedMedia,
-      run: Effect.flatMap(remove(name), (deleted) => (deleted ? Effect.void : new MediaNotFound({ name }))),
+      find: () => Effect.succeed(undefined),
+      run: () => Effect.flatMap(remove(name), (deleted) => (deleted ? Effect.void : new MediaNotFound({ name }))),
       recordOf: () => ({ id: name, deleted: true }),
       targetOf: () => name
     })

@@ -2,7 +2,7 @@ import { Data, Effect, Redacted, Schema } from "effect"
 import { Role } from "../../domain/Operator.ts"
 import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
-import { type Operator, Operators } from "./Operators.ts"
+import { type Operator, type OperatorNotFound, Operators } from "./Operators.ts"
 import { UnixSeconds } from "./Record.ts"
 
 export const OperatorRecord = Schema.Struct({
@@ -37,28 +37,45 @@ export const consoleLink = (publicUrl: string, link: Redacted.Redacted) =>
 /** With a token and a link, once. */
 export const createOperator = (given: { readonly name: string; readonly role: Role }) =>
   Effect.gen(function* () {
-    const { change } = yield* Audit
+    const audit = yield* Audit
     const { create, link } = yield* Operators
     const run = Effect.flatMap(create(given), (made) =>
       Effect.map(Effect.orDie(link(made.operator.id)), (secret) => ({ ...made, link: secret }))
     )
-    return yield* change({ ...common, action: "operators.create", input: given, run, recordOf: ofOperator })
+    return yield* audit.create({ ...common, action: "operators.create", input: given, run, recordOf: ofOperator })
+  })
+
+const changeOne = <A, E>(
+  action: string,
+  reference: string,
+  recordOf: (value: A) => OperatorRecord,
+  run: (operators: typeof Operators.Service, operator: Operator) => Effect.Effect<A, E | OperatorNotFound, CurrentActor>
+) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const operators = yield* Operators
+    return yield* change({
+      ...common,
+      action: `operators.${action}`,
+      input: {},
+      target: reference,
+      find: (reference) => Effect.map(operators.find(reference), operatorRecord),
+      run: (id) => Effect.flatMap(operators.find(id), (operator) => run(operators, operator)),
+      recordOf
+    })
   })
 
 export const linkOperator = (reference: string) =>
-  Effect.gen(function* () {
-    const { change } = yield* Audit
-    const { find, link } = yield* Operators
-    const operator = yield* find(reference)
-    const run = Effect.map(link(operator.id), (secret) => ({ operator, link: secret }))
-    const input = {}
-    return yield* change({ ...common, action: "operators.link", input, target: operator.id, run, recordOf: ofOperator })
-  })
+  changeOne("link", reference, ofOperator, ({ link }, operator) =>
+    Effect.map(link(operator.id), (secret) => ({ operator, link: secret }))
+  )
 
-const requireOtherOwner = Effect.fnUntraced(function* ({ id, name }: Operator) {
+const requireOtherOwner = Effect.fnUntraced(function* (
+  { lockOwners }: typeof Operators.Service,
+  { id, name }: Operator
+) {
   const { operator } = yield* CurrentActor
   if (operator === undefined) return
-  const { lockOwners } = yield* Operators
   const [first, ...others] = yield* lockOwners
   if (first === id && others.length === 0) {
     const message = `${name} is the last owner: only gateway operators revoke, on the gateway's own machine, can.`
@@ -68,18 +85,6 @@ const requireOtherOwner = Effect.fnUntraced(function* ({ id, name }: Operator) {
 })
 
 export const revokeOperator = (reference: string) =>
-  Effect.gen(function* () {
-    const { change } = yield* Audit
-    const { find, revoke } = yield* Operators
-    const operator = yield* find(reference)
-    const { id } = operator
-    return yield* change({
-      ...common,
-      action: "operators.revoke",
-      input: {},
-      target: id,
-      before: Effect.map(find(id), operatorRecord),
-      run: Effect.zipRight(requireOtherOwner(operator), revoke(id)),
-      recordOf: operatorRecord
-    })
-  })
+  changeOne("revoke", reference, operatorRecord, (operators, operator) =>
+    Effect.zipRight(requireOtherOwner(operators, operator), operators.revoke(operator.id))
+  )

@@ -124,9 +124,10 @@ export class Operators extends Context.Tag("gateway/Operators")<
         return revoked ?? (yield* new OperatorNotFound({ reference }))
       })
 
+      // The audit's row of a change keeps the key of who makes it.
       const lockOwners = Effect.map(
         rowsOf(Schema.Struct({ id: Schema.String }))(
-          sql`SELECT id FROM operators WHERE role = 'owner' AND revoked_at IS NULL ORDER BY id FOR UPDATE`
+          sql`SELECT id FROM operators WHERE role = 'owner' AND revoked_at IS NULL ORDER BY id FOR NO KEY UPDATE`
         ),
         (owners) => owners.map(({ id }) => id)
       )

@@ -41,12 +41,11 @@ const common = {
 
 export const createOrganization = (given: { readonly name: string; readonly credits?: NanoUsd | undefined }) =>
   Effect.gen(function* () {
-    const { change } = yield* Audit
+    const audit = yield* Audit
     const { create } = yield* Organizations
-    return yield* change({ ...common, action: "organizations.create", input: given, run: create(given) })
+    return yield* audit.create({ ...common, action: "organizations.create", input: given, run: create(given) })
   })
 
-/** Of one that exists. */
 const changeOne = <E>(
   action: string,
   reference: string,
@@ -59,15 +58,13 @@ const changeOne = <E>(
   Effect.gen(function* () {
     const { change } = yield* Audit
     const organizations = yield* Organizations
-    // A repeated deletion finds it too; the change itself wants one that is not deleted.
-    const { id } = yield* organizations.findAny(reference)
     return yield* change({
       ...common,
       action: `organizations.${action}`,
       input,
-      target: id,
-      before: Effect.map(organizations.find(id), organizationRecord),
-      run: run(organizations, id)
+      target: reference,
+      find: (reference) => Effect.map(organizations.find(reference), organizationRecord),
+      run: (id) => run(organizations, id)
     })
   })
 

@@ -68,14 +68,14 @@ const changeRoute = <E, R>(
   Effect.gen(function* () {
     const { change } = yield* Audit
     const controls = yield* RouteControls
-    yield* requireRoute(route, inCatalog)
+    const find = Effect.zipRight(requireRoute(route, inCatalog), controls.find(route))
     return yield* change({
       action: `routes.${action}`,
       input,
       target: route,
       record: RouteControlRecord,
-      before: Effect.map(controls.find(route), (found) => found && controlRecord(found)),
-      run: run(controls),
+      find: () => Effect.map(find, (found) => found && controlRecord(found)),
+      run: () => run(controls),
       recordOf: controlRecord,
       targetOf: ({ id }) => id
     })

@@ -17,8 +17,8 @@ const changeVideo = (
       input: {},
       target: id,
       record: VideoRecord,
-      before: Effect.map(videos.find(id), videoRecord),
-      run: run(videos),
+      find: (id) => Effect.map(videos.find(id), videoRecord),
+      run: () => run(videos),
       recordOf: videoRecord,
       targetOf: (record) => record.id,
       orgOf: (record) => record.org

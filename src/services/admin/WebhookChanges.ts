@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { OrgId } from "../../domain/Organization.ts"
 import { Organizations } from "../access/Organizations.ts"
 import { type Delivery, type Endpoint, type EndpointNotFound, Webhooks } from "../webhooks/Webhooks.ts"
 import { Audit } from "./Audit.ts"
@@ -73,15 +74,14 @@ const ofEndpoint = {
 /** With the secret, once. */
 export const addEndpoint = (organization: string, url: string) =>
   Effect.gen(function* () {
-    const { change } = yield* Audit
-    const { find, keep } = yield* Organizations
+    const { create } = yield* Audit
+    const { keep } = yield* Organizations
     const { add } = yield* Webhooks
-    const { id: org } = yield* find(organization)
-    const run = Effect.zipRight(keep(org), add({ org, url }))
-    return yield* change({
+    const run = Effect.flatMap(keep(organization), ({ id: org }) => add({ org, url }))
+    return yield* create({
       ...ofEndpoint,
       action: "webhooks.add",
-      input: { org, url },
+      input: { organization, url },
       run,
       recordOf: ({ endpoint }) => endpointRecord(endpoint)
     })
@@ -100,8 +100,8 @@ const changeEndpoint = (
       action: `webhooks.${action}`,
       input: {},
       target: id,
-      before: Effect.map(webhooks.find(id), endpointRecord),
-      run: run(webhooks),
+      find: (id) => Effect.map(webhooks.find(id), endpointRecord),
+      run: () => run(webhooks),
       recordOf: endpointRecord
     })
   })
@@ -119,8 +119,8 @@ export const replayEvent = (id: string) =>
       input: {},
       target: id,
       record: ReplayedDeliveries,
-      before: Effect.map(deliveries({ event: id }), (all) => all.map(deliveryRecord)),
-      run: replay(id),
+      find: (event) => Effect.map(deliveries({ event }), (all) => all.map(deliveryRecord)),
+      run: replay,
       recordOf: (all) => all.map(deliveryRecord),
       targetOf: () => id,
       orgOf: ([first]) => first?.org
@@ -133,15 +133,15 @@ export const reissueSecret = (organization: string) =>
     const { change } = yield* Audit
     const { find } = yield* Organizations
     const { secret } = yield* Webhooks
-    const { id } = yield* find(organization)
     return yield* change({
       action: "webhooks.reissue_secret",
       input: {},
-      target: id,
+      target: organization,
       record: ReissuedSecret,
-      run: secret(id, { reissue: true }),
-      recordOf: () => ({ id }),
-      targetOf: () => id,
-      orgOf: () => id
+      find: (reference) => Effect.map(find(reference), ({ id }) => ({ id })),
+      run: (id) => Effect.as(secret(OrgId.make(id), { reissue: true }), { id }),
+      recordOf: (record) => record,
+      targetOf: ({ id }) => id,
+      orgOf: ({ id }) => id
     })
   })

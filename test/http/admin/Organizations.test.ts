@@ -69,6 +69,36 @@ withLayer(layer, { excludeTestServices: true })("organizations at the admin API"
     })
   )
 
+  it.effect("a repeated change of one that was named has its first result, whatever has that name by now", () =>
+    Effect.gen(function* () {
+      const { admin } = yield* asOperator("owner")
+      const [first, second] = [`named ${randomUUID()}`, `named ${randomUUID()}`]
+      const at = (name: string) => `/organizations/${encodeURIComponent(name)}`
+      const { id } = read(yield* admin("/organizations", { body: { name: first } }), 201)
+      const rename = admin(at(first), {
+        method: "PATCH",
+        body: { name: second },
+        headers: { "idempotency-key": "rename" }
+      })
+      const remove = admin(at(second), { method: "DELETE", headers: { "idempotency-key": "delete" } })
+      for (const change of [rename, remove]) {
+        const made = yield* change
+        assert.strictEqual(read(made).id, id)
+        const again = yield* change
+        assert.deepStrictEqual(read(again), read(made))
+        assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+      }
+      const successor = read(yield* admin("/organizations", { body: { name: second } }), 201)
+      assert.strictEqual(read(yield* remove).id, id)
+      assert.deepStrictEqual(read(yield* admin(at(second))), successor)
+      const rows = yield* (yield* Audit).list({ target: id, limit: 10 })
+      assert.deepStrictEqual(
+        rows.map(({ action }) => action),
+        ["organizations.delete", "organizations.update", "organizations.create"]
+      )
+    })
+  )
+
   it.effect("a change that is refused leaves no row and frees its key", () =>
     Effect.gen(function* () {
       const { admin, name } = yield* asOperator("write")

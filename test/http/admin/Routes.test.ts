@@ -124,6 +124,10 @@ withLayer(layer, { excludeTestServices: true })("routes at the admin API", (it) 
       assert.lengthOf(replays, 1)
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual(yield* sql`SELECT resets FROM route_controls WHERE route = 'draw@clips'`, [{ resets: 1 }])
+      yield* sql`INSERT INTO route_controls (route, disabled_at) VALUES ('gone@nowhere', now())`
+      const enable = change("enable", { route: "gone@nowhere" }, { "idempotency-key": randomUUID() })
+      const enabled = read(yield* enable)
+      assert.deepStrictEqual(read(yield* enable), enabled)
       const other = yield* change("reset", { route: "bare@clips" }, headers)
       assertRefused(other, badRequest("The `Idempotency-Key` was used for another change."))
     })
