@@ -1,6 +1,5 @@
 import { request } from "node:http"
 import { text as textOf } from "node:stream/consumers"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
 import {
@@ -13,6 +12,7 @@ import {
   type Sent
 } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const limitBytes = 262_144
 const long = JSON.stringify({ name: "a".repeat(300_000) })
@@ -43,56 +43,46 @@ const sendChunked = (path: string, token: string, body: string) =>
     })
   )
 
-withLayer(layer, { excludeTestServices: true })("the body of an operator's request", (it) => {
-  it.effect("that is too long is refused to those who may change something, whatever its head tells", () =>
-    Effect.gen(function* () {
-      const { admin, token } = yield* asOperator("write")
-      assertRefused(yield* admin("/organizations", { body: long }), common.tooLarge(limitBytes))
-      assertRefused(yield* sendChunked("/admin/v1/organizations", token, long), common.tooLarge(limitBytes))
-      const short = JSON.stringify({ name: "a".repeat(50) })
-      read(yield* sendChunked("/admin/v1/organizations", token, short), 201)
-    })
-  )
+withLayer(layer)("the body of an operator's request", (it) => {
+  it.effect("that is too long is refused to those who may change something, whatever its head tells", function* () {
+    const { admin, token } = yield* asOperator("write")
+    assertRefused(yield* admin("/organizations", { body: long }), common.tooLarge(limitBytes))
+    assertRefused(yield* sendChunked("/admin/v1/organizations", token, long), common.tooLarge(limitBytes))
+    const short = JSON.stringify({ name: "a".repeat(50) })
+    read(yield* sendChunked("/admin/v1/organizations", token, short), 201)
+  })
 
-  it.effect("is no form", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const send = (type: string, body: string) => admin("/organizations", { body, headers: { "content-type": type } })
-      const message = "The body must be JSON, sent as `Content-Type: application/json`, not a form."
-      for (const type of [
-        "multipart/form-data; boundary=b",
-        "multipart/form-data",
-        "application/x-www-form-urlencoded"
-      ]) {
-        assertRefused(yield* send(type, "name=a"), badRequest(message))
-      }
-    })
-  )
+  it.effect("is no form", function* () {
+    const { admin } = yield* asOperator("write")
+    const send = (type: string, body: string) => admin("/organizations", { body, headers: { "content-type": type } })
+    const message = "The body must be JSON, sent as `Content-Type: application/json`, not a form."
+    for (const type of [
+      "multipart/form-data; boundary=b",
+      "multipart/form-data",
+      "application/x-www-form-urlencoded"
+    ]) {
+      assertRefused(yield* send(type, "name=a"), badRequest(message))
+    }
+  })
 
-  it.effect("is not looked at before the role", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("read")
-      assertRefused(yield* send("/admin/v1/organizations", { body: long }), refusals.notSignedIn())
-      assertRefused(yield* admin("/organizations", { body: long }), refusals.needs("write"))
-    })
-  )
+  it.effect("is not looked at before the role", function* () {
+    const { admin } = yield* asOperator("read")
+    assertRefused(yield* send("/admin/v1/organizations", { body: long }), refusals.notSignedIn())
+    assertRefused(yield* admin("/organizations", { body: long }), refusals.needs("write"))
+  })
 
-  it.effect("that is too long is refused where one signs in", () =>
-    Effect.gen(function* () {
-      const from = (forwarded: object) => send("/admin/v1/session", { body: long, headers: { ...forwarded } })
-      assertRefused(yield* from({}), common.tooLarge(limitBytes))
-      assertRefused(yield* from({ "x-forwarded-for": "203.0.113.7" }), common.noEndpoint)
-    })
-  )
+  it.effect("that is too long is refused where one signs in", function* () {
+    const from = (forwarded: object) => send("/admin/v1/session", { body: long, headers: { ...forwarded } })
+    assertRefused(yield* from({}), common.tooLarge(limitBytes))
+    assertRefused(yield* from({ "x-forwarded-for": "203.0.113.7" }), common.noEndpoint)
+  })
 
-  it.effect("that is too long changes nothing of the answers of other endpoints", () =>
-    Effect.gen(function* () {
-      const { url } = yield* MediaServer
-      assertRefused(yield* send("/v1/unknown", { body: long }), common.noEndpoint)
-      assertRefused(yield* send("/v1/videos/vid_1", { method: "DELETE", body: long }), common.missingKey)
-      assertRefused(yield* send("/v1/models", { method: "PUT", body: long }), common.noEndpoint)
-      const { status } = yield* callAt(`${url}/healthz`, { method: "POST", body: long })
-      assert.strictEqual(status, 404)
-    })
-  )
+  it.effect("that is too long changes nothing of the answers of other endpoints", function* () {
+    const { url } = yield* MediaServer
+    assertRefused(yield* send("/v1/unknown", { body: long }), common.noEndpoint)
+    assertRefused(yield* send("/v1/videos/vid_1", { method: "DELETE", body: long }), common.missingKey)
+    assertRefused(yield* send("/v1/models", { method: "PUT", body: long }), common.noEndpoint)
+    const { status } = yield* callAt(`${url}/healthz`, { method: "POST", body: long })
+    assert.strictEqual(status, 404)
+  })
 })
