@@ -1,5 +1,6 @@
 import { HttpServerRequest } from "@effect/platform"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn } from "../../domain/Failure.ts"
 import { isAtLeast, type Role } from "../../domain/Operator.ts"
 import { Operators } from "../../services/admin/Operators.ts"
@@ -46,7 +47,7 @@ const make = Effect.gen(function* () {
   const byToken = (token: Redacted.Redacted, address: string) =>
     Effect.gen(function* () {
       const operator = yield* operators.byToken(token)
-      if (operator !== undefined) return { operator, via: "api" } as const
+      if (operator !== undefined) return { operator, via: "api", again: operators.byToken(token) } as const
       yield* limiter.check(address)
       yield* limiter.fail(address)
       return yield* new NotSignedIn({ message: "The operator's token is not valid." })
@@ -60,7 +61,7 @@ const make = Effect.gen(function* () {
       if (!isSafe(method)) yield* requireOwnOrigin
       const found = yield* operators.session(secret)
       if (found === undefined) return yield* new NotSignedIn({ message: "The session has ended: sign in again." })
-      return { operator: found.operator, via: "console" } as const
+      return { operator: found.operator, via: "console", again: operators.session(secret) } as const
     })
 
   return (needed: Role) =>
@@ -73,19 +74,35 @@ const make = Effect.gen(function* () {
       if (request.url.includes("%00")) {
         return yield* new InvalidRequest({ message: "The address must not contain the character NUL.", param: null })
       }
-      const { operator, via } = yield* Option.match(presented, {
+      const { again, operator, via } = yield* Option.match(presented, {
         onSome: (token) => byToken(token, address),
         onNone: () => bySession(sessionOf(request), request.method)
       })
       if (!isAtLeast(operator.role, needed)) return yield* new InsufficientRole({ needed })
       yield* requireReadableBody
       const { id, name, role } = operator
-      return { name, via, role, operator: id }
+      return { again, actor: { name, via, role, operator: id } }
     }).pipe(Effect.provideService(AdminOptions, options))
 })
 
+/** A long answer ends with the token or the session of who reads it: an end would pass for the whole. */
+const breakOffWith = (again: Effect.Effect<unknown>) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    again.pipe(
+      Effect.catchAllDefect(() => Effect.succeed("not known")),
+      Effect.delay("2 seconds"),
+      Effect.repeat({ while: Predicate.isNotUndefined }),
+      Effect.zipRight(Effect.sync(() => NodeHttpServerRequest.toServerResponse(request).destroy())),
+      Effect.forkScoped
+    )
+  )
+
 const reading = Effect.map(make, (authenticate) =>
-  Effect.map(authenticate("read"), (actor) => ({ ...actor, idempotencyKey: undefined }))
+  Effect.gen(function* () {
+    const { actor, again } = yield* authenticate("read")
+    yield* breakOffWith(again)
+    return { ...actor, idempotencyKey: undefined }
+  })
 )
 
 const readKey = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: { [idempotencyKey]: sent } }) =>
@@ -94,7 +111,9 @@ const readKey = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: 
 
 const changing = (needed: Role) =>
   Effect.map(make, (authenticate) =>
-    Effect.flatMap(authenticate(needed), (actor) => Effect.map(readKey, (key) => ({ ...actor, idempotencyKey: key })))
+    Effect.flatMap(authenticate(needed), ({ actor }) =>
+      Effect.map(readKey, (key) => ({ ...actor, idempotencyKey: key }))
+    )
   )
 
 export const AccessLayer = Layer.mergeAll(
