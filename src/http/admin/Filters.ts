@@ -1,4 +1,6 @@
 import { Clock, Effect, ParseResult, Schema } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
+import { InvalidRequest } from "../../domain/Failure.ts"
 import { type Moment, moment, momentForms, past } from "../../domain/Moment.ts"
 import { Organizations } from "../../services/access/Organizations.ts"
 import { parameter } from "../schema/Query.ts"
@@ -23,19 +25,6 @@ export const spanParameters = {
   until: momentParameter("until", "Up to and not including when; now if left out.")
 }
 
-/** Unix milliseconds. */
-export const spanOf = ({
-  since,
-  until
-}: {
-  readonly since?: Moment | undefined
-  readonly until?: Moment | undefined
-}) =>
-  Effect.map(Clock.currentTimeMillis, (now) => ({
-    since: since && past(since, now),
-    until: until && past(until, now)
-  }))
-
 const longest = 1000
 
 /** Nothing that can be found has control characters, and the database takes no NUL. */
@@ -43,6 +32,13 @@ const Findable = Schema.String.pipe(Schema.filter((text) => text.length <= longe
 
 export const textParameter = (name: string, description: string) =>
   parameter(name, Findable, `must be a text of at most ${longest} characters without control characters`, description)
+
+export const keyParameter = parameter(
+  "key",
+  Schema.compose(Findable, KeyId),
+  `must be a text of at most ${longest} characters without control characters`,
+  "A key's id."
+)
 
 export const organizationParameter = {
   organization: parameter("organization", Findable, "must be an id or a name", "An id or a name; all if left out.")
@@ -56,3 +52,20 @@ export const organizationOf = (reference: string | undefined) =>
         Effect.map(({ id }) => id),
         Effect.mapError(invalid("organization"))
       )
+
+interface Given {
+  readonly organization?: string | undefined
+  readonly since?: Moment | undefined
+  readonly until?: Moment | undefined
+}
+
+/** As services take them: an organization's id, and Unix milliseconds. */
+export const filtersOf = <Filters extends Given>({ organization, since, until, ...others }: Filters) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const span = { since: since && past(since, now), until: until && past(until, now) }
+    if (span.since !== undefined && span.until !== undefined && span.since >= span.until) {
+      return yield* new InvalidRequest({ message: "`since` must be before `until`.", param: "since" })
+    }
+    return { ...others, ...span, org: yield* organizationOf(organization) }
+  })

@@ -3,8 +3,9 @@ import { Effect, Option, SchemaAST } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { OwnerAccess, ReadAccess, WriteAccess } from "../../../src/http/admin/Access.ts"
 import { AdminApi } from "../../../src/http/admin/AdminApi.ts"
+import { readEndpointOf } from "../../../src/http/server/ReadEndpoints.ts"
 import { asOperator, inAddress, refusals } from "../../harness/client/AdminClient.ts"
-import { assertRefused, callAt } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, badRequest, bearer, callAt } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
@@ -103,5 +104,37 @@ withLayer(layer)("every endpoint of the admin API", (it) => {
         ),
       { concurrency: 8 }
     )
+  })
+
+  it.effect("refuses a span that ends before it begins", function* () {
+    const { admin } = yield* asOperator("read")
+    const spanned = guarded.filter(({ parameters }) => parameters.includes("since"))
+    assert.includeMembers(
+      spanned.map(({ path }) => path.replace("/admin/v1/", "")),
+      ["audit", "ledger", "ledger.csv", "requests", "requests.csv", "usage", "usage.csv", "videos"]
+    )
+    for (const endpoint of spanned) {
+      for (const until of ["2026-03-01", "2026-03-02"]) {
+        const answer = yield* admin(`${addressOf(endpoint)}?since=2026-03-02&until=${until}`)
+        assertRefused(answer, badRequest("`since` must be before `until`.", "since"))
+      }
+    }
+  })
+
+  it.effect("is one and the same however its path is written", function* () {
+    const { url } = yield* MediaServer
+    const { token } = yield* asOperator("read")
+    for (const path of [
+      "//admin/v1/now",
+      "/admin//v1/now//",
+      "/admin/v1/now;x",
+      "/admin/v1/%6eow",
+      "/admin/v1/now?;"
+    ]) {
+      assert.deepStrictEqual(readEndpointOf(path), { surface: "admin", path: "/admin/v1/now" }, path)
+      const answer = yield* callAt(`${url}${path}`, { headers: bearer(token) })
+      assert.deepStrictEqual([answer.status, answer.headers.get("cache-control")], [200, "no-store"], path)
+      assertRefused(yield* callAt(`${url}${path}`), refusals.notSignedIn())
+    }
   })
 })

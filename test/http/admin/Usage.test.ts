@@ -100,6 +100,7 @@ withLayer(layer)("usage at the admin API", (it) => {
 
   it.effect("is refused by the name of what is wrong", function* () {
     const admin = yield* reader
+    const { next } = read(yield* admin(`/usage?organization=${(yield* used).org}&limit=1`))
     const groups =
       "must be one or two of model, key, day, hour, provider, org, route, surface, status, such as org,model."
     for (const [query, param, problem] of [
@@ -109,7 +110,7 @@ withLayer(layer)("usage at the admin API", (it) => {
       ["by=", "by", groups],
       ["status=teapot", "status", "must be an HTTP status, 4xx or 5xx."],
       ["sort=name", "sort", "must be one of charge, requests, cost, margin."],
-      ["since=2026-03-02&until=2026-03-02", "since", "must be before `until`."],
+      [`by=org,model&after=${next}`, "after", "must be the `next` of a page."],
       ["after=x", "after", "must be the `next` of a page."],
       ["after=WyJcdTAwMDAiLG51bGxd", "after", "must be the `next` of a page."]
     ] as const) {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Audit } from "../../../services/admin/Audit.ts"
 import { auditRecord } from "../../../services/admin/AuditRecord.ts"
 import { AdminApi } from "../AdminApi.ts"
-import { organizationOf, spanOf } from "../Filters.ts"
+import { filtersOf } from "../Filters.ts"
 import { cutPage, defaultListed, numberedAfter } from "../Page.ts"
 
 export const AuditHandlers = HttpApiBuilder.group(
@@ -11,12 +11,10 @@ export const AuditHandlers = HttpApiBuilder.group(
   "audit",
   Effect.fnUntraced(function* (handlers) {
     const audit = yield* Audit
-    return handlers.handle("list", ({ urlParams: { action, actor, limit = defaultListed, target, ...given } }) =>
+    return handlers.handle("list", ({ urlParams: { limit = defaultListed, ...given } }) =>
       Effect.gen(function* () {
-        const org = yield* organizationOf(given.organization)
         const after = yield* numberedAfter(given.after)
-        const span = yield* spanOf(given)
-        const rows = yield* audit.list({ action, actor, target, org, after, ...span, limit: limit + 1 })
+        const rows = yield* audit.list({ ...(yield* filtersOf(given)), after, limit: limit + 1 })
         return cutPage(rows, limit, auditRecord, ({ id }) => String(id))
       })
     )

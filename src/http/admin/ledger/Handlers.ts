@@ -8,9 +8,9 @@ import { type Counts, type Proof, Verification } from "../../../services/ledger/
 import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
 import { conflict } from "../Fields.ts"
-import { organizationOf, spanOf } from "../Filters.ts"
+import { filtersOf, organizationOf } from "../Filters.ts"
 import { cutPage, defaultListed, numberedAfter, wrongCursor } from "../Page.ts"
-import { type EntryFilters, encodeLine } from "./Schema.ts"
+import { encodeLine } from "./Schema.ts"
 
 /** A write tells whether the client is still there. */
 const emptyLines = Stream.as(Stream.tick("1 second"), "")
@@ -34,14 +34,6 @@ const linesOf = (steps: Stream.Stream<Proof | Counts>) =>
     )
   })
 
-const queryOf = ({ hold, kind, organization, ...span }: EntryFilters) =>
-  Effect.map(Effect.all([organizationOf(organization), spanOf(span)]), ([org, times]) => ({
-    ...times,
-    hold,
-    kind,
-    org
-  }))
-
 const isUuid = Schema.is(Schema.UUID)
 
 export const LedgerHandlers = HttpApiBuilder.group(
@@ -54,12 +46,12 @@ export const LedgerHandlers = HttpApiBuilder.group(
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
         Effect.gen(function* () {
           yield* numberedAfter(after)
-          const rows = yield* ledger.page({ ...(yield* queryOf(filters)), after, limit: limit + 1 })
+          const rows = yield* ledger.page({ ...(yield* filtersOf(filters)), after, limit: limit + 1 })
           return cutPage(rows, limit, listedEntryRecord, ({ id }) => id)
         })
       )
       .handle("csv", ({ urlParams }) =>
-        Effect.flatMap(queryOf(urlParams), (query) => streamCsv("ledger.csv", entryLines(query)))
+        Effect.flatMap(filtersOf(urlParams), (query) => streamCsv("ledger.csv", entryLines(query)))
       )
       .handle("holds", ({ urlParams: { after, limit = defaultListed, organization } }) =>
         Effect.gen(function* () {

@@ -20,9 +20,6 @@ const filters = {
   hold: parameter("hold", Schema.UUID, "must be the id of a hold", "Its charge, and what was given back of it.")
 }
 
-const Filters = Schema.Struct(filters)
-export type EntryFilters = typeof Filters.Type
-
 const list = HttpApiEndpoint.get("list", "/ledger")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
   .addSuccess(pageOf(ListedEntryRecord, "Entries"))
@@ -30,7 +27,7 @@ const list = HttpApiEndpoint.get("list", "/ledger")
   .annotateContext(OpenApi.annotations({ summary: "List the ledger's entries, newest first" }))
 
 const csv = HttpApiEndpoint.get("csv", "/ledger.csv")
-  .setUrlParams(Filters)
+  .setUrlParams(Schema.Struct(filters))
   .addSuccess(csvBody("A line of names, then every entry that matches."))
   .middleware(ReadAccess)
   .annotateContext(OpenApi.annotations({ summary: "Download the ledger's entries" }))

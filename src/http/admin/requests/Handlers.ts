@@ -1,6 +1,5 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Schema } from "effect"
-import { KeyId } from "../../../domain/ApiKey.ts"
 import { NotFound } from "../../../domain/Failure.ts"
 import { Names } from "../../../services/admin/Names.ts"
 import { explainPreference, explainRequest } from "../../../services/admin/requests/Explanation.ts"
@@ -10,21 +9,14 @@ import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { RequestLog } from "../../../services/telemetry/RequestLog.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
-import { organizationOf, spanOf } from "../Filters.ts"
+import { filtersOf } from "../Filters.ts"
 import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
 import type { RequestFilters } from "./Schema.ts"
 
 const isRow = Schema.is(Schema.UUID)
 const mostOthers = 100
 
-const filterOf = ({ key, organization, search, since, until, ...filters }: RequestFilters) =>
-  Effect.map(Effect.all([organizationOf(organization), spanOf({ since, until })]), ([org, span]) => ({
-    ...filters,
-    ...span,
-    org,
-    key: key === undefined ? undefined : KeyId.make(key),
-    id: search
-  }))
+const filterOf = ({ search, ...filters }: RequestFilters) => filtersOf({ ...filters, id: search })
 
 export const RequestsHandlers = HttpApiBuilder.group(
   AdminApi,

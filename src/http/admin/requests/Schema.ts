@@ -6,7 +6,7 @@ import { described } from "../../schema/Constraints.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ReadAccess, ReadErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
-import { organizationParameter, spanParameters, textParameter } from "../Filters.ts"
+import { keyParameter, organizationParameter, spanParameters, textParameter } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const Status = Schema.Union(
@@ -17,7 +17,7 @@ const Status = Schema.Union(
 /** Of requests and of what they come to. */
 export const requestParameters = {
   ...organizationParameter,
-  key: textParameter("key", "A key's id."),
+  key: keyParameter,
   model: textParameter("model", "A model's id."),
   route: textParameter("route", "The id of the route that answered."),
   surface: parameter(

@@ -1,43 +1,39 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Option, Schema } from "effect"
-import { KeyId } from "../../../domain/ApiKey.ts"
-import { InvalidRequest } from "../../../domain/Failure.ts"
 import { type Groupings, usageCsvLines, usageRecord, usageSums } from "../../../services/admin/UsageRecord.ts"
 import { Usage } from "../../../services/telemetry/Usage.ts"
 import type { UsagePlace } from "../../../services/telemetry/UsageSql.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
 import { Text } from "../Fields.ts"
-import { organizationOf, spanOf } from "../Filters.ts"
+import { filtersOf } from "../Filters.ts"
 import { defaultListed, wrongCursor } from "../Page.ts"
 import type { UsageFilters } from "./Schema.ts"
 
 const Cursor = Schema.compose(
   Schema.StringFromBase64Url,
-  Schema.parseJson(Schema.Tuple(Schema.NullOr(Text), Schema.NullOr(Text)))
+  Schema.parseJson(Schema.Tuple(Schema.String, Schema.NullOr(Text), Schema.NullOr(Text)))
 )
 const decodeCursor = Schema.decodeOption(Cursor)
-const cursorOf = ({ group, subgroup }: UsagePlace) => Schema.encodeSync(Cursor)([group, subgroup])
+const cursorOf = (groupings: Groupings, { group, subgroup }: UsagePlace) =>
+  Schema.encodeSync(Cursor)([groupings.join(","), group, subgroup])
 
-const placeOf = (after: string | undefined) => {
+/** A place of other groups would be found nowhere. */
+const placeOf = (groupings: Groupings, after: string | undefined) => {
   if (after === undefined) return Effect.succeed(undefined)
-  return Option.match(decodeCursor(after), {
-    onNone: () => wrongCursor,
-    onSome: ([group, subgroup]) => Effect.succeed({ group, subgroup })
-  })
+  return Option.match(
+    Option.filter(decodeCursor(after), ([by]) => by === groupings.join(",")),
+    {
+      onNone: () => wrongCursor,
+      onSome: ([, group, subgroup]) => Effect.succeed({ group, subgroup })
+    }
+  )
 }
 
 const byModel: Groupings = ["model"]
 
-const queryOf = ({ by = byModel, key, organization, since, until, ...filters }: UsageFilters) =>
-  Effect.gen(function* () {
-    const span = yield* spanOf({ since, until })
-    if (span.since !== undefined && span.until !== undefined && span.since >= span.until) {
-      return yield* new InvalidRequest({ message: "`since` must be before `until`.", param: "since" })
-    }
-    const org = yield* organizationOf(organization)
-    return { groupings: by, query: { ...filters, ...span, org, key: key === undefined ? undefined : KeyId.make(key) } }
-  })
+const queryOf = ({ by = byModel, ...filters }: UsageFilters) =>
+  Effect.map(filtersOf(filters), (query) => ({ groupings: by, query }))
 
 export const UsageHandlers = HttpApiBuilder.group(
   AdminApi,
@@ -49,11 +45,12 @@ export const UsageHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           const { groupings, query } = yield* queryOf(given)
           const [by, thenBy] = groupings
-          const { next, rows, totals } = yield* report({ ...query, by, thenBy, limit, after: yield* placeOf(after) })
+          const place = yield* placeOf(groupings, after)
+          const { next, rows, totals } = yield* report({ ...query, by, thenBy, limit, after: place })
           return {
             data: rows.map((row) => usageRecord(groupings, row)),
             has_more: next !== undefined,
-            next: next === undefined ? null : cursorOf(next),
+            next: next === undefined ? null : cursorOf(groupings, next),
             totals: usageSums(totals)
           }
         })

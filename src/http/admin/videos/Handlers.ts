@@ -8,7 +8,7 @@ import { type VideoRecord, videoRecord } from "../../../services/admin/VideoReco
 import { VideoAdmin } from "../../../services/videos/VideoAdmin.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { conflict, recordOf } from "../Fields.ts"
-import { organizationOf, spanOf } from "../Filters.ts"
+import { filtersOf } from "../Filters.ts"
 import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
 
 const wellFormedId = /^vid_[0-9a-f]{32}$/
@@ -28,12 +28,10 @@ export const VideosHandlers = HttpApiBuilder.group(
       }))
 
     return handlers
-      .handle("list", ({ urlParams: { after, limit = defaultListed, model, status, ...given } }) =>
+      .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
           if (after !== undefined && !wellFormedId.test(after)) return yield* wrongCursor
-          const org = yield* organizationOf(given.organization)
-          const span = yield* spanOf(given)
-          const rows = yield* videos.list({ org, model, status, after, ...span, limit: limit + 1 })
+          const rows = yield* videos.list({ ...(yield* filtersOf(given)), after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, videoRecord, ({ id }) => id)
           const known = yield* names.of(rows)
           return { data: data.map((record) => ({ ...record, org_name: known.get(record.org) ?? null })), ...page }
