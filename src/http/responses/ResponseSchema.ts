@@ -1,26 +1,17 @@
 import { Schema } from "effect"
-import { atLeast, Filled, Integer } from "../schema/Constraints.ts"
+import { Filled, Integer } from "../../domain/Constraints.ts"
+import { CacheUse, toolUse } from "../chat/CompletionSchema.ts"
+import { AnyObject, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 
-const Tokens = Integer.pipe(atLeast(0))
-const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
 const Status = Schema.Literal("in_progress", "completed", "incomplete")
-const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object" }
-})
 
 export const ResponsesUsage = Schema.Struct({
   input_tokens: Tokens,
-  input_tokens_details: Schema.Struct({
-    cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
-    cache_write_tokens: Tokens.annotations({ description: "Written to it." }),
-    cache_write_1h_tokens: Schema.optional(Tokens).annotations({ description: "Of those, the ones kept for an hour." })
-  }),
+  input_tokens_details: CacheUse,
   output_tokens: Tokens,
   output_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
   total_tokens: Tokens,
-  server_tool_use: Schema.optional(Schema.Struct({ web_search_requests: Tokens })).annotations({
-    description: "Where web searches are charged."
-  })
+  ...toolUse
 }).annotations({ identifier: "ResponsesUsage", description: "What is billed." })
 export type ResponsesUsage = typeof ResponsesUsage.Type
 
@@ -61,9 +52,8 @@ const Reasoning = Schema.Struct({
   encrypted_content: Schema.optional(Schema.NullOr(Schema.String))
 }).annotations({ identifier: "ResponsesOutputReasoning" })
 
-const known = ["message", "function_call", "custom_tool_call", "reasoning"]
 const Other = Schema.Struct({
-  type: Filled.pipe(Schema.filter((type) => !known.includes(type), { jsonSchema: { not: { enum: known } } }))
+  type: otherThan("message", "function_call", "custom_tool_call", "reasoning")
 }).annotations({ identifier: "ResponsesOutputOther", description: "Of a route that speaks this API." })
 
 const Failed = Schema.Struct({ code: Schema.String, message: Schema.String })

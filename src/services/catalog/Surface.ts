@@ -1,7 +1,7 @@
+import type { Listing } from "../../domain/ListedModel.ts"
 import type { Feature, Model, RouteBase } from "../../domain/Model.ts"
 import type { Path } from "./CatalogSource.ts"
 import type { FamilyEntry } from "./EntryFields.ts"
-import type { Listing } from "./ListedModel.ts"
 
 export type NonEmpty<A> = readonly [A, ...ReadonlyArray<A>]
 export type Report = (path: Path, message: string) => void

@@ -1,11 +1,11 @@
 import { Array as Arr, Schema } from "effect"
+import { discount, type Listing, type ParamField, type VideoPrices } from "../../domain/ListedModel.ts"
 import { type SecondsAs, type VideoModel, type VideoPricing, type VideoRoute } from "../../domain/Model.ts"
 import { toUsd } from "../../domain/Money.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import { nearestSeconds } from "../../domain/VideoRules.ts"
 import type { Path } from "./CatalogSource.ts"
 import { integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./EntryFields.ts"
-import { discount, type Listing, type ParamField, type VideoPrices } from "./ListedModel.ts"
 import { type BaseOf, checkNarrowing, type NonEmpty, type Report, repeats, required, type Surface } from "./Surface.ts"
 
 const ReferenceImage = oneOf("none", "optional", "required")

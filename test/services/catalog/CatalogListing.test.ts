@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ListedModel } from "../../../src/services/catalog/ListedModel.ts"
+import type { ListedModel } from "../../../src/domain/ListedModel.ts"
 import { listing } from "../../../src/services/catalog/Surfaces.ts"
 import { edited, keys, load } from "../../harness/fixtures/Catalogs.ts"
 
