@@ -34,22 +34,19 @@ const AssistantMessage = Schema.Struct({
   content: Schema.Union(Schema.String, Schema.Array(Schema.Union(TextPart, RefusalPart)))
 }).annotations({ identifier: "ResponsesAssistantMessage" })
 
-const CallId = Filled.annotations({ description: "As the answer had it." })
-const Name = Filled.pipe(upTo(longestName))
-const namespace = optional(Filled, "Of the tool, where it has one.")
-
+const call = {
+  call_id: Filled.annotations({ description: "As the answer had it." }),
+  name: Filled.pipe(upTo(longestName)),
+  namespace: optional(Filled, "Of the tool, where it has one.")
+}
 const FunctionCall = Schema.Struct({
   type: Schema.Literal("function_call"),
-  call_id: CallId,
-  name: Name,
-  namespace,
+  ...call,
   arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
 }).annotations({ identifier: "ResponsesFunctionCall" })
 const CustomToolCall = Schema.Struct({
   type: Schema.Literal("custom_tool_call"),
-  call_id: CallId,
-  name: Name,
-  namespace,
+  ...call,
   input: Schema.String
 }).annotations({ identifier: "ResponsesCustomToolCall" })
 const CallOutput = Schema.Struct({

@@ -27,22 +27,15 @@ const Message = Schema.Struct({
   role: Schema.Literal("assistant"),
   content: Schema.Array(OutputText)
 }).annotations({ identifier: "ResponsesOutputMessage" })
+const call = { id: Filled, status: Status, call_id: Filled, name: Filled, namespace: Schema.optional(Filled) }
 const FunctionCall = Schema.Struct({
   type: Schema.Literal("function_call"),
-  id: Filled,
-  status: Status,
-  call_id: Filled,
-  name: Filled,
-  namespace: Schema.optional(Filled),
+  ...call,
   arguments: Schema.String
 }).annotations({ identifier: "ResponsesOutputFunctionCall" })
 const CustomToolCall = Schema.Struct({
   type: Schema.Literal("custom_tool_call"),
-  id: Filled,
-  status: Status,
-  call_id: Filled,
-  name: Filled,
-  namespace: Schema.optional(Filled),
+  ...call,
   input: Schema.String
 }).annotations({ identifier: "ResponsesOutputCustomToolCall" })
 const Reasoning = Schema.Struct({
@@ -75,6 +68,7 @@ export const ResponseObject = Schema.Struct({
 }).annotations({ identifier: "Response", description: "The whole answer." })
 
 const sequenced = { sequence_number: Tokens }
+const ofItem = { ...sequenced, item_id: Filled, output_index: Integer }
 
 export const ResponseStreamEvent = Schema.Union(
   Schema.Struct({
@@ -101,9 +95,7 @@ export const ResponseStreamEvent = Schema.Union(
       "response.reasoning_summary_part.added",
       "response.reasoning_summary_part.done"
     ),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     part: AnyObject
   }),
   Schema.Struct({
@@ -113,31 +105,23 @@ export const ResponseStreamEvent = Schema.Union(
       "response.function_call_arguments.delta",
       "response.custom_tool_call_input.delta"
     ),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     delta: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.output_text.done", "response.reasoning_summary_text.done"),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     text: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.function_call_arguments.done"),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     name: Filled,
     arguments: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.custom_tool_call_input.done"),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     input: Schema.String
   })
 ).annotations({

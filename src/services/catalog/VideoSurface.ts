@@ -53,13 +53,8 @@ const checkVideo = (report: Report, at: Path, entry: VideoModelEntry) => {
   const allowed = seconds.allowed.map(String)
   for (const twice of repeats(allowed)) report([...at, "seconds", "allowed"], `${twice} stands twice`)
   if (!seconds.allowed.includes(seconds.default)) report([...at, "seconds", "default"], "must be one of allowed")
-  checkNarrowing(
-    report,
-    at,
-    "seconds",
-    allowed,
-    routes.map((route) => route.seconds?.map(String))
-  )
+  const checkNarrowed = checkNarrowing(report, at, routes)
+  checkNarrowed("seconds", allowed, (route) => route.seconds?.map(String))
   routes.forEach((route, index) => {
     const path = [...at, "routes", index]
     const narrowed = route.reference_image ?? own
