@@ -1,7 +1,8 @@
 import { isUtf8 } from "node:buffer"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
-import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
+import { type Read, refuse, refused } from "./Fields.ts"
+import { type JsonObject } from "./Guards.ts"
 
 const mostParts = 100
 const largestHeadBytes = 16 * 1024
