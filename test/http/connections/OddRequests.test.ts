@@ -16,9 +16,9 @@ import {
 } from "../../harness/client/HttpCalls.ts"
 import { answersIn, ask, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
-import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} })
+const served = gatewayProcess({ talk: {} })
 
 const malformed = badRequest("The request is not valid HTTP.")
 const overflow = badRequest("The request headers are too large.")
@@ -183,7 +183,7 @@ withLayer(served, { excludeTestServices: true })("the gateway", (it) => {
 
   it.effect("survives all of these without an unexpected failure in its log", () =>
     Effect.gen(function* () {
-      const { process, stderr } = yield* Served.ServedGateway
+      const { process, stderr } = yield* Served.ServedProcess
       assert.isNull(process.exitCode)
       assert.notMatch(stderr(), /unexpected|uncaught|unhandled/i)
     })

@@ -3,11 +3,11 @@ import { Effect } from "effect"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { bearer, call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { ask, open } from "../../harness/client/RawSocket.ts"
-import { ServedGateway } from "../../harness/gateway/ServedGateway.ts"
+import { ServedProcess } from "../../harness/gateway/ServedGateway.ts"
 import { json, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { answers, chunk, gateway, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, chunk, gatewayProcess, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
+const served = gatewayProcess({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
 
 const preflight = {
   method: "OPTIONS",
@@ -133,7 +133,7 @@ withLayer(served, { excludeTestServices: true })("an answer", (it) => {
 
   it.effect("leaves one line without a secret, a prompt or an output", () =>
     Effect.gen(function* () {
-      const { stderr } = yield* ServedGateway
+      const { stderr } = yield* ServedProcess
       const account = yield* openAccount({})
       yield* (yield* first).script(answers("my secret output"))
       const { headers } = yield* chat(account, talk("talk", "my secret prompt"))
