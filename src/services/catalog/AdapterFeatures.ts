@@ -16,20 +16,3 @@ const chatFeatures = ["tools", "vision", "response_format", "web_search", "reaso
 export const imageFeatures = ["edit", "1K", "2K", "4K", "size", "aspect_ratio"] as const
 
 export const everything: Features = () => new Set<Feature>([...chatFeatures, ...imageFeatures])
-
-/** Planned wires: a catalog may name them, and their routes stay off; any other name is a mistake. */
-const foreseen: Adapters = new Map([
-  [
-    "sandbox",
-    {
-      surfaces: new Map([
-        ["chat", everything],
-        ["image", everything],
-        ["video", everything]
-      ])
-    }
-  ]
-])
-
-export const wires = (built: Adapters): Adapters =>
-  new Map([...built, ...[...foreseen].filter(([name]) => !built.has(name))])
