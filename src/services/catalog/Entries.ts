@@ -1,5 +1,5 @@
 import { Array as Arr, Either, Option, Order, ParseResult, Predicate, Schema } from "effect"
-import type { Adapters } from "./AdapterFeatures.ts"
+import { type Adapters, wires } from "./AdapterFeatures.ts"
 import { CatalogFile, ProviderEntry } from "./CatalogFormat.ts"
 import { type Entries, type Mistake, mistakes } from "./CatalogRules.ts"
 import { keyOf, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
@@ -61,7 +61,7 @@ const entriesOf = (value: unknown, adapters: Adapters): Entries => {
     models: Arr.filterMap(Array.isArray(models) ? models : [], (model, index) =>
       Option.map(decode(model), (entry) => ({ index, entry }))
     ),
-    wires: adapters,
+    wires: wires(adapters),
     known: { providers: new Set(Object.keys(providers)), families: new Set(Object.keys(families)) }
   }
 }
