@@ -1,22 +1,13 @@
 import { Effect, Schema } from "effect"
+import { atMost, described, isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, mostReferences, type Reference } from "../../domain/Media.ts"
 import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { atMost, isWithin, longestUrl, urlLimit } from "../schema/Constraints.ts"
 import { readWith } from "../schema/Decoding.ts"
-import {
-  each,
-  isAbsent,
-  isArray,
-  isObject,
-  isString,
-  type JsonObject,
-  type Read,
-  refuse,
-  refuseAt,
-  refused
-} from "./Fields.ts"
+import { longestUrl, urlLimit } from "../schema/SharedFields.ts"
+import { each, type Read, refuse, refuseAt, refused } from "./Fields.ts"
+import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Guards.ts"
 
 const unusable = (): InvalidRequest => refuse("image", "Failed to process the reference image.")
 
@@ -131,9 +122,7 @@ const Frame = Schema.Union(
   Reference,
   Schema.Struct({
     image_url: Reference,
-    file_id: Schema.optional(Schema.Null).annotations({
-      description: "Not supported: send the image itself, or its URL as `image_url`."
-    })
+    file_id: described(Schema.Null, "Not supported: send the image itself, or its URL as `image_url`.")
   })
 )
 

@@ -11,6 +11,7 @@ import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
 import { filtersOf } from "../Filters.ts"
 import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
+import { inTurnSoon } from "../Turns.ts"
 import type { RequestFilters } from "./Schema.ts"
 
 const isRow = Schema.is(Schema.UUID)
@@ -30,7 +31,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           if (after !== undefined && !isRow(after)) return yield* wrongCursor
           const filter = yield* filterOf(given)
-          const rows = yield* log.list({ ...filter, after, limit: limit + 1 })
+          const rows = yield* inTurnSoon(log.list({ ...filter, after, limit: limit + 1 }))
           const { data, ...page } = cutPage(
             rows,
             limit,

@@ -8,6 +8,7 @@ import { streamCsv } from "../Csv.ts"
 import { Text } from "../Fields.ts"
 import { filtersOf } from "../Filters.ts"
 import { defaultListed, wrongCursor } from "../Page.ts"
+import { inTurnSoon } from "../Turns.ts"
 import type { UsageFilters } from "./Schema.ts"
 
 const Cursor = Schema.compose(
@@ -46,7 +47,7 @@ export const UsageHandlers = HttpApiBuilder.group(
           const { groupings, query } = yield* queryOf(given)
           const [by, thenBy] = groupings
           const place = yield* placeOf(groupings, after)
-          const { next, rows, totals } = yield* report({ ...query, by, thenBy, limit, after: place })
+          const { next, rows, totals } = yield* inTurnSoon(report({ ...query, by, thenBy, limit, after: place }))
           return {
             data: rows.map((row) => usageRecord(groupings, row)),
             has_more: next !== undefined,
