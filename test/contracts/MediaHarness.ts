@@ -1,8 +1,8 @@
-import { it } from "@effect/vitest"
 import { Effect, type Layer, type Scope } from "effect"
 import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Fetcher } from "../../src/services/media/Fetcher.ts"
 import type { FailureClass, Provider } from "../../src/services/routing/Provider.ts"
+import { type Body, it, perform } from "../harness/Test.ts"
 
 /** What carries the upstream secret, and what must never leave the route's own origin. */
 export const secret = "sk-upstream-secret"
@@ -46,11 +46,10 @@ export const checksOf =
     { host, make, services }: Omit<MediaHarness<Host>, "name">,
     half: (provider: Provider) => Adapter | undefined
   ) =>
-  (title: string, body: (adapter: Adapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>) =>
-    it.scopedLive(title, () =>
-      Effect.gen(function* () {
+  (title: string, body: Body<Scope.Scope, [adapter: Adapter, host: Host]>) =>
+    it.scopedLive.with(services)(title, function* () {
         const adapter = half(yield* make)
         if (adapter === undefined) return yield* Effect.dieMessage("the provider has no such half")
-        return yield* body(adapter, yield* host)
-      }).pipe(Effect.provide(services))
+        return yield* perform(body, adapter, yield* host)
+      }
     )

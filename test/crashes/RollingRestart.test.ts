@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { waitUntil } from "../harness/database/Money.ts"
 import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
 import * as LoadBalancer from "../harness/gateway/LoadBalancer.ts"
 import { freePort } from "../harness/Port.ts"
+import { assert, describe, it } from "../harness/Test.ts"
 
 const model = "gemini-3.6-flash"
 

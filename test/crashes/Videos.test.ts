@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { isReplay, mediaIn } from "../harness/client/ImageClient.ts"
@@ -13,6 +12,7 @@ import { priceOf } from "../harness/fixtures/VideoCatalog.ts"
 import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Fleet from "../harness/gateway/KilledGateways.ts"
+import { assert, describe, it } from "../harness/Test.ts"
 import type { Call, Fate } from "../harness/upstream/RenderFarm.ts"
 
 const death = (at: Fleet.Death["at"], turn: number, asks = 0): Fleet.Death => ({ at, turn, asks })
@@ -71,24 +71,23 @@ interface Told {
 }
 
 /** Asks until it is told of a job: after the first time with its key, of whichever gateway there is. */
-const customer = (index: number, secret: string, mine: Fleet.Slot, other: Fleet.Slot) =>
-  Effect.gen(function* () {
-    const body = { model: "film", prompt: promptOf(index), seconds: secondsOf(index) }
-    const ask = ({ url }: Fleet.Slot) => film({ url, secret, key: keyOf(index), body })
-    yield* mine.permits.take(1)
-    const first = yield* Effect.option(ask(mine))
-    let turn = 0
-    const anywhere = Effect.suspend(() => ask(turn++ % 2 === 0 ? other : mine)).pipe(
-      Effect.filterOrFail(
-        ({ status }) => status !== 409,
-        () => "conflict" as const
-      ),
-      Effect.retry(Schedule.spaced("500 millis"))
-    )
-    const answer = Option.isSome(first) ? first.value : yield* anywhere
-    const { id } = videoOf(answer, 202)
-    return { index, again: Option.isNone(first), replayed: isReplay(answer), id } satisfies Told
-  })
+const customer = Effect.fnUntraced(function* (index: number, secret: string, mine: Fleet.Slot, other: Fleet.Slot) {
+  const body = { model: "film", prompt: promptOf(index), seconds: secondsOf(index) }
+  const ask = ({ url }: Fleet.Slot) => film({ url, secret, key: keyOf(index), body })
+  yield* mine.permits.take(1)
+  const first = yield* Effect.option(ask(mine))
+  let turn = 0
+  const anywhere = Effect.suspend(() => ask(turn++ % 2 === 0 ? other : mine)).pipe(
+    Effect.filterOrFail(
+      ({ status }) => status !== 409,
+      () => "conflict" as const
+    ),
+    Effect.retry(Schedule.spaced("500 millis"))
+  )
+  const answer = Option.isSome(first) ? first.value : yield* anywhere
+  const { id } = videoOf(answer, 202)
+  return { index, again: Option.isNone(first), replayed: isReplay(answer), id } satisfies Told
+})
 
 const assertEnded = (row: VideoRow, index: number) => {
   const what = `${promptOf(index)} ${JSON.stringify(row.tried)}`

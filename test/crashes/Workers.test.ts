@@ -3,7 +3,6 @@ import net from "node:net"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, Schedule } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -13,17 +12,17 @@ import { Deployment, deploymentTest, type GatewayOptions, inDeployment } from ".
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Workers from "../harness/gateway/WorkerProcesses.ts"
 import { isAlive } from "../harness/processes.ts"
+import { assert, describe, it } from "../harness/Test.ts"
 import { charge, either, stream } from "../harness/upstream/ChatReplies.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
-const two = (options: GatewayOptions = {}) =>
-  Effect.gen(function* () {
-    const { gateway } = yield* Deployment
-    const started = yield* gateway({ ...options, env: { WORKERS: "2", ...options.env } })
-    yield* eventually(Effect.sync(started.stderr), (text) => /Listening on \S+ with 2 workers/.test(text))
-    return started
-  })
+const two = Effect.fnUntraced(function* (options: GatewayOptions = {}) {
+  const { gateway } = yield* Deployment
+  const started = yield* gateway({ ...options, env: { WORKERS: "2", ...options.env } })
+  yield* eventually(Effect.sync(started.stderr), (text) => /Listening on \S+ with 2 workers/.test(text))
+  return started
+})
 
 const chat = ({ secret, url }: { readonly secret: string; readonly url: string }) =>
   Workers.fetchAnew(`${url}/v1/chat/completions`, {
@@ -38,24 +37,23 @@ const servedChats = 'gateway_requests_total{surface="chat",model="m1",status="20
 const isGone = (pid: number) => waitUntil(() => !isAlive(pid))
 
 /** Two workers with a stream each that goes on when `more` is done. */
-const streaming = (options?: GatewayOptions) =>
-  Effect.gen(function* () {
-    const { upstream } = yield* Deployment
-    const gateway = yield* two(options)
-    const pids = Workers.pidsOf(gateway)
-    const account = yield* openAccount({})
-    const more = yield* Deferred.make<void>()
-    // Connections go to the workers in turn, and each stream keeps its own.
-    const streams = yield* Effect.forEach(times(4), () =>
-      Effect.gen(function* () {
-        yield* upstream.script(stream(Deferred.await(more)))
-        const open = yield* openStream({ url: gateway.url, secret: account.secret })
-        yield* open.until("Hello")
-        return open
-      })
-    )
-    return { ...gateway, ...account, gateway, pids, streams, goOn: Deferred.succeed(more, undefined) }
-  })
+const streaming = Effect.fnUntraced(function* (options?: GatewayOptions) {
+  const { upstream } = yield* Deployment
+  const gateway = yield* two(options)
+  const pids = Workers.pidsOf(gateway)
+  const account = yield* openAccount({})
+  const more = yield* Deferred.make<void>()
+  // Connections go to the workers in turn, and each stream keeps its own.
+  const streams = yield* Effect.forEach(times(4), () =>
+    Effect.gen(function* () {
+      yield* upstream.script(stream(Deferred.await(more)))
+      const open = yield* openStream({ url: gateway.url, secret: account.secret })
+      yield* open.until("Hello")
+      return open
+    })
+  )
+  return { ...gateway, ...account, gateway, pids, streams, goOn: Deferred.succeed(more, undefined) }
+})
 
 describe("two workers", () => {
   deploymentTest("answer at one address, and whichever is asked shows the metrics of both", function* ({ upstream }) {

@@ -1,9 +1,9 @@
 import type { RequestListener, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { gzipSync } from "node:zlib"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
+import { assert, describe, it } from "../harness/Test.ts"
 import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
@@ -59,8 +59,9 @@ const bad: ReadonlyArray<readonly [string, string, RequestListener, { readonly w
 describe("a bad response", () => {
   const ways = ["bytes", "stream"] as const
   const rows = bad.flatMap(([name, ...row]) => ways.map((way) => [`${name}, as ${way}`, way, ...row] as const))
-  it.scopedLive.each(rows)("fails, and its connection is closed: %s", ([, way, reason, reply, more]) =>
-    Effect.gen(function* () {
+  it.scopedLive.with(layer).each(rows)(
+    "fails, and its connection is closed: %s",
+    function* ([, way, reason, reply, more]) {
       const fetcher = yield* Fetcher
       const host = yield* make(reply)
       const request = ask(host.url, more)
@@ -68,7 +69,7 @@ describe("a bad response", () => {
       const failure = yield* Effect.flip(Effect.asVoid(fetched))
       assert.strictEqual(failure.reason, reason)
       yield* host.left
-    }).pipe(Effect.provide(layer))
+    }
   )
 
   const talks: ReadonlyArray<readonly [string, string, (socket: Socket) => void]> = [
@@ -104,19 +105,18 @@ describe("a bad response", () => {
       (socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab")
     ]
   ]
-  it.scopedLive.each(talks)("fails below HTTP: %s", ([, reason, talk]) =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const { gone, port } = yield* below(talk)
-      const withinSeconds = reason === "timeout" ? 2 : 30
-      const failure = yield* Effect.flip(fetcher.bytes(ask(`http://127.0.0.1:${port}/`, { withinSeconds })))
-      assert.strictEqual(failure.reason, reason)
-      yield* gone
-    }).pipe(Effect.provide(layer))
-  )
+  it.scopedLive.with(layer).each(talks)("fails below HTTP: %s", function* ([, reason, talk]) {
+    const fetcher = yield* Fetcher
+    const { gone, port } = yield* below(talk)
+    const withinSeconds = reason === "timeout" ? 2 : 30
+    const failure = yield* Effect.flip(fetcher.bytes(ask(`http://127.0.0.1:${port}/`, { withinSeconds })))
+    assert.strictEqual(failure.reason, reason)
+    yield* gone
+  })
 
-  it.scopedLive("fails when it takes too long to connect to", () =>
-    Effect.gen(function* () {
+  it.scopedLive.with(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1, names: () => Effect.never }))(
+    "fails when it takes too long to connect to",
+    function* () {
       const fetcher = yield* Fetcher
       const { gone, port } = yield* below(() => undefined)
       const failure = yield* Effect.flip(fetcher.bytes(ask(`https://127.0.0.1:${port}/`)))
@@ -124,6 +124,6 @@ describe("a bad response", () => {
       yield* gone
       const nameless = yield* Effect.flip(fetcher.bytes(ask("http://slow.example/")))
       assert.strictEqual(nameless.reason, "timeout")
-    }).pipe(Effect.provide(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1, names: () => Effect.never })))
+    }
   )
 })

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Dns.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
+import { assert, describe, it } from "../harness/Test.ts"
 import { ask, certificate, fetcherFor, make, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */
@@ -15,7 +15,7 @@ const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   return { asked, names }
 }
 
-const over = (names: Names, ...allowed: ReadonlyArray<string>) => Effect.provide(fetcherFor(allowed, { names }))
+const over = (names: Names, ...allowed: ReadonlyArray<string>) => fetcherFor(allowed, { names })
 
 const good = "127.0.0.1"
 const bad = "127.0.0.2"
@@ -65,15 +65,16 @@ describe("a name that changes its answer", () => {
 })
 
 describe("a name with several addresses", () => {
-  it.scopedLive("is fetched from the next when one does not answer", () =>
-    Effect.gen(function* () {
+  it.scopedLive.with(over(changing(["::1", "127.0.0.3", good]).names, "127.0.0.0/8", "::1"))(
+    "is fetched from the next when one does not answer",
+    function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("good"))
       const opened = yield* sockets
       const body = yield* fetcher.bytes(ask(`http://several.example:${host.port}/`))
       assert.strictEqual(String(body), "good")
       assert.strictEqual(opened(), 1)
-    }).pipe(over(changing(["::1", "127.0.0.3", good]).names, "127.0.0.0/8", "::1"))
+    }
   )
 
   it.scopedLive("is fetched from the next by https too", () =>
@@ -91,23 +92,25 @@ describe("a name with several addresses", () => {
     )
   )
 
-  it.scopedLive("is not fetched from at all when there are none, or none answers", () =>
-    Effect.gen(function* () {
+  it.scopedLive.with(over(changing(["127.0.0.3", "127.0.0.4"], []).names, "127.0.0.0/8"))(
+    "is not fetched from at all when there are none, or none answers",
+    function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("good"))
       const url = `http://several.example:${host.port}/`
       assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(url)))).reason, "network")
       assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(url)))).reason, "network")
       assert.strictEqual(host.connections(), 0)
-    }).pipe(over(changing(["127.0.0.3", "127.0.0.4"], []).names, "127.0.0.0/8"))
+    }
   )
 
-  it.scopedLive("may have an IPv4 address mapped into IPv6", () =>
-    Effect.gen(function* () {
+  it.scopedLive.with(over(changing(["::ffff:127.0.0.1"]).names, good))(
+    "may have an IPv4 address mapped into IPv6",
+    function* () {
       const fetcher = yield* Fetcher
       const host = yield* make((_, response) => response.end("good"))
       assert.strictEqual(String(yield* fetcher.bytes(ask(`http://mapped.example:${host.port}/`))), "good")
       assert.strictEqual(String(yield* fetcher.bytes(ask(`http://[::ffff:127.0.0.1]:${host.port}/`))), "good")
-    }).pipe(over(changing(["::ffff:127.0.0.1"]).names, good))
+    }
   )
 })

@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { inDeployment } from "../harness/gateway/Deployment.ts"
+import { assert, describe, it } from "../harness/Test.ts"
 import * as Fuzz from "./Fuzz.ts"
 
 const { FUZZ_CASE, FUZZ_COUNT = "1200", FUZZ_SEED = "short" } = process.env

@@ -3,8 +3,8 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/pr
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { assert, describe, it } from "../harness/Test.ts"
 import { prefix } from "../harness/temporary.ts"
 import type { Bug } from "./Bug.ts"
 import { bugs } from "./Bugs.ts"
@@ -46,38 +46,35 @@ const scratch = Effect.acquireRelease(
 )
 
 /** Runs test files of a copy; a run that ends in no report has decided nothing, and dies. */
-const test = (directory: string, files: ReadonlyArray<string>, retry: number) =>
-  Effect.gen(function* () {
-    const report = path.join(directory, "report.json")
-    yield* Effect.promise(() => rm(report, { force: true }))
-    yield* Effect.promise(() => run(process.execPath, ["build.mjs"], { cwd: directory }))
-    const vitest = path.join(root, "node_modules/vitest/vitest.mjs")
-    const { CI: _, VITEST: __, ...env } = process.env
-    yield* Effect.promise(() =>
-      run(process.execPath, [vitest, "run", `--retry=${retry}`, ...files], {
-        cwd: directory,
-        env: { ...env, VITEST_JSON: report, MODEL_RUNS: "300", PLANTED: "" },
-        maxBuffer: 2 ** 28
-      }).catch(() => undefined)
-    )
-    const { numPassedTests, testResults } = yield* Effect.flatMap(
-      Effect.promise(() => readFile(report, "utf8")),
-      decodeReport
-    )
-    const failed = testResults
-      .flatMap(({ assertionResults }) => assertionResults)
-      .flatMap(({ fullName, status }) => (status === "failed" ? [fullName] : []))
-    return { passed: numPassedTests, failed }
-  })
+const test = Effect.fnUntraced(function* (directory: string, files: ReadonlyArray<string>, retry: number) {
+  const report = path.join(directory, "report.json")
+  yield* Effect.promise(() => rm(report, { force: true }))
+  yield* Effect.promise(() => run(process.execPath, ["build.mjs"], { cwd: directory }))
+  const vitest = path.join(root, "node_modules/vitest/vitest.mjs")
+  const { CI: _, VITEST: __, ...env } = process.env
+  yield* Effect.promise(() =>
+    run(process.execPath, [vitest, "run", `--retry=${retry}`, ...files], {
+      cwd: directory,
+      env: { ...env, VITEST_JSON: report, MODEL_RUNS: "300", PLANTED: "" },
+      maxBuffer: 2 ** 28
+    }).catch(() => undefined)
+  )
+  const { numPassedTests, testResults } = yield* Effect.flatMap(
+    Effect.promise(() => readFile(report, "utf8")),
+    decodeReport
+  )
+  const failed = testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .flatMap(({ fullName, status }) => (status === "failed" ? [fullName] : []))
+  return { passed: numPassedTests, failed }
+})
 
 describe("the planted bugs", () => {
   for (const bug of bugs) {
-    it.effect(`can be planted: ${bug.name}`, () =>
-      Effect.gen(function* () {
-        const source = yield* Effect.promise(() => readFile(path.join(root, bug.file), "utf8"))
-        assert.notStrictEqual(plant(source, bug), source)
-      })
-    )
+    it.effect(`can be planted: ${bug.name}`, function* () {
+      const source = yield* Effect.promise(() => readFile(path.join(root, bug.file), "utf8"))
+      assert.notStrictEqual(plant(source, bug), source)
+    })
   }
 })
 

@@ -5,7 +5,6 @@ import Anthropic, {
   NotFoundError,
   RateLimitError
 } from "@anthropic-ai/sdk"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatRequest, FinishReason } from "../../../src/domain/Chat.ts"
 import { options } from "../../../src/providers/anthropic/Options.ts"
@@ -15,6 +14,7 @@ import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
+import { assert, describe, it } from "../../harness/Test.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, errors, event, stopReasons, wire } from "./Wire.ts"
 
@@ -77,19 +77,17 @@ officialClientContract(anthropic, {
 })
 
 describe("the vendor's own client of Anthropic", () => {
-  it.scopedLive("reads the code of a spend limit and an error in the midst of a stream", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      const error = { type: "rate_limit_error", message: "no", details: { error_code: "enforced_spend_limit_reached" } }
-      const broken = event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } })
-      const { opening, output } = wire({ content: "a", finish: "stop" })
-      yield* fake.script(Fake.json(429, { type: "error", error }), Fake.sse(...opening, ...output.slice(0, 2), broken))
-      const coded = yield* thrownBy(() => clientOf(fake.url).messages.create(asked))
-      assert.deepInclude(Object(coded), { errorCode: error.details.error_code })
-      const raised = yield* thrownBy(() => clientOf(fake.url).messages.stream(asked).finalMessage())
-      assert.include(String(raised), "overloaded_error")
-    })
-  )
+  it.scopedLive("reads the code of a spend limit and an error in the midst of a stream", function* () {
+    const fake = yield* Fake.make
+    const error = { type: "rate_limit_error", message: "no", details: { error_code: "enforced_spend_limit_reached" } }
+    const broken = event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } })
+    const { opening, output } = wire({ content: "a", finish: "stop" })
+    yield* fake.script(Fake.json(429, { type: "error", error }), Fake.sse(...opening, ...output.slice(0, 2), broken))
+    const coded = yield* thrownBy(() => clientOf(fake.url).messages.create(asked))
+    assert.deepInclude(Object(coded), { errorCode: error.details.error_code })
+    const raised = yield* thrownBy(() => clientOf(fake.url).messages.stream(asked).finalMessage())
+    assert.include(String(raised), "overloaded_error")
+  })
 
   const { description = "", name, parameters } = weatherTool.function
 

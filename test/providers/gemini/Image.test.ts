@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { decodeImage, encodeImage, encodePrediction } from "../../../src/providers/gemini/Image.ts"
 import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
+import { assert, describe, it } from "../../harness/Test.ts"
 import { base64, routeTo } from "./ImageHosts.ts"
 import { chunk } from "./Wire.ts"
 

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { ApiError, FinishReason, type GenerateContentResponse, GoogleGenAI, ThinkingLevel } from "@google/genai"
 import { Effect } from "effect"
 import { make } from "../../../src/providers/gemini/index.ts"
@@ -8,6 +7,7 @@ import { scenarios } from "../../contracts/ChatScenarios.ts"
 import { request as draw, picture } from "../../contracts/ImageHarness.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, drained } from "../../harness/client/OfficialClients.ts"
+import { assert, describe, it } from "../../harness/Test.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { base64, ownHost as ownPainter, services } from "./ImageHosts.ts"
 import { errors, gemini, wire } from "./Wire.ts"
@@ -102,19 +102,17 @@ describe("Google's own client", () => {
     })
   )
 
-  it.scopedLive("reads a refused prompt, and an error in a stream", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      const host = hostOver(gemini, fake)
-      const { models } = clientOf(fake.url)
-      yield* host.fail("moderation")
-      const refused = yield* calling(() => models.generateContent(asked))
-      assert.strictEqual(refused.promptFeedback?.blockReason, "PROHIBITED_CONTENT")
-      yield* host.fail("error inside")
-      const { error } = yield* drained(yield* calling(() => models.generateContentStream(asked)))
-      assert.instanceOf(error, ApiError)
-    })
-  )
+  it.scopedLive("reads a refused prompt, and an error in a stream", function* () {
+    const fake = yield* Fake.make
+    const host = hostOver(gemini, fake)
+    const { models } = clientOf(fake.url)
+    yield* host.fail("moderation")
+    const refused = yield* calling(() => models.generateContent(asked))
+    assert.strictEqual(refused.promptFeedback?.blockReason, "PROHIBITED_CONTENT")
+    yield* host.fail("error inside")
+    const { error } = yield* drained(yield* calling(() => models.generateContentStream(asked)))
+    assert.instanceOf(error, ApiError)
+  })
 
   const painter = Effect.flatMap(make, ({ image }) =>
     image === undefined ? Effect.dieMessage("no images") : Effect.succeed(image)
@@ -122,8 +120,9 @@ describe("Google's own client", () => {
   const painting = { bytes: picture("image/png", 1).bytes, where: "inside" } as const
   const reference = picture("image/webp", 2)
 
-  it.scopedLive("gives the official client a picture of generateContent, and takes its request for ours", () =>
-    Effect.gen(function* () {
+  it.scopedLive.with(services)(
+    "gives the official client a picture of generateContent, and takes its request for ours",
+    function* () {
       const host = yield* ownPainter("generate")
       const { editModel: model = "" } = host.route
       yield* host.answer(painting)
@@ -145,11 +144,12 @@ describe("Google's own client", () => {
       yield* (yield* painter).generate(host.route, draw({ prompt: "Blue", resolution: "2K", references: [reference] }))
       const ours = yield* host.fake.received
       assert.deepStrictEqual([ours.path, ours.body], [theirs.path, theirs.body])
-    }).pipe(Effect.provide(services))
+    }
   )
 
-  it.scopedLive("gives the official client a picture of predict, and takes its request for ours", () =>
-    Effect.gen(function* () {
+  it.scopedLive.with(services)(
+    "gives the official client a picture of predict, and takes its request for ours",
+    function* () {
       const host = yield* ownPainter("predict")
       // The client has this method for Google's enterprise platform alone, which differs in its path.
       const client = clientOf(host.fake.url, true)
@@ -166,6 +166,6 @@ describe("Google's own client", () => {
       yield* host.answer(painting)
       yield* (yield* painter).generate(host.route, draw({ prompt: "A dot", resolution: "2K" }))
       assert.deepStrictEqual((yield* host.fake.received).body, theirs.body)
-    }).pipe(Effect.provide(services))
+    }
   )
 })
