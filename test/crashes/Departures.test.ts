@@ -1,3 +1,4 @@
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
@@ -6,8 +7,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf, openStream } from "../harness/client/ChatClient.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, copies, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, deploymentTest, inDeployment } from "../harness/gateway/Deployment.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
 import { type Reply, silent, sse } from "../harness/upstream/FakeUpstream.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
@@ -48,8 +48,9 @@ const leaveAll = <E, R>(
   })
 
 describe("a client that leaves", () => {
-  it.live.with(TokenCounter.layer), inDeploymen)("a stream pays for what was produced until then, and ends the provider's call", function* () {
-      const { gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "a stream pays for what was produced until then, and ends the provider's call",
+    function* ({ gateway, upstream }) {
       const { url } = yield* gateway()
       const { org, secret } = yield* openAccount({})
       const replies = many.map(() => sse(delta("Hello"), delta(" there,"), delta(" how are"), Effect.never))
@@ -65,7 +66,7 @@ describe("a client that leaves", () => {
         )
       )
       for (const { closed } of calls) yield* Effect.timeout(closed, "5 seconds")
-      const tokens = yield* TokenCounter
+      const tokens = yield* Effect.provide(TokenCounter, TokenCounter.layer)
       const output = yield* tokens.count("Hello there, how are")
       for (const row of yield* logged(org, many.length)) {
         assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", ["usage_estimated"]])

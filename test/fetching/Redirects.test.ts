@@ -1,13 +1,12 @@
 import { Effect, Fiber } from "effect"
-import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { assert, describe, it } from "../harness/Test.ts"
-import { ask, certificate, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
+import { ask, certificate, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
 
 const secret = "Key sk-of-the-route"
 const own = (origin: string) => ({ own: { origin, headers: { Authorization: secret, "X-Extra": "yes" } } })
 
 const over = (...allowed: ReadonlyArray<string>) =>
-  fetcherFor(allowed, { names: () => Effect.succeed(["127.0.0.1"]), ca: certificate })
+  fetcherOver(allowed, { names: () => Effect.succeed(["127.0.0.1"]), ca: certificate })
 
 /** Sends `/n` on to `/n-1`, and says so at `/0`. */
 const countdown = (status: number) =>
@@ -18,10 +17,10 @@ const countdown = (status: number) =>
   })
 
 describe("redirects", () => {
-  it.scopedLive.with(over("127.0.0.1")).each([301, 302, 303, 307, 308])(
+  it.scopedLive.each([301, 302, 303, 307, 308])(
     "of status %i are followed three times and no further",
     function* (status) {
-      const fetcher = yield* Fetcher
+      const fetcher = yield* over("127.0.0.1")
       const host = yield* countdown(status)
       assert.strictEqual(String(yield* fetcher.bytes(ask(`${host.url}/3`))), "there")
       assert.strictEqual(host.connections(), 4)
@@ -32,8 +31,8 @@ describe("redirects", () => {
     }
   )
 
-  it.scopedLive.with(over("127.0.0.1"))("close the connection before them", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("close the connection before them", function* () {
+    const fetcher = yield* over("127.0.0.1")
     const silent = yield* make(() => undefined)
     const host = yield* make((_, response) => {
       response.writeHead(302, { location: silent.url }).write("a body that goes on")
@@ -44,8 +43,8 @@ describe("redirects", () => {
     yield* Fiber.interrupt(fetching)
   })
 
-  it.scopedLive.with(over("127.0.0.1"))("that form a circle end after three", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("that form a circle end after three", function* () {
+    const fetcher = yield* over("127.0.0.1")
     const host = yield* make((request, response) => response.writeHead(302, { location: request.url }).end())
     assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(`${host.url}/loop`)))).reason, "refused")
     assert.strictEqual(host.connections(), 4)
@@ -58,19 +57,16 @@ describe("redirects", () => {
     [304, { location: "/a" }],
     [305, { location: "/a" }]
   ]
-  it.scopedLive.with(over("127.0.0.1")).each(odd)(
-    "without a usable location fail: %i %j",
-    function* ([status, headers]) {
-      const fetcher = yield* Fetcher
-      const host = yield* make((_, response) => response.writeHead(status, headers).end())
-      const failure = yield* Effect.flip(fetcher.bytes(ask(host.url)))
-      assert.deepInclude(failure, { reason: "status", status })
-      assert.strictEqual(host.connections(), 1)
-    }
-  )
+  it.scopedLive.each(odd)("without a usable location fail: %i %j", function* ([status, headers]) {
+    const fetcher = yield* over("127.0.0.1")
+    const host = yield* make((_, response) => response.writeHead(status, headers).end())
+    const failure = yield* Effect.flip(fetcher.bytes(ask(host.url)))
+    assert.deepInclude(failure, { reason: "status", status })
+    assert.strictEqual(host.connections(), 1)
+  })
 
-  it.scopedLive.with(over("127.0.0.1"))("never lead from https to http", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("never lead from https to http", function* () {
+    const fetcher = yield* over("127.0.0.1")
     const plain = yield* make((_, response) => response.end("plain"))
     const secure = yield* make((_, response) => response.writeHead(302, { location: plain.url }).end(), {
       secure: true
@@ -81,8 +77,8 @@ describe("redirects", () => {
 })
 
 describe("https", () => {
-  it.scopedLive.with(over("127.0.0.1"))("accepts only the names of the certificate", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("accepts only the names of the certificate", function* () {
+    const fetcher = yield* over("127.0.0.1")
     const host = yield* make((_, response) => response.end("secure"), { secure: true })
     for (const name of ["pictures.example", "pictures.example.", "127.0.0.1"]) {
       assert.strictEqual(String(yield* fetcher.bytes(ask(`https://${name}:${host.port}/`))), "secure", name)
@@ -94,8 +90,8 @@ describe("https", () => {
     yield* host.left
   })
 
-  it.scopedLive.with(fetcherFor(["127.0.0.1"]))("refuses a certificate without a known authority", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("refuses a certificate without a known authority", function* () {
+    const fetcher = yield* fetcherOver(["127.0.0.1"])
     const host = yield* make((_, response) => response.end("secure"), { secure: true })
     const failure = yield* Effect.flip(fetcher.bytes(ask(host.url)))
     assert.deepStrictEqual([failure.reason, host.seen.length], ["network", 0])
@@ -108,8 +104,8 @@ describe("a route's credential", () => {
     headers["x-extra"]
   ]
 
-  it.scopedLive.with(over())("goes to its own origin, which needs no exemption", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("goes to its own origin, which needs no exemption", function* () {
+    const fetcher = yield* over()
     const home = yield* countdown(302)
     const body = yield* fetcher.bytes(ask(`${home.url}/1`, { from: "provider", ...own(home.url) }))
     assert.strictEqual(String(body), "there")
@@ -120,27 +116,24 @@ describe("a route's credential", () => {
     assert.strictEqual(home.seen[0]?.headers["accept-encoding"], "identity")
   })
 
-  it.scopedLive.with(over("127.0.0.1"))(
-    "goes nowhere else, nor back to its own origin once another host redirects there",
-    function* () {
-      const fetcher = yield* Fetcher
-      const home = yield* make((request, response) => {
-        if (request.url === "/back") response.end("back")
-        else response.writeHead(302, { location: `${away.url}/away` }).end()
-      })
-      const away = yield* make((_, response) => response.writeHead(302, { location: `${home.url}/back` }).end())
-      const body = yield* fetcher.bytes(ask(`${home.url}/out`, own(home.url)))
-      assert.strictEqual(String(body), "back")
-      assert.deepStrictEqual(home.seen.map(credentials), [
-        [secret, "yes"],
-        [undefined, undefined]
-      ])
-      assert.deepStrictEqual(away.seen.map(credentials), [[undefined, undefined]])
-    }
-  )
+  it.scopedLive("goes nowhere else, nor back to its own origin once another host redirects there", function* () {
+    const fetcher = yield* over("127.0.0.1")
+    const home = yield* make((request, response) => {
+      if (request.url === "/back") response.end("back")
+      else response.writeHead(302, { location: `${away.url}/away` }).end()
+    })
+    const away = yield* make((_, response) => response.writeHead(302, { location: `${home.url}/back` }).end())
+    const body = yield* fetcher.bytes(ask(`${home.url}/out`, own(home.url)))
+    assert.strictEqual(String(body), "back")
+    assert.deepStrictEqual(home.seen.map(credentials), [
+      [secret, "yes"],
+      [undefined, undefined]
+    ])
+    assert.deepStrictEqual(away.seen.map(credentials), [[undefined, undefined]])
+  })
 
-  it.scopedLive.with(over())("does not exempt where its origin redirects to", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("does not exempt where its origin redirects to", function* () {
+    const fetcher = yield* over()
     const inner = yield* make((_, response) => response.end("inner"))
     const home = yield* make((_, response) => response.writeHead(307, { location: inner.url }).end())
     const failure = yield* Effect.flip(fetcher.bytes(ask(home.url, own(home.url))))
@@ -148,8 +141,8 @@ describe("a route's credential", () => {
     assert.deepStrictEqual([home.connections(), inner.connections()], [1, 0])
   })
 
-  it.scopedLive.with(over("127.0.0.1"))("is not sent where the URL has another port, scheme or host", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("is not sent where the URL has another port, scheme or host", function* () {
+    const fetcher = yield* over("127.0.0.1")
     const host = yield* make((_, response) => response.end("fine"))
     const others = [`http://127.0.0.1:${host.port + 1}`, `https://127.0.0.1:${host.port}`, "http://127.0.0.1", "no"]
     for (const origin of others) yield* fetcher.bytes(ask(host.url, own(origin)))
@@ -159,8 +152,8 @@ describe("a route's credential", () => {
     )
   })
 
-  it.scopedLive.with(over())("and the URL's path and query are in no failure's text", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("and the URL's path and query are in no failure's text", function* () {
+    const fetcher = yield* over()
     const host = yield* make((request, response) => {
       if (request.url?.startsWith("/status")) response.writeHead(401).end(secret)
       else if (request.url?.startsWith("/loop")) response.writeHead(302, { location: request.url }).end()

@@ -1,10 +1,9 @@
 import { Effect } from "effect"
-import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { assert, describe, it } from "../harness/Test.ts"
 import {
   ask,
   atDefaultPort,
-  fetcherFor,
+  fetcherOver,
   haveNoConnections,
   make,
   ranges,
@@ -37,7 +36,7 @@ const resolve = (host: string) => {
   return found === undefined ? Effect.fail(new Error("no such name")) : Effect.succeed(found)
 }
 
-const layer = fetcherFor(["127.0.0.1"], { names: resolve })
+const openFetcher = fetcherOver(["127.0.0.1"], { names: resolve })
 
 const forbidden: ReadonlyArray<string> = [
   // Loopback, in every way of writing it.
@@ -146,14 +145,14 @@ const forbidden: ReadonlyArray<string> = [
 const watched = Effect.all([atDefaultPort("127.0.0.2"), atDefaultPort("::1")])
 
 const refused = Effect.fnUntraced(function* (url: string) {
-  const fetcher = yield* Fetcher
+  const fetcher = yield* openFetcher
   const { reason } = yield* Effect.flip(fetcher.bytes(ask(url)))
   assert.strictEqual(reason, "refused", url)
   return reason
 })
 
 describe("a URL of a forbidden address", () => {
-  it.scopedLive.with(layer).each(forbidden)("is refused before a socket is opened: %s", function* (url) {
+  it.scopedLive.each(forbidden)("is refused before a socket is opened: %s", function* (url) {
     const servers = yield* watched
     const opened = yield* sockets
     yield* refused(url)
@@ -165,7 +164,7 @@ describe("a URL of a forbidden address", () => {
   const targets = forbidden.filter(
     (url) => /^\w+:/.test(url) && !/^http:\w/.test(url) && url.length < 1_000 && /^[\x21-\x7e]+$/.test(url)
   )
-  it.scopedLive.with(layer).each(targets)("is refused as a redirect: %s", function* (url) {
+  it.scopedLive.each(targets)("is refused as a redirect: %s", function* (url) {
     const servers = yield* watched
     const host = yield* make((_, response) => response.writeHead(302, { location: url }).end())
     const opened = yield* sockets
@@ -175,8 +174,8 @@ describe("a URL of a forbidden address", () => {
     assert.isTrue(haveNoConnections(servers))
   })
 
-  it.scopedLive.with(layer)("of a public address is fetched", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("of a public address is fetched", function* () {
+    const fetcher = yield* openFetcher
     const opened = yield* sockets
     const { reason } = yield* Effect.flip(fetcher.bytes(ask("http://unknown.example/", { withinSeconds: 1 })))
     assert.strictEqual(reason, "network")
@@ -192,10 +191,10 @@ describe("the two lists of exempt ranges", () => {
     ["customer", "127.0.0.1", "127.0.0.9/32"],
     ["provider", "127.0.0.9/32", "127.0.0.1"]
   ]
-  it.scopedLive.with(fetcherFor([fetchAllow], { resultFetchAllow: ranges(resultAllow) })).each(lists)(
+  it.scopedLive.each(lists)(
     "each exempt their own URLs from the checks of address and port: %s",
     function* ([from, fetchAllow, resultAllow]) {
-      const fetcher = yield* Fetcher
+      const fetcher = yield* fetcherOver([fetchAllow], { resultFetchAllow: ranges(resultAllow) })
       const host = yield* make((_, response) => response.end("fine"))
       assert.strictEqual(String(yield* fetcher.bytes(ask(host.url, { from }))), "fine")
       const other = from === "customer" ? "provider" : "customer"
@@ -204,8 +203,8 @@ describe("the two lists of exempt ranges", () => {
     }
   )
 
-  it.scopedLive.with(layer)("exempt a name only when every address is in them", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("exempt a name only when every address is in them", function* () {
+    const fetcher = yield* openFetcher
     const host = yield* make((_, response) => response.end("fine"))
     const body = yield* fetcher.bytes(ask(`http://allowed.example:${host.port}/`))
     assert.strictEqual(String(body), "fine")

@@ -1,18 +1,17 @@
 import type { RequestListener } from "node:http"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { send } from "../../src/fetching/PinnedRequest.ts"
-import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { assert, describe, it } from "../harness/Test.ts"
-import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
+import { ask, below, endless, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 
-const layer = fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1 })
+const openFetcher = fetcherOver(["127.0.0.1"], { connectTimeoutSeconds: 1 })
 
 describe("a good response", () => {
   const sizes = [0, 1, 65_536, mebibyte]
-  it.scopedLive.with(layer).each(sizes)("is read whole, up to the limit: %i bytes", function* (size) {
-    const fetcher = yield* Fetcher
+  it.scopedLive.each(sizes)("is read whole, up to the limit: %i bytes", function* (size) {
+    const fetcher = yield* openFetcher
     const body = Buffer.alloc(size, "0123456789")
     const host = yield* make((request, response) => {
       if (request.url === "/announced") response.writeHead(200, { "content-length": size })
@@ -26,16 +25,16 @@ describe("a good response", () => {
     yield* host.left
   })
 
-  it.scopedLive.with(layer)("is read only as far as its content-length", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("is read only as far as its content-length", function* () {
+    const fetcher = yield* openFetcher
     const { port } = yield* below((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst and more"))
     const outcome = yield* Effect.either(fetcher.bytes(ask(`http://127.0.0.1:${port}/`)))
     if (outcome._tag === "Right") assert.strictEqual(String(outcome.right), "first")
     else assert.strictEqual(outcome.left.reason, "network")
   })
 
-  it.scopedLive.with(layer)("is paused at its host while it is not read", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("is paused at its host while it is not read", function* () {
+    const fetcher = yield* openFetcher
     const total = 32 * mebibyte
     let written = 0
     const host = yield* make((_, response) => {
@@ -84,8 +83,8 @@ describe("an interrupted fetch", () => {
     ["before the body", (_, response) => response.flushHeaders()],
     ["in the body", (_, response) => endless(response, Buffer.alloc(1))]
   ]
-  it.scopedLive.with(layer).each(stages)("closes its connection at once: %s", function* ([, reply]) {
-    const fetcher = yield* Fetcher
+  it.scopedLive.each(stages)("closes its connection at once: %s", function* ([, reply]) {
+    const fetcher = yield* openFetcher
     const host = yield* make(reply)
     const limits = { limitBytes: 1e12, withinSeconds: 3_600 }
     for (const fetching of [
@@ -99,21 +98,18 @@ describe("an interrupted fetch", () => {
     yield* host.left
   })
 
-  it.scopedLive.with(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 3_600, names: () => Effect.never }))(
-    "ends while it connects, or waits for a name",
-    function* () {
-      const fetcher = yield* Fetcher
-      const { gone, port } = yield* below(() => undefined)
-      const secure = yield* Effect.fork(fetcher.bytes(ask(`https://127.0.0.1:${port}/`)))
-      const named = yield* Effect.fork(fetcher.bytes(ask("http://slow.example/")))
-      yield* Effect.sleep("100 millis")
-      yield* Fiber.interruptAll([secure, named])
-      yield* gone
-    }
-  )
+  it.scopedLive("ends while it connects, or waits for a name", function* () {
+    const fetcher = yield* fetcherOver(["127.0.0.1"], { connectTimeoutSeconds: 3_600, names: () => Effect.never })
+    const { gone, port } = yield* below(() => undefined)
+    const secure = yield* Effect.fork(fetcher.bytes(ask(`https://127.0.0.1:${port}/`)))
+    const named = yield* Effect.fork(fetcher.bytes(ask("http://slow.example/")))
+    yield* Effect.sleep("100 millis")
+    yield* Fiber.interruptAll([secure, named])
+    yield* gone
+  })
 
-  it.scopedLive.with(layer)("closes its connection when its reader stops", function* () {
-    const fetcher = yield* Fetcher
+  it.scopedLive("closes its connection when its reader stops", function* () {
+    const fetcher = yield* openFetcher
     const host = yield* make((_, response) => endless(response))
     const first = yield* Stream.runHead(fetcher.stream(ask(host.url, { limitBytes: 1e12 })))
     assert.strictEqual(first._tag, "Some")

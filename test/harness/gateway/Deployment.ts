@@ -3,7 +3,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
@@ -11,6 +10,7 @@ import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { operator } from "../client/Account.ts"
 import * as Postgres from "../database/Postgres.ts"
 import * as Proxy from "../database/TcpProxy.ts"
+import { type Body, it, perform } from "../Test.ts"
 import { prefix } from "../temporary.ts"
 import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
@@ -93,18 +93,22 @@ export class Deployment extends Context.Tag("test/Deployment")<
   )
 }
 
-/** Runs a test over a deployment of its own; what the test started ends before the database goes. */
-export const inDeployment = <A, E, R>(test: Effect.Effect<A, E, R>) =>
-  test.pipe(Effect.scoped, Effect.provide(Deployment.layer), Logger.withMinimumLogLevel(LogLevel.None))
-
-/** A test over a deployment of its own. */
+/** A test over a deployment of its own; what the test started ends before the database goes. */
 export const deploymentTest = (
   title: string,
-  body: (
-    deployment: Deployment["Type"]
-  ) => Effect.fn.Return<unknown, unknown, Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope>,
+  body: Body<Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope, [deployment: Deployment["Type"]]>,
   timeout?: number
-) => it.live(title, () => inDeployment(Effect.flatMap(Deployment, Effect.fnUntraced(body))), timeout)
+) =>
+  it.live(
+    title,
+    () =>
+      Effect.flatMap(Deployment, (deployment) => perform(body, deployment)).pipe(
+        Effect.scoped,
+        Effect.provide(Deployment.layer),
+        Logger.withMinimumLogLevel(LogLevel.None)
+      ),
+    timeout
+  )
 
 /** A proxy before a database, and the URL that leads through it. */
 export const doorTo = (databaseUrl: string) =>

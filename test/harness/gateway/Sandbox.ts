@@ -1,10 +1,10 @@
-import { Effect, Option } from "effect"
+import { Effect, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Message, Tool } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { make } from "../../../src/providers/sandbox/Sandbox.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
 import type { ChatAdapter, ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { assert, type Body, it, perform } from "../Test.ts"
+import { assert, type Body, it } from "../Test.ts"
 
 export const route = (provider = "sandbox"): Route => ({
   id: `m@${provider}`,
@@ -122,5 +122,5 @@ export const counted = (answer: ChatAnswer): Effect.Effect<number, never, TokenC
   })
 
 /** A test of the sandbox with the real tokenizer. */
-export const test = (name: string, body: Body<TokenCounter, []>) =>
-  it.effect(name, () => Effect.provide(perform(body), TokenCounter.layer))
+export const test = (name: string, body: Body<TokenCounter | Scope.Scope, []>) =>
+  it.scoped.with(TokenCounter.layer)(name, body)

@@ -89,15 +89,14 @@ describe("a fault", () => {
     assert.isUndefined((yield* hear({ ...oneDelta, messages: asks("[sandbox cut=2] Hello") })).failure)
   })
 
-  test("a switch in any message counts, the later one where two disagree", () =>
-    Effect.gen(function* () {
-      const messages: ReadonlyArray<Message> = [
-        { role: "system", content: [{ type: "text", text: "[sandbox status=500]" }] },
-        { role: "assistant", content: "[SANDBOX\nSTATUS=502 delay=x]" },
-        { role: "user", content: "Go on." }
-      ]
-      assert.strictEqual((yield* Effect.flip(complete({ messages }))).status, 502)
-    }).pipe(Effect.catchAll(() => Effect.dieMessage("answered"))))
+  test("a switch in any message counts, the later one where two disagree", function* () {
+    const messages: ReadonlyArray<Message> = [
+      { role: "system", content: [{ type: "text", text: "[sandbox status=500]" }] },
+      { role: "assistant", content: "[SANDBOX\nSTATUS=502 delay=x]" },
+      { role: "user", content: "Go on." }
+    ]
+    assert.strictEqual((yield* Effect.flip(complete({ messages }))).status, 502)
+  })
 
   test("what is unknown, malformed or for renders only is ignored, and no switch is repeated", function* () {
     const brackets = [
@@ -135,48 +134,45 @@ describe("time", () => {
     }
   })
 
-  test("passes before a failure too, on the routes of its bracket", () =>
-    Effect.gen(function* () {
-      const messages = asks("[sandbox status=503 routes=1 delay=200]")
-      const fiber = yield* Effect.fork(Effect.flip(complete({ messages })))
-      yield* TestClock.adjust(199)
-      assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
-      yield* TestClock.adjust(1)
-      assert.strictEqual((yield* Fiber.join(fiber)).status, 503)
-      yield* complete({ messages }, "sandbox-b")
-    }).pipe(Effect.catchAll(() => Effect.dieMessage("answered"))))
+  test("passes before a failure too, on the routes of its bracket", function* () {
+    const messages = asks("[sandbox status=503 routes=1 delay=200]")
+    const fiber = yield* Effect.fork(Effect.flip(complete({ messages })))
+    yield* TestClock.adjust(199)
+    assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
+    yield* TestClock.adjust(1)
+    assert.strictEqual((yield* Fiber.join(fiber)).status, 503)
+    yield* complete({ messages }, "sandbox-b")
+  })
 
-  test("passes between deltas where a gap asks for it", () =>
-    Effect.gen(function* () {
-      const chat = yield* chatOf
-      const asked = request({ messages: asks("[sandbox gap=100]") })
-      const pulls: Array<ReadonlyArray<ChatEvent>> = []
-      const pull = yield* chat.stream(route(), asked)
-      const fiber = yield* Effect.fork(Effect.ignore(Effect.forever(Effect.map(pull, (events) => pulls.push(events)))))
-      yield* Effect.yieldNow()
-      for (let heard = 1; heard < 10; heard++) {
-        assert.strictEqual(pulls.length, heard)
-        assert.isTrue(pulls.every((events) => events.length === 1))
-        yield* TestClock.adjust(100)
-      }
-      yield* TestClock.adjust("1 minute")
-      yield* Fiber.join(fiber)
-      assert.deepStrictEqual(joined(pulls), spoken(yield* chat.complete(route(), asked)))
-    }).pipe(Effect.scoped))
+  test("passes between deltas where a gap asks for it", function* () {
+    const chat = yield* chatOf
+    const asked = request({ messages: asks("[sandbox gap=100]") })
+    const pulls: Array<ReadonlyArray<ChatEvent>> = []
+    const pull = yield* chat.stream(route(), asked)
+    const fiber = yield* Effect.fork(Effect.ignore(Effect.forever(Effect.map(pull, (events) => pulls.push(events)))))
+    yield* Effect.yieldNow()
+    for (let heard = 1; heard < 10; heard++) {
+      assert.strictEqual(pulls.length, heard)
+      assert.isTrue(pulls.every((events) => events.length === 1))
+      yield* TestClock.adjust(100)
+    }
+    yield* TestClock.adjust("1 minute")
+    yield* Fiber.join(fiber)
+    assert.deepStrictEqual(joined(pulls), spoken(yield* chat.complete(route(), asked)))
+  })
 
-  test("stops for a pull whose stream is closed", () =>
-    Effect.gen(function* () {
-      const chat = yield* chatOf
-      const scope = yield* Scope.make()
-      const opened = chat.stream(route(), request({ messages: asks("[sandbox gap=100]") }))
-      const pull = yield* Effect.provideService(opened, Scope.Scope, scope)
-      assert.isTrue(Option.isSome(yield* Effect.option(pull)))
-      const waiting = yield* Effect.fork(Effect.flip(pull))
-      yield* Effect.yieldNow()
-      yield* Scope.close(scope, Exit.void)
-      const failure = yield* Effect.map(Fiber.join(waiting), Option.getOrThrow)
-      assert.strictEqual(failure.class, "network")
-    }).pipe(Effect.catchAll(() => Effect.dieMessage("the pull went on"))))
+  test("stops for a pull whose stream is closed", function* () {
+    const chat = yield* chatOf
+    const scope = yield* Scope.make()
+    const opened = chat.stream(route(), request({ messages: asks("[sandbox gap=100]") }))
+    const pull = yield* Effect.provideService(opened, Scope.Scope, scope)
+    assert.isTrue(Option.isSome(yield* Effect.option(pull)))
+    const waiting = yield* Effect.fork(Effect.flip(pull))
+    yield* Effect.yieldNow()
+    yield* Scope.close(scope, Exit.void)
+    const failure = yield* Effect.map(Fiber.join(waiting), Option.getOrThrow)
+    assert.strictEqual(failure.class, "network")
+  })
 })
 
 describe("a switch in a long text", () => {
