@@ -1,7 +1,7 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -10,88 +10,74 @@ const namesIn = (page: string) => Array.from(page.matchAll(/\/console\/[\w.-]+/g
 
 const forwarded = { "x-forwarded-for": "127.0.0.1" }
 
-withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true" } })), { excludeTestServices: true })(
-  "the console's page",
+withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true" } })))("the console's page", (it) => {
+  it.effect("allows only its own files, and is asked for anew each time", function* () {
+    for (const path of ["/console", "/console/"]) {
+      const { headers, status } = yield* call(path)
+      assert.strictEqual(status, 200)
+      assert.strictEqual(headers.get("content-type"), "text/html; charset=utf-8")
+      assert.strictEqual(headers.get("content-security-policy"), policy)
+      assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
+      assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
+      assert.strictEqual(headers.get("cache-control"), "no-cache")
+      const again = yield* call(path, { headers: { "if-none-match": headers.get("etag") ?? "" } })
+      assert.deepStrictEqual([again.status, again.text], [304, ""])
+      assert.strictEqual(again.headers.get("content-security-policy"), policy)
+    }
+  })
+
+  it.effect("names one script and one style sheet, which never change under their names", function* () {
+    const names = namesIn((yield* call("/console")).text)
+    assert.deepStrictEqual(
+      names.map((name) => name.split(".").at(-1)),
+      ["css", "js"]
+    )
+    for (const name of names) {
+      assert.match(name, /-[A-Z0-9]{8}\.\w+$/)
+      const zipped = yield* call(name, { headers: { "accept-encoding": "gzip" } })
+      const plain = yield* call(name, { headers: { "accept-encoding": "identity" } })
+      assert.strictEqual(zipped.headers.get("content-encoding"), "gzip")
+      assert.isNull(plain.headers.get("content-encoding"))
+      assert.strictEqual(zipped.text, plain.text)
+      for (const { headers } of [zipped, plain]) {
+        assert.strictEqual(headers.get("cache-control"), "public, max-age=31536000, immutable")
+        assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
+        assert.strictEqual(headers.get("vary"), "accept-encoding")
+      }
+    }
+  })
+
+  it.effect("takes at most 70 kB to load", function* () {
+    const files = yield* Effect.forEach(namesIn((yield* call("/console")).text), (name) =>
+      call(name, { headers: { "accept-encoding": "gzip" } })
+    )
+    const lengths = files.map(({ headers }) => Number(headers.get("content-length")))
+    assert.isAbove(Math.min(...lengths), 1000)
+    assert.isAtMost(
+      lengths.reduce((sum, length) => sum + length),
+      70_000
+    )
+  })
+
+  it.effect("has no other files", function* () {
+    for (const path of ["/console/console.js", "/console/%2e%2e%2fgateway.js", "/console/a/b", "/console/.env"]) {
+      assertRefused(yield* call(path), refusals.noEndpoint)
+    }
+  })
+
+  it.effect("does not exist for requests that a proxy passes on, and neither do its files", function* () {
+    const names = namesIn((yield* call("/console")).text)
+    for (const path of ["/console", "/console/", ...names]) {
+      assertRefused(yield* call(path, { headers: forwarded }), refusals.noEndpoint)
+    }
+  })
+})
+
+withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true", CONSOLE_PUBLIC: "true" } })))(
+  "the console that is public",
   (it) => {
-    it.effect("allows only its own files, and is asked for anew each time", () =>
-      Effect.gen(function* () {
-        for (const path of ["/console", "/console/"]) {
-          const { headers, status } = yield* call(path)
-          assert.strictEqual(status, 200)
-          assert.strictEqual(headers.get("content-type"), "text/html; charset=utf-8")
-          assert.strictEqual(headers.get("content-security-policy"), policy)
-          assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
-          assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
-          assert.strictEqual(headers.get("cache-control"), "no-cache")
-          const again = yield* call(path, { headers: { "if-none-match": headers.get("etag") ?? "" } })
-          assert.deepStrictEqual([again.status, again.text], [304, ""])
-          assert.strictEqual(again.headers.get("content-security-policy"), policy)
-        }
-      })
-    )
-
-    it.effect("names one script and one style sheet, which never change under their names", () =>
-      Effect.gen(function* () {
-        const names = namesIn((yield* call("/console")).text)
-        assert.deepStrictEqual(
-          names.map((name) => name.split(".").at(-1)),
-          ["css", "js"]
-        )
-        for (const name of names) {
-          assert.match(name, /-[A-Z0-9]{8}\.\w+$/)
-          const zipped = yield* call(name, { headers: { "accept-encoding": "gzip" } })
-          const plain = yield* call(name, { headers: { "accept-encoding": "identity" } })
-          assert.strictEqual(zipped.headers.get("content-encoding"), "gzip")
-          assert.isNull(plain.headers.get("content-encoding"))
-          assert.strictEqual(zipped.text, plain.text)
-          for (const { headers } of [zipped, plain]) {
-            assert.strictEqual(headers.get("cache-control"), "public, max-age=31536000, immutable")
-            assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
-            assert.strictEqual(headers.get("vary"), "accept-encoding")
-          }
-        }
-      })
-    )
-
-    it.effect("takes at most 70 kB to load", () =>
-      Effect.gen(function* () {
-        const files = yield* Effect.forEach(namesIn((yield* call("/console")).text), (name) =>
-          call(name, { headers: { "accept-encoding": "gzip" } })
-        )
-        const lengths = files.map(({ headers }) => Number(headers.get("content-length")))
-        assert.isAbove(Math.min(...lengths), 1000)
-        assert.isAtMost(
-          lengths.reduce((sum, length) => sum + length),
-          70_000
-        )
-      })
-    )
-
-    it.effect("has no other files", () =>
-      Effect.gen(function* () {
-        for (const path of ["/console/console.js", "/console/%2e%2e%2fgateway.js", "/console/a/b", "/console/.env"]) {
-          assertRefused(yield* call(path), refusals.noEndpoint)
-        }
-      })
-    )
-
-    it.effect("does not exist for requests that a proxy passes on, and neither do its files", () =>
-      Effect.gen(function* () {
-        const names = namesIn((yield* call("/console")).text)
-        for (const path of ["/console", "/console/", ...names]) {
-          assertRefused(yield* call(path, { headers: forwarded }), refusals.noEndpoint)
-        }
-      })
-    )
-  }
-)
-
-withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true", CONSOLE_PUBLIC: "true" } })), {
-  excludeTestServices: true
-})("the console that is public", (it) => {
-  it.effect("is served to requests that a proxy passes on", () =>
-    Effect.gen(function* () {
+    it.effect("is served to requests that a proxy passes on", function* () {
       assert.strictEqual((yield* call("/console", { headers: forwarded })).status, 200)
     })
-  )
-})
+  }
+)
